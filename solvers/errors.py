@@ -1,0 +1,39 @@
+"""Every error that `solvers` raises."""
+
+from __future__ import annotations
+
+
+class SolverError(Exception):
+    """Base of every error of this package."""
+
+
+class InvalidPolytope(SolverError, ValueError):
+    """The description of a polytope or of a cost is not usable (shape, NaN, empty interval)."""
+
+
+class EmptyPolytope(SolverError):
+    """No point satisfies the constraints."""
+
+
+class OutsidePolytope(SolverError):
+    """The point to decompose is not in the polytope; `normal` and `offset` separate it.
+
+    Every point v of the polytope has ``normal @ v <= offset`` and the point itself more.
+    """
+
+    def __init__(self, message: str, normal: object = None, offset: float | None = None) -> None:
+        super().__init__(message)
+        self.normal = normal
+        self.offset = offset
+
+
+class TooManyVertices(SolverError):
+    """The enumeration would exceed, or has exceeded, its budget of vertices or memory."""
+
+
+class InvalidOption(SolverError, ValueError):
+    """An option (method, back-end, limit) has a value outside its range."""
+
+
+class BackendFailure(SolverError):
+    """A back-end stopped without a usable answer; the message names its status and a way out."""

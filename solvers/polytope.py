@@ -1,0 +1,157 @@
+"""Sets of probability vectors cut by linear inequalities, in half-space form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.errors import InvalidPolytope
+
+Array = NDArray[np.float64]
+
+MEMBERSHIP_TOLERANCE = 1e-9
+"""Default largest violation at which a float point still counts as a member: a thousand times the
+error of a simplex solve on rows of order one, far below any bound that matters to a user."""
+
+
+def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.ndim != ndim:
+        raise InvalidPolytope(f"{name} must have {ndim} dimension(s), not {array.ndim}")
+    if np.isnan(array).any():
+        raise InvalidPolytope(f"{name} contains NaN; every entry must be a number")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Polytope:
+    """{v in R^n : v >= 0, sum v = 1, lower <= rows v + auxiliary r <= upper for some r >= 0}.
+
+    Parameters
+    ----------
+    rows : (m, n) array
+        One general row per line.
+    lower, upper : (m,) arrays
+        Bounds of the rows; ``-inf`` and ``inf`` where a side is free.
+    auxiliary : (m, k) array, optional
+        Columns of k non-negative variables without cost that only help to describe the set
+        (k = 0 by default). The set itself is always a set of v.
+
+    Raises
+    ------
+    InvalidPolytope
+        On NaN, wrong shapes, or a row whose lower bound exceeds its upper bound.
+    """
+
+    rows: Array
+    lower: Array
+    upper: Array
+    auxiliary: Array | None = None
+
+    def __post_init__(self) -> None:
+        rows = _frozen(self.rows, 2, "rows")
+        lower = _frozen(self.lower, 1, "lower")
+        upper = _frozen(self.upper, 1, "upper")
+        m, n = rows.shape
+        if n == 0:
+            raise InvalidPolytope("rows must have at least one column (a coordinate of v)")
+        if np.isinf(rows).any():
+            raise InvalidPolytope("rows contains an infinity; only the bounds may be infinite")
+        if lower.shape != (m,) or upper.shape != (m,):
+            raise InvalidPolytope(
+                f"lower and upper must have one entry per row ({m}), not {lower.shape[0]} and {upper.shape[0]}"
+            )
+        bad = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
+        if bad.size:
+            i = int(bad[0])
+            raise InvalidPolytope(f"row {i} has an empty interval [{lower[i]}, {upper[i]}]")
+        auxiliary = None
+        if self.auxiliary is not None:
+            auxiliary = _frozen(self.auxiliary, 2, "auxiliary")
+            if auxiliary.shape[0] != m or np.isinf(auxiliary).any():
+                raise InvalidPolytope(f"auxiliary must have {m} rows of finite numbers")
+            if auxiliary.shape[1] == 0:
+                auxiliary = None
+        for name, value in (("rows", rows), ("lower", lower), ("upper", upper), ("auxiliary", auxiliary)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def n(self) -> int:
+        """Number of coordinates of v."""
+        return self.rows.shape[1]
+
+    @property
+    def m(self) -> int:
+        """Number of general rows."""
+        return self.rows.shape[0]
+
+    @cached_property
+    def explicit(self) -> Polytope:
+        """The same set without auxiliary variables, by Fourier-Motzkin elimination.
+
+        One auxiliary variable at a time: rows where it has a positive coefficient bound it from
+        one side, rows with a negative one from the other, r >= 0 is a bound like any other; each
+        pair of opposite bounds gives one row in v.
+        """
+        if self.auxiliary is None:
+            return self
+        one_sided = _as_upper_rows(self)
+        for _ in range(self.auxiliary.shape[1]):
+            one_sided = _eliminate_last(one_sided)
+        matrix, bound = one_sided
+        return Polytope(matrix, np.full(len(bound), -np.inf), bound)
+
+    def residual(self, points: ArrayLike) -> Array:
+        """Largest violation of any constraint at each point; zero or less means a member.
+
+        Parameters
+        ----------
+        points : (n,) or (k, n) array
+        """
+        v = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        explicit = self.explicit
+        w = v @ explicit.rows.T
+        parts = [
+            -v.min(axis=1),
+            np.abs(v.sum(axis=1) - 1.0),
+            (explicit.lower - w).max(axis=1, initial=-np.inf),
+            (w - explicit.upper).max(axis=1, initial=-np.inf),
+        ]
+        return np.maximum.reduce(parts)
+
+    def contains(self, points: ArrayLike, tolerance: float = MEMBERSHIP_TOLERANCE) -> NDArray[np.bool_]:
+        """Whether each point is a member up to `tolerance` (absolute, on every constraint)."""
+        return self.residual(points) <= tolerance
+
+    def restrict(self, keep: ArrayLike) -> Polytope:
+        """The face on which every coordinate outside `keep` is zero, in the kept coordinates."""
+        return Polytope(self.rows[:, np.asarray(keep)], self.lower, self.upper, self.auxiliary)
+
+
+def _as_upper_rows(polytope: Polytope) -> tuple[Array, Array]:
+    assert polytope.auxiliary is not None  # noqa: S101
+    full = np.hstack([polytope.rows, polytope.auxiliary])
+    k = polytope.auxiliary.shape[1]
+    sign = np.hstack([np.zeros((k, polytope.n)), -np.eye(k)])
+    has_upper, has_lower = np.isfinite(polytope.upper), np.isfinite(polytope.lower)
+    matrix = np.vstack([full[has_upper], -full[has_lower], sign])
+    bound = np.concatenate([polytope.upper[has_upper], -polytope.lower[has_lower], np.zeros(k)])
+    return matrix, bound
+
+
+def _eliminate_last(one_sided: tuple[Array, Array]) -> tuple[Array, Array]:
+    matrix, bound = one_sided
+    c = matrix[:, -1]
+    up, down, free = np.flatnonzero(c > 0), np.flatnonzero(c < 0), np.flatnonzero(c == 0)
+    i, j = (g.ravel() for g in np.meshgrid(up, down, indexing="ij"))
+    # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep scale.
+    combined = matrix[i] * -c[j, None] + matrix[j] * c[i, None]
+    combined_bound = bound[i] * -c[j] + bound[j] * c[i]
+    matrix = np.vstack([matrix[free], combined])[:, :-1]
+    bound = np.concatenate([bound[free], combined_bound])
+    informative = (np.abs(matrix).max(axis=1, initial=0.0) > 0) | (bound < 0)
+    return matrix[informative], bound[informative]
