@@ -1,0 +1,300 @@
+"""Discrete uncertain variables: their marginal, joint and conditional ranges.
+
+An uncertain variable is a mapping on a set Omega without any probability (Farokhi and Ding 2020,
+section II, after Nair 2013). All that matters of a discrete pair (X, Y) is its joint range
+[[X, Y]]: the pairs (x, y) that can occur together. `JointRange` keeps it as a sparse boolean
+incidence, so that a million pairs are no burden. Sets of more than two variables, Markov chains
+and conditional unrelatedness are in `spaces`; continuous variables in `boxes` and `continuous`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.encoding import (
+    LARGEST_ENUMERATION,
+    Indices,
+    encode,
+    enumerate_domain,
+    read_column,
+    read_incidence,
+    refuse_nan,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class JointRange:
+    """The joint range [[X, Y]] of two discrete uncertain variables (finite).
+
+    Build it with one of `from_pairs`, `from_columns`, `from_table`, `from_function`,
+    `from_channel` and `from_incidence`.
+
+    Parameters
+    ----------
+    x_symbols, y_symbols
+        The marginal ranges [[X]] and [[Y]], each without repetition.
+    rows, columns
+        The pairs, as indices into the two ranges: int64, shape (pairs,), sorted by row and then by
+        column, without repetition. Every symbol occurs in at least one pair.
+    """
+
+    x_symbols: tuple[Hashable, ...]
+    y_symbols: tuple[Hashable, ...]
+    rows: Indices = field(repr=False)
+    columns: Indices = field(repr=False)
+
+    @classmethod
+    def from_codes(
+        cls, x_symbols: Sequence[Hashable], y_symbols: Sequence[Hashable], rows: ArrayLike, columns: ArrayLike
+    ) -> JointRange:
+        """From pairs of indices into given ranges; repeated pairs count once.
+
+        Raises
+        ------
+        InputError
+            If there is no pair, an index is outside its range, or a symbol has no partner.
+        """
+        i = np.asarray(rows, dtype=np.int64).reshape(-1)
+        j = np.asarray(columns, dtype=np.int64).reshape(-1)
+        if i.size != j.size:
+            raise InputError(f"rows and columns must have the same length, not {i.size} and {j.size}")
+        if i.size == 0:
+            raise InputError("the joint range is empty: give at least one pair")
+        if i.min() < 0 or i.max() >= len(x_symbols) or j.min() < 0 or j.max() >= len(y_symbols):
+            raise InputError("a pair has an index outside its range of symbols")
+        keys = np.unique(i * np.int64(len(y_symbols)) + j)
+        i, j = np.divmod(keys, np.int64(len(y_symbols)))
+        for name, symbols, codes in (("x", x_symbols, i), ("y", y_symbols, j)):
+            absent = np.flatnonzero(np.bincount(codes, minlength=len(symbols)) == 0)
+            if absent.size:
+                raise InputError(
+                    f"{name} symbol {symbols[int(absent[0])]!r} has an empty conditional range "
+                    "(it occurs in no pair); drop it"
+                )
+        i.setflags(write=False)
+        j.setflags(write=False)
+        return cls(tuple(x_symbols), tuple(y_symbols), i, j)
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[tuple[Hashable, Hashable]]) -> JointRange:
+        """From the pairs (x, y) that can occur together; repeated pairs count once."""
+        members = list(pairs)
+        for pair in members:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError(f"pairs must hold (x, y) tuples, not {pair!r}")
+        return cls.from_columns([x for x, _ in members], [y for _, y in members])
+
+    @classmethod
+    def from_columns(cls, x: ArrayLike | Sequence[Hashable], y: ArrayLike | Sequence[Hashable]) -> JointRange:
+        """From two columns of equal length: entry k of both is a pair that occurs together."""
+        x_symbols, rows = encode("x", x)
+        y_symbols, columns = encode("y", y)
+        if rows.size != columns.size:
+            raise InputError(f"x and y must have the same length, not {rows.size} and {columns.size}")
+        return cls.from_codes(x_symbols, y_symbols, rows, columns)
+
+    @classmethod
+    def from_table(cls, frame: Any, *, x: str, y: str) -> JointRange:
+        """From two named columns of a pandas, polars or pyarrow table, or a mapping of columns.
+
+        Raises
+        ------
+        InputError
+            If a column is missing or holds a null.
+        """
+        return cls.from_columns(read_column(frame, x), read_column(frame, y))
+
+    @classmethod
+    def from_function(cls, function: Callable[[Any], Hashable], domain: Iterable[Hashable]) -> JointRange:
+        """The joint range of X on a finite `domain` and Y = function(X)."""
+        xs = enumerate_domain(domain)
+        return cls.from_columns(xs, [function(x) for x in xs])
+
+    @classmethod
+    def from_channel(
+        cls, function: Callable[[Any], Iterable[Hashable]], domain: Iterable[Hashable]
+    ) -> JointRange:
+        """The joint range of X on a finite `domain` and any Y in the set function(X)."""
+        pairs: list[tuple[Hashable, Hashable]] = []
+        for x in enumerate_domain(domain):
+            outputs = list(function(x))
+            if not outputs:
+                raise InputError(f"the channel gives input {x!r} an empty range; it needs an output")
+            pairs.extend((x, y) for y in outputs)
+        return cls.from_pairs(pairs)
+
+    @classmethod
+    def from_incidence(
+        cls,
+        matrix: Any,
+        x_symbols: Sequence[Hashable] | None = None,
+        y_symbols: Sequence[Hashable] | None = None,
+    ) -> JointRange:
+        """From a boolean incidence matrix, shape (|X|, |Y|): dense, or any SciPy sparse array.
+
+        Default symbols are the row and column numbers. Entries must be 0, 1 or boolean.
+
+        Raises
+        ------
+        InputError
+            On another shape or entry, repeated or missing symbols, or an empty row or column.
+        """
+        rows, columns, shape = read_incidence(matrix)
+        xs = tuple(range(shape[0])) if x_symbols is None else tuple(x_symbols)
+        ys = tuple(range(shape[1])) if y_symbols is None else tuple(y_symbols)
+        for name, symbols, size in (("x_symbols", xs, shape[0]), ("y_symbols", ys, shape[1])):
+            if len(symbols) != size:
+                raise InputError(f"{name} has {len(symbols)} symbols, the incidence matrix needs {size}")
+            if len(set(symbols)) != size:
+                raise InputError(f"{name} repeats a symbol; each may occur once")
+            refuse_nan(name, symbols)
+        return cls.from_codes(xs, ys, rows, columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(|X|, |Y|), the sizes of the marginal ranges."""
+        return len(self.x_symbols), len(self.y_symbols)
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs in the joint range."""
+        return int(self.rows.size)
+
+    @cached_property
+    def x_index(self) -> dict[Hashable, int]:
+        """Place of every x in `x_symbols`."""
+        return {x: k for k, x in enumerate(self.x_symbols)}
+
+    @cached_property
+    def y_index(self) -> dict[Hashable, int]:
+        """Place of every y in `y_symbols`."""
+        return {y: k for k, y in enumerate(self.y_symbols)}
+
+    @cached_property
+    def x_sizes(self) -> Indices:
+        """|[[X|y]]| for every y, int64, shape (|Y|,), in the order of `y_symbols`."""
+        return np.bincount(self.columns, minlength=self.shape[1]).astype(np.int64)
+
+    @cached_property
+    def y_sizes(self) -> Indices:
+        """|[[Y|x]]| for every x, int64, shape (|X|,), in the order of `x_symbols`."""
+        return np.bincount(self.rows, minlength=self.shape[0]).astype(np.int64)
+
+    @cached_property
+    def incidence(self) -> Any:
+        """The pairs as a boolean scipy.sparse.csr_array, shape (|X|, |Y|)."""
+        from scipy.sparse import csr_array
+
+        ones = np.ones(self.n_pairs, dtype=np.bool_)
+        return csr_array((ones, (self.rows, self.columns)), shape=self.shape)
+
+    @cached_property
+    def reverse(self) -> JointRange:
+        """The same joint range seen from Y: [[Y, X]]."""
+        return JointRange.from_codes(self.y_symbols, self.x_symbols, self.columns, self.rows)
+
+    def pairs(self) -> list[tuple[Hashable, Hashable]]:
+        """All pairs (x, y)."""
+        listed = zip(self.rows.tolist(), self.columns.tolist(), strict=True)
+        return [(self.x_symbols[i], self.y_symbols[j]) for i, j in listed]
+
+    def y_given(self, *x: Hashable) -> frozenset[Hashable]:
+        """The conditional range of Y when X is one of the given values.
+
+        Raises
+        ------
+        InputError
+            If no value is given or one is outside the range of X.
+        """
+        if not x:
+            raise InputError("give at least one value to condition on")
+        picked: set[int] = set()
+        for value in x:
+            if value not in self.x_index:
+                raise InputError(f"value {value!r} is not in the range of the variable conditioned on")
+            start, stop = np.searchsorted(self.rows, (self.x_index[value], self.x_index[value] + 1))
+            picked.update(self.columns[start:stop].tolist())
+        return frozenset(self.y_symbols[j] for j in picked)
+
+    def x_given(self, *y: Hashable) -> frozenset[Hashable]:
+        """The conditional range of X when Y is one of the given values (see `y_given`)."""
+        return self.reverse.y_given(*y)
+
+    def is_unrelated(self) -> bool:
+        """Whether X and Y are unrelated: the joint range is the whole product."""
+        return self.n_pairs == self.shape[0] * self.shape[1]
+
+    def map_x(self, feature: Callable[[Any], Hashable]) -> JointRange:
+        """The joint range of U = feature(X) and Y, for the Markov chain U - X - Y."""
+        u_symbols, codes = encode("feature", [feature(x) for x in self.x_symbols])
+        return JointRange.from_codes(u_symbols, self.y_symbols, codes[self.rows], self.columns)
+
+    def map_y(self, post: Callable[[Any], Hashable]) -> JointRange:
+        """The joint range of X and Z = post(Y): post-processing."""
+        return self.reverse.map_x(post).reverse
+
+    def restrict_x(self, kept: Iterable[Hashable]) -> JointRange:
+        """The joint range when X is known to lie in `kept`; a y with no partner left goes too.
+
+        Raises
+        ------
+        InputError
+            If `kept` is empty or holds a value outside the range of X.
+        """
+        chosen = dict.fromkeys(kept)
+        for value in chosen:
+            if value not in self.x_index:
+                raise InputError(f"value {value!r} is not in the range of X")
+        if not chosen:
+            raise InputError("the restricted range is empty; keep at least one value")
+        mask = np.zeros(self.shape[0], dtype=np.bool_)
+        mask[[self.x_index[value] for value in chosen]] = True
+        pairs = mask[self.rows]
+        rows, columns = self.rows[pairs], self.columns[pairs]
+        new_row, new_column = np.cumsum(mask) - 1, np.unique(columns)
+        xs = [self.x_symbols[i] for i in np.flatnonzero(mask).tolist()]
+        ys = [self.y_symbols[j] for j in new_column.tolist()]
+        return JointRange.from_codes(xs, ys, new_row[rows], np.searchsorted(new_column, columns))
+
+    def compose(self, following: JointRange) -> JointRange:
+        """The joint range of X and Z for the Markov chain X - Y - Z, `following` being [[Y, Z]].
+
+        Raises
+        ------
+        InputError
+            If a y of this range is not in the first range of `following`.
+        """
+        missing = [y for y in self.y_symbols if y not in following.x_index]
+        if missing:
+            raise InputError(f"value {missing[0]!r} of Y is not in the first range of the following channel")
+        second = following.restrict_x(self.y_symbols)
+        order = np.asarray([second.x_index[y] for y in self.y_symbols], dtype=np.int64)
+        product = (self.incidence.astype(np.int64) @ second.incidence.astype(np.int64)[order]).tocoo()
+        return JointRange.from_codes(self.x_symbols, second.y_symbols, product.row, product.col)
+
+    def times(self, other: JointRange) -> JointRange:
+        """The joint range of ((X, X'), (Y, Y')) for unrelated pairs (X, Y) and (X', Y').
+
+        Raises
+        ------
+        InputError
+            If the product has more than `LARGEST_ENUMERATION` pairs.
+        """
+        n_pairs = self.n_pairs * other.n_pairs
+        if n_pairs > LARGEST_ENUMERATION:
+            raise InputError(
+                f"the product has {n_pairs:,} pairs, more than {LARGEST_ENUMERATION:,}; leakages of a product "
+                "need no enumeration, only the sizes of its parts: use composed_maximal_leakage"
+            )
+        rows = (self.rows[:, None] * other.shape[0] + other.rows[None, :]).reshape(-1)
+        columns = (self.columns[:, None] * other.shape[1] + other.columns[None, :]).reshape(-1)
+        xs = [(a, b) for a in self.x_symbols for b in other.x_symbols]
+        ys = [(a, b) for a in self.y_symbols for b in other.y_symbols]
+        return JointRange.from_codes(xs, ys, rows, columns)
