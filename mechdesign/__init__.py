@@ -1,0 +1,85 @@
+"""Optimal release channels for data correlated with a sensitive attribute, proven private in exact arithmetic.
+
+Everything public is here and is imported when it is first used, so ``import mechdesign`` costs nothing::
+
+    import mechdesign as md
+
+    joint = md.Joint.from_table(frame, sensitive="relationship", useful="occupation")
+    result = md.design(joint, md.ALIP(eps_l=1.3, eps_u=0.7))
+    released = result.channel.apply(frame["occupation"])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mechdesign.auditing import Audit, audit
+    from mechdesign.channel import Channel
+    from mechdesign.errors import InputError, MechdesignError, NotPrivate, SolverFailure
+    from mechdesign.joint import Joint
+    from mechdesign.mechanisms import design
+    from mechdesign.mechanisms.result import Certificate, Design
+    from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
+
+    __version__: str
+
+__all__ = [
+    "ALIP",
+    "LDP",
+    "LIP",
+    "Audit",
+    "Certificate",
+    "Channel",
+    "Design",
+    "InputError",
+    "Joint",
+    "MaxLift",
+    "MechdesignError",
+    "MinLift",
+    "NotPrivate",
+    "Notion",
+    "SolverFailure",
+    "__version__",
+    "audit",
+    "design",
+]
+
+_HOMES = {
+    "ALIP": "notions",
+    "LDP": "notions",
+    "LIP": "notions",
+    "Audit": "auditing",
+    "Certificate": "mechanisms.result",
+    "Channel": "channel",
+    "Design": "mechanisms.result",
+    "InputError": "errors",
+    "Joint": "joint",
+    "MaxLift": "notions",
+    "MechdesignError": "errors",
+    "MinLift": "notions",
+    "NotPrivate": "errors",
+    "Notion": "notions",
+    "SolverFailure": "errors",
+    "audit": "auditing",
+    "design": "mechanisms",
+}
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("mechdesign")
+    elif name in _HOMES:
+        value = getattr(import_module(f"mechdesign.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'mechdesign' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

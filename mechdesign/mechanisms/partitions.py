@@ -1,0 +1,269 @@
+"""Partitions of X by merging symbols: Zarrabian et al. 2023, Algorithm 1, and its repair. Arrays only.
+
+A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken in
+floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.notions import LiftLimits
+
+Array = NDArray[np.float64]
+Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
+
+RISKS: tuple[Risk, ...] = ("auto", "log-max", "log-ratio", "sum")
+"""`log-max` is max(log Lambda, -log Psi), `log-ratio` is log Gamma, `sum` is the Lambda + Psi that the
+paper prints for ALIP (its figures need `log-max`); `auto` is `log-max`, or `log-ratio` under LDP."""
+
+ZERO_LIFT_RISK = 1e6
+"""Stands for -log 0, once for each s of lift zero: more than any finite risk (at most 178 for integers
+below 2^256), so that sets with a zero come last and those with fewer zeros before those with more."""
+
+UNIT_ROUNDOFF = 2.0**-53
+"""Half the distance from 1 to the next double."""
+
+
+def rounding_slack(shape: tuple[int, int]) -> float:
+    """Relative error of a lift computed from sums over a table of this shape, and of exp, four times over."""
+    return (8 * (shape[0] + shape[1]) + 32) * UNIT_ROUNDOFF
+
+
+@dataclass(frozen=True)
+class Merging:
+    """A partition of the symbols and how it came about.
+
+    `groups` lists sorted positions, ordered by their first member; `borrowed` are harmless symbols
+    that had to join a group because the risky ones alone violated the limits (`repaired`).
+    """
+
+    groups: tuple[tuple[int, ...], ...]
+    repaired: bool
+    borrowed: tuple[int, ...]
+
+
+class Lifts:
+    """The table, scaled once, with the tests that the algorithms ask of merged sets.
+
+    Parameters
+    ----------
+    p : (|S|, n) array
+        P(s, x), each entry correctly rounded.
+    limits : LiftLimits
+        Bounds in nats.
+    risk : one of `RISKS`
+    """
+
+    def __init__(self, p: Array, limits: LiftLimits, risk: Risk = "auto") -> None:
+        slack = rounding_slack((p.shape[0], p.shape[1]))
+        self.limits = limits
+        self.risk = risk
+        if risk == "auto":
+            self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
+        self.p_x: Array = p.sum(axis=0)
+        self.given_s: Array = p / p.sum(axis=1, keepdims=True)
+        self._least = math.exp(-limits.lower) * (1.0 + slack)
+        self._most = math.exp(limits.upper) * (1.0 - slack) if math.isfinite(limits.upper) else math.inf
+        self._ratio = math.exp(limits.ratio) * (1.0 - slack) if math.isfinite(limits.ratio) else math.inf
+
+    def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
+        """Whether merged sets of P(T|s) `given_s` (|S|, k) and P(T) `mass` (k,) satisfy the limits."""
+        low, high = given_s.min(axis=0), given_s.max(axis=0)
+        fine = (low >= self._least * mass) & (high <= self._most * mass)
+        if math.isfinite(self._ratio):
+            fine &= high <= self._ratio * low
+        return fine
+
+    def complies(self, members: list[int], given_s: Array, mass: float) -> bool:
+        """Whether one merged set satisfies the limits; all symbols together do, their lift is exactly 1."""
+        return len(members) == len(self.p_x) or self.one_within(given_s, mass)
+
+    def one_within(self, given_s: Array, mass: float) -> bool:
+        """`within` for a single set."""
+        return bool(self.within(given_s[:, None], np.array([mass]))[0])
+
+    def merged(self, members: list[int]) -> tuple[Array, float]:
+        """P(T|s), (|S|,), and P(T) of the set of these symbols."""
+        return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
+
+    def omega(self, given_s: Array, mass: Array) -> Array:
+        """The risk of merged sets, (k,); larger is worse."""
+        low, high = given_s.min(axis=0), given_s.max(axis=0)
+        if self.risk == "sum":
+            return (high + low) / mass
+        upper = np.log(high / mass)
+        zero = low == 0.0
+        lower = -np.log(np.where(zero, 1.0, low / mass))
+        if zero.any():
+            lower[zero] = ZERO_LIFT_RISK * (given_s[:, zero] == 0.0).sum(axis=0) + upper[zero]
+        if self.risk == "log-ratio":
+            return upper + lower
+        if math.isinf(self.limits.lower) and math.isinf(self.limits.ratio):
+            return upper
+        if math.isinf(self.limits.upper) and math.isinf(self.limits.ratio):
+            return lower
+        return np.maximum(upper, lower)
+
+
+class _Pool:
+    """Sets that may still join another one, in their original order, without rescans."""
+
+    def __init__(self, lifts: Lifts, groups: list[list[int]]) -> None:
+        self._lifts = lifts
+        self.groups = groups
+        self.given_s = _columns(lifts.given_s, groups)
+        self.mass = np.array([lifts.p_x[g].sum() for g in groups])
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def pop(self, k: int) -> tuple[list[int], Array, float]:
+        taken = self.groups.pop(k), self.given_s[:, k].copy(), float(self.mass[k])
+        # Shifting in place keeps the order (ties go to the first symbol) and allocates nothing.
+        self.given_s[:, k:-1] = self.given_s[:, k + 1 :]
+        self.given_s = self.given_s[:, :-1]
+        self.mass = np.delete(self.mass, k)
+        return taken
+
+    def riskiest(self) -> int:
+        return int(np.argmax(self._lifts.omega(self.given_s, self.mass)))
+
+    def safest_with(self, given_s: Array, mass: float) -> int:
+        return int(np.argmin(self._lifts.omega(self.given_s + given_s[:, None], self.mass + mass)))
+
+
+def _columns(given_s: Array, groups: list[list[int]]) -> Array:
+    if all(len(g) == 1 for g in groups):
+        return given_s[:, [g[0] for g in groups]]
+    return np.stack([given_s[:, g].sum(axis=1) for g in groups], axis=1)
+
+
+def merge_subsets(lifts: Lifts) -> Merging:
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails."""
+    safe = lifts.within(lifts.given_s, lifts.p_x)
+    kept = [[int(x)] for x in np.flatnonzero(safe)]
+    pool = _Pool(lifts, [[int(x)] for x in np.flatnonzero(~safe)])
+    done: list[list[int]] = []
+    within = True
+    while len(pool):
+        members, given_s, mass = pool.pop(pool.riskiest())
+        within = False  # a single risky symbol violates
+        while not within and len(pool):
+            more, more_given_s, more_mass = pool.pop(pool.safest_with(given_s, mass))
+            members, given_s, mass = members + more, given_s + more_given_s, mass + more_mass
+            within = lifts.complies(members, given_s, mass)
+        done.append(members)
+    if within:
+        return _merging(done + kept)
+    last, others = done[-1], done[:-1]
+    joined = _join(lifts, last, [list(g) for g in others])
+    if joined is not None:
+        return _merging(joined + kept)
+    everything = [x for g in done for x in g]
+    return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept))
+
+
+def merge_all(lifts: Lifts) -> Merging:
+    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be."""
+    safe = lifts.within(lifts.given_s, lifts.p_x)
+    kept = [[int(x)] for x in np.flatnonzero(safe)]
+    risky = [int(x) for x in np.flatnonzero(~safe)]
+    if not risky:
+        return _merging(kept)
+    if lifts.complies(risky, *lifts.merged(risky)):
+        return _merging([risky, *kept])
+    return _repair(lifts, [(risky, kept)], len(kept))
+
+
+def _join(lifts: Lifts, last: list[int], others: list[list[int]]) -> list[list[int]] | None:
+    """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none is left."""
+    pool = _Pool(lifts, others) if others else None
+    given_s, mass = lifts.merged(last)
+    while pool:
+        more, more_given_s, more_mass = pool.pop(pool.safest_with(given_s, mass))
+        last, given_s, mass = last + more, given_s + more_given_s, mass + more_mass
+        if lifts.complies(last, given_s, mass):
+            return [last, *pool.groups]
+    return None
+
+
+def _repair(lifts: Lifts, starts: list[tuple[list[int], list[list[int]]]], kept: int) -> Merging:
+    """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
+
+    Merging everything always complies (its lift is 1), so there is always a plan.
+    """
+    plans: list[tuple[float, list[list[int]], list[int]]] = []
+    for core, pool in starts:
+        for taken in _plans(lifts, core, pool):
+            merged = core + [x for k in taken for x in pool[k]]
+            groups = [merged, *(g for k, g in enumerate(pool) if k not in set(taken))]
+            # The harmless symbols stand last in the pool, one to a set.
+            borrowed = [pool[k][0] for k in taken if k >= len(pool) - kept]
+            plans.append((sum(_spread(float(lifts.p_x[g].sum())) for g in groups), groups, borrowed))
+    _, groups, borrowed = min(plans, key=lambda plan: plan[0])
+    return _merging(groups, repaired=True, borrowed=borrowed)
+
+
+def _plans(lifts: Lifts, core: list[int], pool: list[list[int]]) -> list[list[int]]:
+    """Positions in `pool` to take into `core`, in a few ways, each pruned of what it turns out not to need."""
+    if not pool:
+        return [[]]
+    given_s, mass = lifts.merged(core)
+    more, more_mass = _columns(lifts.given_s, pool), np.array([lifts.p_x[g].sum() for g in pool])
+    cheapest_first = np.argsort(more_mass, kind="stable")  # the loss grows with the mass that joins
+    plans: list[list[int]] = []
+    alone = lifts.within(more + given_s[:, None], more_mass + mass)
+    if alone.any():
+        plans.append([next(int(k) for k in cheapest_first if alone[k])])
+    for order in (cheapest_first, _safest_first(lifts, given_s, mass, more, more_mass)):
+        sums = np.cumsum(more[:, order], axis=1) + given_s[:, None]
+        enough = np.flatnonzero(lifts.within(sums, np.cumsum(more_mass[order]) + mass))
+        taken = [int(k) for k in order[: enough[0] + 1 if enough.size else len(order)]]
+        plans.append(_pruned(lifts, given_s, mass, more, more_mass, taken) if enough.size else taken)
+    return plans
+
+
+def _safest_first(
+    lifts: Lifts, given_s: Array, mass: float, more: Array, more_mass: Array
+) -> NDArray[np.intp]:
+    """The order in which each next set leaves the smallest risk."""
+    left = np.arange(len(more_mass))
+    order: list[int] = []
+    while left.size:
+        risk = lifts.omega(more[:, left] + given_s[:, None], more_mass[left] + mass)
+        best = int(np.argmin(risk))
+        k = int(left[best])
+        order.append(k)
+        given_s, mass = given_s + more[:, k], mass + float(more_mass[k])
+        if lifts.one_within(given_s, mass):
+            return np.array(order)
+        left = np.delete(left, best)
+    return np.array(order)
+
+
+def _pruned(
+    lifts: Lifts, given_s: Array, mass: float, more: Array, more_mass: Array, taken: list[int]
+) -> list[int]:
+    """`taken` without the members that the limits do not need, the most expensive given back first."""
+    needed = list(taken)
+    for k in sorted(taken, key=lambda k: -more_mass[k]):
+        rest = [j for j in needed if j != k]
+        if lifts.one_within(given_s + more[:, rest].sum(axis=1), mass + float(more_mass[rest].sum())):
+            needed = rest
+    return needed
+
+
+def _spread(mass: float) -> float:
+    """P(T) log P(T): with the other terms fixed, H(X) - I(X;Y) grows with the sum of these over the groups."""
+    return mass * math.log(mass)
+
+
+def _merging(groups: list[list[int]], *, repaired: bool = False, borrowed: list[int] | None = None) -> Merging:
+    ordered = sorted(tuple(sorted(g)) for g in groups)
+    return Merging(tuple(ordered), repaired, tuple(sorted(borrowed or ())))

@@ -1,0 +1,101 @@
+"""The public face of the package: names, version, speed of import, isolation of `solvers`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import mechdesign as md
+
+ROOT = Path(__file__).parents[1]
+
+PUBLIC = [
+    "ALIP",
+    "LDP",
+    "LIP",
+    "Audit",
+    "Certificate",
+    "Channel",
+    "Design",
+    "InputError",
+    "Joint",
+    "MaxLift",
+    "MechdesignError",
+    "MinLift",
+    "NotPrivate",
+    "Notion",
+    "SolverFailure",
+    "__version__",
+    "audit",
+    "design",
+]
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Names of the modules in memory after `statement` ran in a fresh interpreter."""
+    code = f"import sys\n{statement}\nprint(' '.join(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_public_names_are_pinned():
+    assert md.__all__ == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_resolves_and_is_listed(name):
+    assert getattr(md, name) is not None
+    assert name in dir(md)
+
+
+def test_public_names_are_the_objects_of_their_modules():
+    assert md.design is import_module("mechdesign.mechanisms").design
+    assert md.audit is import_module("mechdesign.auditing").audit
+    assert md.Channel is import_module("mechdesign.channel").Channel
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        md.nothing  # noqa: B018
+
+
+def test_version_is_that_of_the_metadata():
+    assert md.__version__ == project()["project"]["version"]
+
+
+def test_import_is_light():
+    heavy = {"numpy", "scipy", "highspy", "cdd", "cvxpy", "pyarrow", "pandas", "polars", "flint", "typer", "rich"}
+    assert not heavy & loaded_by("import mechdesign")
+
+
+def test_the_command_line_loads_nothing_heavy_before_it_has_to():
+    heavy = {"numpy", "scipy", "highspy", "cdd", "cvxpy", "pyarrow", "pandas", "polars", "flint", "cryptography"}
+    assert not heavy & loaded_by("from mechdesign.cli.app import app")
+
+
+def test_solvers_loads_without_mechdesign():
+    loaded = loaded_by("import solvers; solvers.Polytope")
+    assert not {name for name in loaded if name.split(".")[0] == "mechdesign"}
+
+
+def test_every_package_folder_is_shipped():
+    folders = {
+        ".".join(path.parent.relative_to(ROOT).parts)
+        for top in ("mechdesign", "solvers")
+        for path in (ROOT / top).rglob("*.py")
+    }
+    assert folders == set(project()["tool"]["setuptools"]["packages"])
+
+
+def test_every_package_is_marked_as_typed():
+    assert (ROOT / "mechdesign" / "py.typed").is_file()
+    assert (ROOT / "solvers" / "py.typed").is_file()
