@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.cells import encoded_columns
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table
+from mechdesign.tally import Missing, Roles, Tally
 from mechdesign.variable import Symbol, Variable
 
 __all__ = ["Joint", "Symbol", "Variable"]
@@ -191,3 +193,42 @@ class Joint:
         """
         labels = (sensitive_labels, useful_labels)
         return cls._of(exact_table(array, labels, (sensitive, useful), probabilities=True), is_counts=False)
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        sensitive: str | Sequence[str],
+        useful: str | Sequence[str],
+        weight: str | None = None,
+        missing: Missing = "refuse",
+    ) -> Joint:
+        """Count the records of a data frame.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table
+        sensitive, useful : str or sequence of str
+            Columns; several are crossed, and the symbols are the combinations that occur. Symbols are
+            text (`mechdesign.cells` says how numbers, dates and categories are written) and sorted as text.
+        weight : str, optional
+            Column with the weight of a record: whole numbers (then the table is still one of counts) or
+            decimals, each taken exactly as written (a float as the shortest decimal that names it).
+        missing : 'refuse', 'symbol' or 'drop'
+            Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops its record.
+            A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
+
+        Raises
+        ------
+        InputError
+            On a missing column, a null, a weight that is no number, no records, or a single useful symbol.
+        """
+        roles = Roles(_names(sensitive), _names(useful), weight)
+        tally = Tally(roles, missing)
+        tally.add_columns(encoded_columns(frame, roles.columns))
+        return cls._of(tally.table(), is_counts=tally.is_counts)
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
