@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.exact import listed, quoted
 
 LARGEST_ENUMERATION = 5_000_000
 """Points of a domain, or pairs of a product, that are enumerated: some 10 s and 1 GB at most."""
@@ -56,7 +57,7 @@ def encode(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
         try:
             codes[k] = place.setdefault(value, len(place))
         except TypeError:
-            raise InputError(f"{name} holds {value!r}, which cannot be hashed; use a tuple instead") from None
+            raise InputError(f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple") from None
     refuse_nan(name, place)
     return tuple(place), codes
 
@@ -91,7 +92,8 @@ def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
 
 
 def _missing_column(column: str, present: Iterable[str]) -> InputError:
-    return InputError(f"column {column!r} is missing; the table has {', '.join(map(str, present)) or 'none'}")
+    names = listed([str(name) for name in present]) or "no column"
+    return InputError(f"column {quoted(column)} is missing; the table has {names}")
 
 
 def read_column(frame: Any, column: str) -> Any:
@@ -123,7 +125,8 @@ def read_column(frame: Any, column: str) -> Any:
         values = series.to_list()
     for place, value in enumerate(values):
         if value is None:
-            raise InputError(f"column {column!r} has a null in row {place + 1}; drop it or give it a symbol")
+            where = f"column {quoted(column)} has a null in row {place + 1}"
+            raise InputError(f"{where}; drop it or give it a symbol")
     return values
 
 

@@ -9,8 +9,10 @@ and conditional unrelatedness are in `spaces`; continuous variables in `boxes` a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
+from mechdesign.exact import quoted
 from mechdesign.nonstochastic.encoding import (
-    LARGEST_ENUMERATION,
     Indices,
     encode,
     enumerate_domain,
@@ -75,7 +77,7 @@ class JointRange:
             absent = np.flatnonzero(np.bincount(codes, minlength=len(symbols)) == 0)
             if absent.size:
                 raise InputError(
-                    f"{name} symbol {symbols[int(absent[0])]!r} has an empty conditional range "
+                    f"{name} symbol {quoted(symbols[int(absent[0])])} has an empty conditional range "
                     "(it occurs in no pair); drop it"
                 )
         i.setflags(write=False)
@@ -88,7 +90,7 @@ class JointRange:
         members = list(pairs)
         for pair in members:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InputError(f"pairs must hold (x, y) tuples, not {pair!r}")
+                raise InputError(f"pairs must hold (x, y) tuples, not {quoted(pair)}")
         return cls.from_columns([x for x, _ in members], [y for _, y in members])
 
     @classmethod
@@ -126,7 +128,7 @@ class JointRange:
         for x in enumerate_domain(domain):
             outputs = list(function(x))
             if not outputs:
-                raise InputError(f"the channel gives input {x!r} an empty range; it needs an output")
+                raise InputError(f"the channel gives input {quoted(x)} an empty range; it needs an output")
             pairs.extend((x, y) for y in outputs)
         return cls.from_pairs(pairs)
 
@@ -187,6 +189,30 @@ class JointRange:
         """|[[Y|x]]| for every x, int64, shape (|X|,), in the order of `x_symbols`."""
         return np.bincount(self.rows, minlength=self.shape[0]).astype(np.int64)
 
+    @property
+    def unit(self) -> str:
+        """Unit of entropies and leakages."""
+        return "bits"
+
+    def log(self, ratio: Fraction) -> float:
+        """Base-2 logarithm of an exact positive number of any size."""
+        return math.log2(ratio.numerator) - math.log2(ratio.denominator)
+
+    @property
+    def x_total(self) -> int:
+        """|[[X]]|."""
+        return len(self.x_symbols)
+
+    @cached_property
+    def smallest_x(self) -> int:
+        """The smallest |[[X|y]]| over all y."""
+        return int(self.x_sizes.min())
+
+    @cached_property
+    def largest_x(self) -> int:
+        """The largest |[[X|y]]| over all y."""
+        return int(self.x_sizes.max())
+
     @cached_property
     def incidence(self) -> Any:
         """The pairs as a boolean scipy.sparse.csr_array, shape (|X|, |Y|)."""
@@ -218,7 +244,7 @@ class JointRange:
         picked: set[int] = set()
         for value in x:
             if value not in self.x_index:
-                raise InputError(f"value {value!r} is not in the range of the variable conditioned on")
+                raise InputError(f"value {quoted(value)} is not in the range of the variable conditioned on")
             start, stop = np.searchsorted(self.rows, (self.x_index[value], self.x_index[value] + 1))
             picked.update(self.columns[start:stop].tolist())
         return frozenset(self.y_symbols[j] for j in picked)
@@ -239,62 +265,3 @@ class JointRange:
     def map_y(self, post: Callable[[Any], Hashable]) -> JointRange:
         """The joint range of X and Z = post(Y): post-processing."""
         return self.reverse.map_x(post).reverse
-
-    def restrict_x(self, kept: Iterable[Hashable]) -> JointRange:
-        """The joint range when X is known to lie in `kept`; a y with no partner left goes too.
-
-        Raises
-        ------
-        InputError
-            If `kept` is empty or holds a value outside the range of X.
-        """
-        chosen = dict.fromkeys(kept)
-        for value in chosen:
-            if value not in self.x_index:
-                raise InputError(f"value {value!r} is not in the range of X")
-        if not chosen:
-            raise InputError("the restricted range is empty; keep at least one value")
-        mask = np.zeros(self.shape[0], dtype=np.bool_)
-        mask[[self.x_index[value] for value in chosen]] = True
-        pairs = mask[self.rows]
-        rows, columns = self.rows[pairs], self.columns[pairs]
-        new_row, new_column = np.cumsum(mask) - 1, np.unique(columns)
-        xs = [self.x_symbols[i] for i in np.flatnonzero(mask).tolist()]
-        ys = [self.y_symbols[j] for j in new_column.tolist()]
-        return JointRange.from_codes(xs, ys, new_row[rows], np.searchsorted(new_column, columns))
-
-    def compose(self, following: JointRange) -> JointRange:
-        """The joint range of X and Z for the Markov chain X - Y - Z, `following` being [[Y, Z]].
-
-        Raises
-        ------
-        InputError
-            If a y of this range is not in the first range of `following`.
-        """
-        missing = [y for y in self.y_symbols if y not in following.x_index]
-        if missing:
-            raise InputError(f"value {missing[0]!r} of Y is not in the first range of the following channel")
-        second = following.restrict_x(self.y_symbols)
-        order = np.asarray([second.x_index[y] for y in self.y_symbols], dtype=np.int64)
-        product = (self.incidence.astype(np.int64) @ second.incidence.astype(np.int64)[order]).tocoo()
-        return JointRange.from_codes(self.x_symbols, second.y_symbols, product.row, product.col)
-
-    def times(self, other: JointRange) -> JointRange:
-        """The joint range of ((X, X'), (Y, Y')) for unrelated pairs (X, Y) and (X', Y').
-
-        Raises
-        ------
-        InputError
-            If the product has more than `LARGEST_ENUMERATION` pairs.
-        """
-        n_pairs = self.n_pairs * other.n_pairs
-        if n_pairs > LARGEST_ENUMERATION:
-            raise InputError(
-                f"the product has {n_pairs:,} pairs, more than {LARGEST_ENUMERATION:,}; leakages of a product "
-                "need no enumeration, only the sizes of its parts: use composed_maximal_leakage"
-            )
-        rows = (self.rows[:, None] * other.shape[0] + other.rows[None, :]).reshape(-1)
-        columns = (self.columns[:, None] * other.shape[1] + other.columns[None, :]).reshape(-1)
-        xs = [(a, b) for a in self.x_symbols for b in other.x_symbols]
-        ys = [(a, b) for a in self.y_symbols for b in other.y_symbols]
-        return JointRange.from_codes(xs, ys, rows, columns)
