@@ -1,0 +1,312 @@
+"""The exact verdict: does a channel satisfy a notion on a table?
+
+Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
+the joint table and the rows of the channel; exp of a budget is enclosed between rationals (Arb balls) at
+growing precision until a comparison is decided. It always is: e^x is irrational for rational x != 0
+(Lindemann), so no ratio of integers can equal it. This module knows neither the polytopes nor the solvers
+that designed the channel, so that one mistake cannot hide in both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import mul
+from typing import NamedTuple, TypeAlias
+
+from mechdesign.channel import Channel
+from mechdesign.errors import InputError
+from mechdesign.exact import listed, quoted
+from mechdesign.joint import Joint
+from mechdesign.notions import LiftLimits, Notion
+from mechdesign.variable import Symbol
+
+FIRST_BITS = 128
+"""Precision of the first enclosure of exp: it separates all but about one comparison in 2**64 of those
+between 64-bit numbers that differ at all in their first 128 bits; precision doubles until decided."""
+
+Column: TypeAlias = tuple[list[int], list[int]]
+"""Rows of the positive entries of one output, and those entries."""
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """The smallest doubles (nats) that bound what the channel really does; ``inf`` where a lift is 0.
+
+    ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)`` hold exactly, for all
+    s, s' and y, and fail for the next smaller double.
+    """
+
+    eps_l: float
+    eps_u: float
+    eps_ldp: float
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The cell that uses most of its budget, in proportion; it violates it if any cell does.
+
+    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison.
+    """
+
+    sensitive: str
+    output: str
+    lift: float
+    against: str | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """An exact verdict, what the channel achieves, and where it is worst."""
+
+    satisfied: bool
+    notion: Notion
+    achieved: Achieved
+    worst: Worst
+
+
+def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
+    """Decide exactly whether `channel` satisfies `notion` on `joint`.
+
+    Parameters
+    ----------
+    channel : Channel
+        Its rows may stand in another order than the useful symbols of the joint.
+    joint : Joint
+        Not necessarily the table that the channel was designed for.
+    notion : Notion
+
+    Raises
+    ------
+    InputError
+        If the useful symbols of channel and joint differ, or the rows are no probabilities.
+    """
+    _check_rows(channel)
+    order = _order(channel.useful.symbols, joint)
+    counts = [[row[x] for x in order] for row in joint.counts]
+    return audit_columns(counts, channel.integers.columns, channel.outputs, joint, notion)
+
+
+def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int, ...]:
+    """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
+    order = _order(channel.useful.symbols, joint)
+    counts = [[row[x] for x in order] for row in joint.counts]
+    return tuple(
+        y
+        for y, column in enumerate(channel.integers.columns)
+        if not _within(_extremes(counts, [column], joint), notion.limits)
+    )
+
+
+def audit_columns(
+    counts: Sequence[Sequence[int]],
+    columns: Sequence[Column],
+    outputs: Sequence[str],
+    joint: Joint,
+    notion: Notion,
+) -> Audit:
+    """The verdict on a channel given as plain integers; `audit` and `outside` prepare them.
+
+    Parameters
+    ----------
+    counts : |S| rows of |X| integers
+        Proportional to P(s, x) / d(x), with d(x) the denominator of row x of the channel.
+    columns : one per output
+        The numerators of W(y|x); at least one is positive in each.
+    outputs : one label per output
+    joint : Joint
+        For P(s) and the names of S.
+    notion : Notion
+    """
+    limits = notion.limits
+    extremes = _extremes(counts, columns, joint)
+    achieved = Achieved(
+        eps_l=log_upper(*extremes.low.inverse), eps_u=log_upper(*extremes.high.lift), eps_ldp=log_upper(*extremes.ratio)
+    )
+    return Audit(_within(extremes, limits), notion, achieved, _worst(extremes, achieved, limits, joint, outputs))
+
+
+def _check_rows(channel: Channel) -> None:
+    sums = [0] * len(channel.useful)
+    for label, (at, values) in zip(channel.outputs, channel.integers.columns, strict=True):
+        if not values or min(values) <= 0:
+            raise InputError(f"the output {quoted(label)} has no mass, or an entry below zero")
+        for x, value in zip(at, values, strict=True):
+            sums[x] += value
+    for name, total in zip(channel.useful.names, sums, strict=True):
+        if total != channel.denominator:
+            raise InputError(f"row {quoted(name)} sums to {total}, not to the denominator {channel.denominator}")
+
+
+def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
+    """Position in the joint of every row of a channel."""
+    index = joint.useful.index
+    unknown = [", ".join(symbol) for symbol in symbols if symbol not in index]
+    if unknown:
+        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
+    order = [index[symbol] for symbol in symbols]
+    missing = set(range(len(joint.useful))) - set(order)
+    if missing:
+        names = [joint.useful.names[x] for x in sorted(missing)]
+        raise InputError(f"the channel has no row for the useful symbol {listed(names)} of the table")
+    return order
+
+
+class _Cell(NamedTuple):
+    """One lift, ``mass * total / (row * output)`` in integers, of symbol `s` on output `y`."""
+
+    s: int
+    y: int
+    mass: int
+    row: int
+    output: int
+    total: int
+
+    @property
+    def lift(self) -> tuple[int, int]:
+        return self.mass * self.total, self.row * self.output
+
+    @property
+    def inverse(self) -> tuple[int, int]:
+        return self.row * self.output, self.mass * self.total
+
+
+class _Extremes(NamedTuple):
+    """The largest and the smallest lift, and the two with the largest ratio on one output."""
+
+    high: _Cell
+    low: _Cell
+    above: _Cell
+    below: _Cell
+
+    @property
+    def ratio(self) -> tuple[int, int]:
+        return self.above.mass * self.below.row, self.below.mass * self.above.row
+
+
+def _extremes(counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint) -> _Extremes:
+    """Find the extreme lifts by exact comparison of every cell; of equal ones the first output's."""
+    sums = [sum(row) for row in joint.counts]
+    total = sum(sums)
+    found: _Extremes | None = None
+    for y, (at, values) in enumerate(columns):
+        masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
+        output = sum(masses)
+        s = t = 0
+        most = least = masses[0]
+        most_row = least_row = sums[0]
+        for k in range(1, len(masses)):
+            mass, row = masses[k], sums[k]
+            if mass * most_row > most * row:
+                s, most, most_row = k, mass, row
+            elif mass * least_row < least * row:
+                t, least, least_row = k, mass, row
+        high, low = _Cell(s, y, most, most_row, output, total), _Cell(t, y, least, least_row, output, total)
+        here = _Extremes(high, low, high, low)
+        found = here if found is None else _extreme_of(found, here)
+    if found is None:
+        raise InputError("a channel needs at least one output")
+    return found
+
+
+def _extreme_of(one: _Extremes, other: _Extremes) -> _Extremes:
+    high = other.high if _exceeds(other.high.lift, one.high.lift) else one.high
+    low = other.low if _exceeds(one.low.lift, other.low.lift) else one.low
+    wider = other if _exceeds(other.ratio, one.ratio) else one
+    return _Extremes(high, low, wider.above, wider.below)
+
+
+def _exceeds(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether the first ratio of non-negative integers is larger; a zero denominator means infinity."""
+    return one[0] * other[1] > other[0] * one[1]
+
+
+def _within(extremes: _Extremes, limits: LiftLimits) -> bool:
+    """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
+    checks = (
+        (extremes.high.lift, limits.upper),
+        (extremes.low.inverse, limits.lower),
+        (extremes.ratio, limits.ratio),
+    )
+    return all(math.isinf(limit) or at_most_exp(*ratio, limit) for ratio, limit in checks)
+
+
+def _worst(
+    extremes: _Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
+) -> Worst:
+    sides = (
+        (limits.upper, achieved.eps_u, extremes.high, None),
+        (limits.lower, achieved.eps_l, extremes.low, None),
+        (limits.ratio, achieved.eps_ldp, extremes.above, extremes.below),
+    )
+    # Achieved budgets are the smallest doubles, so their quotient by the limit exceeds 1 exactly where
+    # the limit is violated: a violated side always comes before a satisfied one.
+    _, _, cell, against = max((side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0])
+    numerator, denominator = cell.lift
+    names = joint.sensitive.names
+    return Worst(names[cell.s], outputs[cell.y], numerator / denominator, names[against.s] if against else None)
+
+
+def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
+    """Whether numerator / denominator <= e^exponent, decided exactly.
+
+    Parameters
+    ----------
+    numerator, denominator : int
+        Non-negative, not both zero; a zero denominator means infinity.
+    exponent : float
+        Finite and not negative, taken as the exact rational that it is.
+    """
+    bits = FIRST_BITS
+    while True:
+        low, high, shift = exp_enclosure(exponent, bits)
+        scaled = numerator << shift
+        if scaled <= low * denominator:
+            return True
+        if scaled > high * denominator:
+            return False
+        bits *= 2
+
+
+@lru_cache(maxsize=1024)
+def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
+    """Integers (low, high, shift) with ``low <= e^exponent * 2^shift <= high``, about `bits` bits apart.
+
+    The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
+    """
+    from flint import arb, ctx
+
+    with ctx.workprec(bits):
+        ball = arb(exponent).exp()
+        ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
+    shift = max(0, *(-int(power) for _, power in ends))
+    low, high = (int(mantissa) << (int(power) + shift) for mantissa, power in ends)
+    return low, high, shift
+
+
+def log_upper(numerator: int, denominator: int) -> float:
+    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
+
+    The logarithm in floating point is only a first guess; `at_most_exp` decides.
+    """
+    if numerator <= denominator:
+        return 0.0
+    if denominator == 0:
+        return math.inf
+    guess = _log(numerator, denominator)
+    while not at_most_exp(numerator, denominator, guess):
+        guess = math.nextafter(guess, math.inf)
+    while at_most_exp(numerator, denominator, below := math.nextafter(guess, 0.0)):
+        guess = below
+    return guess
+
+
+def _log(numerator: int, denominator: int) -> float:
+    if numerator < 2 * denominator:
+        return math.log1p((numerator - denominator) / denominator)
+    try:
+        return math.log(numerator / denominator)
+    except OverflowError:  # the quotient is no double, its logarithm is
+        return math.log(numerator) - math.log(denominator)
