@@ -1,0 +1,150 @@
+"""Options that several commands share, declared once."""
+
+from __future__ import annotations
+
+import csv
+from typing import Annotated, TypeAlias
+
+import typer
+
+from mechdesign.errors import InputError
+
+TABLE_PANEL = "The table"
+BUDGET_PANEL = "What is promised"
+
+Table: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency).",
+    ),
+]
+OtherTable: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--table", metavar="TABLE", help="The table to check against: CSV or Parquet.", rich_help_panel=TABLE_PANEL
+    ),
+]
+Sensitive: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--sensitive",
+        metavar="COL[,COL..]",
+        help="Column(s) to protect. Several are crossed; a name with a comma stands in double quotes.",
+        rich_help_panel=TABLE_PANEL,
+    ),
+]
+Useful: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--useful",
+        metavar="COL[,COL..]",
+        help="Column(s) to release; with --contingency, the name that `apply` will look for.",
+        rich_help_panel=TABLE_PANEL,
+    ),
+]
+Weight: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        metavar="COL",
+        help="Column with the count or the survey weight of each row.",
+        rich_help_panel=TABLE_PANEL,
+    ),
+]
+Contingency: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--contingency",
+        help="A wide table of counts: sensitive symbols down the first column, useful ones along the header.",
+        rich_help_panel=TABLE_PANEL,
+    ),
+]
+Probabilities: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--probabilities", help="A wide table of probabilities instead of counts.", rich_help_panel=TABLE_PANEL
+    ),
+]
+Missing: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="refuse|symbol|drop",
+        help="What an empty cell is: an error, a symbol of its own, or a record to leave out.",
+        rich_help_panel=TABLE_PANEL,
+    ),
+]
+NotionName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--notion", metavar="alip|lip|ldp|max-lift|min-lift", help="Privacy notion.", rich_help_panel=BUDGET_PANEL
+    ),
+]
+MaybeNotionName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--notion",
+        metavar="alip|lip|ldp|max-lift|min-lift",
+        help="Privacy notion to check (default: that of the channel file; alip for a matrix).",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+Epsilon: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--epsilon", metavar="NATS", help="Privacy budget, in (0, 700].", rich_help_panel=BUDGET_PANEL),
+]
+Lam: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--lam",
+        metavar="SHARE",
+        help="alip only: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+EpsL: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--eps-l",
+        metavar="NATS|inf",
+        help="Budget of the lower side: every lift is at least exp(-eps_l).",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+EpsU: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--eps-u",
+        metavar="NATS|inf",
+        help="Budget of the upper side: every lift is at most exp(eps_u).",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
+Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def columns(option: str, text: str | None) -> tuple[str, ...] | None:
+    """Names in a comma-separated list; a name that contains a comma stands in double quotes, as in CSV.
+
+    Raises
+    ------
+    InputError
+        On an empty name, a name given twice, or an open quote.
+    """
+    if text is None:
+        return None
+    try:
+        names = next(csv.reader([text], strict=True), [])
+    except csv.Error as error:
+        raise InputError(
+            f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
+        ) from None
+    if not names or "" in names:
+        raise InputError(f"{option} {text!r} contains an empty column name")
+    if len(set(names)) < len(names):
+        raise InputError(f"{option} {text!r} names a column twice")
+    return tuple(names)

@@ -1,0 +1,1 @@
+"""Texts and plain records for people and programs: read results, compute nothing."""

@@ -1,0 +1,75 @@
+"""Results as plain dictionaries that JSON can carry (infinities as the string "inf")."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mechdesign.auditing import Audit
+from mechdesign.guarantees import guarantees
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import to_record
+
+
+def plain(value: Any) -> Any:
+    """`value` with infinities as "inf" and "-inf", NaN as None, and mappings and sequences rebuilt."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}  # type: ignore[misc]
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]  # type: ignore[misc]
+    return value
+
+
+def to_json(record: Mapping[str, Any]) -> str:
+    """One JSON object on one line, Unicode as it is."""
+    return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)
+
+
+def design_record(design: Design, output: str | None) -> dict[str, Any]:
+    """What `design --json` prints."""
+    achieved = design.achieved
+    joint = design.channel.joint
+    return {
+        "mechanism": design.mechanism,
+        "method": design.method,
+        "notion": to_record(design.notion),
+        "nmi": design.nmi,
+        "mutual_information": design.mutual_information,
+        "entropy": design.entropy,
+        "upper_bound_nmi": design.certificate.upper_bound_nmi,
+        "gap_nmi": design.certificate.gap_nmi,
+        "certificate": {"scope": design.certificate.scope, **design.certificate.details},
+        "achieved": asdict(achieved),
+        "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
+        "outputs": design.outputs,
+        "repaired": design.repaired,
+        "borrowed": list(design.borrowed),
+        "fallback_from": design.fallback_from,
+        "verified": design.verified,
+        "records": None if joint is None else joint.records,
+        "notices": [] if joint is None else list(joint.notices),
+        "messages": list(design.messages),
+        "seconds": design.seconds,
+        "output": output,
+    }
+
+
+def audit_record(audit: Audit) -> dict[str, Any]:
+    """What `audit --json` prints."""
+    worst = audit.worst
+    record: dict[str, Any] = {"sensitive": worst.sensitive, "output": worst.output, "lift": worst.lift}
+    if worst.against is not None:
+        record["against"] = worst.against
+    return {
+        "satisfied": audit.satisfied,
+        "notion": to_record(audit.notion),
+        "achieved": asdict(audit.achieved),
+        "worst": record,
+    }

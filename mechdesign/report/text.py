@@ -1,0 +1,138 @@
+"""The report of `design` in plain words: what is promised, what it costs, and what it is about."""
+
+from __future__ import annotations
+
+import math
+
+from mechdesign.guarantees import guarantees
+from mechdesign.joint import Joint
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import LiftLimits, Notion
+from mechdesign.report.wording import about, at_least, at_most, count, label, paragraph, percent, percent_at_most
+
+SCOPE = (
+    "It covers the released column alone, against an observer who knows this table and the channel and nothing "
+    "else about the record. Other columns left in the file, or other knowledge of {useful}, void it. Each record "
+    "gets one draw: releasing the same record twice, independently, can leak more than the two budgets together."
+)
+
+
+def design_text(design: Design, joint: Joint) -> str:
+    """The whole report, one string of several lines without a final newline."""
+    sensitive, useful = _title(joint.sensitive.columns), _title(joint.useful.columns)
+    parts = [
+        f"{useful} ({count(len(joint.useful), 'symbol')}) is released as {count(design.outputs, 'output')}; "
+        f"{sensitive} ({count(len(joint.sensitive), 'symbol')}) is protected.",
+        "",
+        "What is promised",
+        *[paragraph(text) for text in _promises(design, sensitive)],
+        "",
+        "What follows from it",
+        *[f"  - {text}" for text in _consequences(design, sensitive)],
+        "",
+        "What it costs",
+        *[paragraph(text) for text in _costs(design, useful)],
+        "",
+        "What it is about",
+        paragraph(_sample(joint)),
+        paragraph(SCOPE.format(useful=useful)),
+    ]
+    return "\n".join(parts)
+
+
+def notion_text(notion: Notion) -> str:
+    """``alip (eps_l 0.5, eps_u 0.5)``."""
+    limits = notion.limits
+    if math.isfinite(limits.ratio):
+        return f"{notion.name} (epsilon {limits.ratio:g})"
+    sides = [f"eps_l {limits.lower:g}"] * (limits.lower < math.inf) + [f"eps_u {limits.upper:g}"] * (
+        limits.upper < math.inf
+    )
+    return f"{notion.name} ({', '.join(sides)})"
+
+
+def _title(columns: tuple[str, ...]) -> str:
+    return " x ".join(label(c) for c in columns)
+
+
+def _promises(design: Design, sensitive: str) -> list[str]:
+    achieved = design.achieved
+    return [
+        f"{notion_text(design.notion)}: {_condition(design.notion.limits, sensitive)}",
+        f"Verified in exact arithmetic on the integers of the channel. Achieved: eps_l {at_most(achieved.eps_l)}, "
+        f"eps_u {at_most(achieved.eps_u)}, local differential privacy {at_most(achieved.eps_ldp)} "
+        "(nats, rounded up).",
+    ]
+
+
+def _condition(limits: LiftLimits, sensitive: str) -> str:
+    """The notion in words; the constructor of every notion leaves at least one limit finite."""
+    if math.isfinite(limits.ratio):
+        return (
+            f"no released value is more than {at_most(math.exp(limits.ratio))} times as likely under one "
+            f"{sensitive} as under another."
+        )
+    bounds: list[str] = []
+    if math.isfinite(limits.lower):
+        bounds.append(f"at least {at_least(math.exp(-limits.lower))}")
+    if math.isfinite(limits.upper):
+        bounds.append(f"at most {at_most(math.exp(limits.upper))}")
+    return f"whoever sees a released value finds every {sensitive} {' and '.join(bounds)} times as likely as before."
+
+
+def _consequences(design: Design, sensitive: str) -> list[str]:
+    g = guarantees(design.achieved.eps_l, design.achieved.eps_u)
+    rows = [
+        ("mutual information with {s} (Shannon; Sibson and Arimoto of every order)", g.information, " nats"),
+        ("local differential privacy with respect to {s}", min(g.ldp, design.achieved.eps_ldp), " nats"),
+        ("total variation T({s};released)", g.total_variation, ""),
+        ("l1-lift", g.l1_lift, ""),
+        ("chi2-lift, and chi2({s};released)", g.chi2_lift, ""),
+        ("alpha-lift, every alpha > 1", g.alpha_lift, ""),
+        ("l1-lift-inverse", g.l1_lift_inverse, ""),
+        ("chi2-lift-inverse", g.chi2_lift_inverse, ""),
+        ("alpha-lift-inverse, every alpha > 1", g.alpha_lift_inverse, ""),
+    ]
+    return [
+        f"{name.format(s=sensitive)}: at most {at_most(bound)}{unit}" for name, bound, unit in rows if bound < math.inf
+    ]
+
+
+def _costs(design: Design, useful: str) -> list[str]:
+    certificate = design.certificate
+    kept = (
+        f"{percent(design.nmi)} of the information in {useful} is kept: I(X;Y) = "
+        f"{about(design.mutual_information)} of H(X) = {about(design.entropy)} nats ({_maker(design)})."
+    )
+    texts = [kept]
+    if design.repaired:
+        names = ", ".join(label(name) for name in design.borrowed) or "none"
+        texts.append(
+            "Repaired: merging the risky symbols among themselves was not private, so harmless ones were merged "
+            f"with them: {names}."
+        )
+    if design.fallback_from is not None:
+        texts.append(f"Fallback: {design.fallback_from} gave no better verified channel.")
+    if certificate.upper_bound_nmi is not None and certificate.gap_nmi is not None:
+        texts.append(
+            f"No channel that keeps the promise keeps more than {percent_at_most(certificate.upper_bound_nmi)}: "
+            f"the gap is at most {at_most(max(certificate.gap_nmi, 0.0))} of H(X). This bound is {certificate.scope}."
+        )
+    else:
+        texts.append("How much the best possible channel would keep was not computed.")
+    return texts
+
+
+def _maker(design: Design) -> str:
+    return f"{design.mechanism}, by {design.method}, {design.seconds:.2f} s"
+
+
+def _sample(joint: Joint) -> str:
+    empty = sum(cell == 0 for row in joint.counts for cell in row)
+    cells = f"{empty:,} of {count(len(joint.sensitive) * len(joint.useful), 'cell')} zero"
+    if joint.records is None:
+        return f"The promise is about the table of probabilities or weights as given ({cells})."
+    return (
+        f"The promise is about the table given ({count(joint.records, 'record')}, {cells}), not about the population "
+        "that the records come from: there the leakage is larger, and the more so the fewer records there are."
+    )

@@ -1,0 +1,62 @@
+"""Numbers and labels as people read them, never more favourable than they are."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+WIDTH = 96
+"""Longest line of a text report, in characters."""
+
+DIGITS = 5
+"""Significant digits of a number in a text report; the JSON output has all of them."""
+
+
+def at_most(value: float) -> str:
+    """An upper bound: rounded up."""
+    return _rounded(value, ROUND_CEILING)
+
+
+def at_least(value: float) -> str:
+    """A lower bound: rounded down."""
+    return _rounded(value, ROUND_FLOOR)
+
+
+def about(value: float) -> str:
+    """A plain quantity: rounded to nearest."""
+    return _rounded(value, ROUND_HALF_EVEN)
+
+
+def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
+    """A share of one as a percentage with three decimals."""
+    return f"{(Decimal(share) * 100).quantize(Decimal('0.001'), rounding=rounding)} %"
+
+
+def percent_at_most(share: float) -> str:
+    """An upper bound on a share: rounded up."""
+    return percent(share, ROUND_CEILING)
+
+
+def _rounded(value: float, rounding: str) -> str:
+    if not math.isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    short = Context(prec=DIGITS, rounding=rounding).create_decimal(Decimal(value))
+    return f"{float(short):.{DIGITS}g}"
+
+
+def label(text: str) -> str:
+    """A symbol or column name, with what would move the cursor of a terminal escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text) or '""'
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """``1 record``, ``31,580 records``."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def paragraph(text: str, indent: str = "  ") -> str:
+    """`text` wrapped, with labels left whole."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

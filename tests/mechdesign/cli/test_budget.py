@@ -1,0 +1,116 @@
+"""What is typed for the budget, and what comes of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mechdesign.cli.budget import notion_of
+from mechdesign.cli.options import columns
+from mechdesign.errors import InputError
+from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
+
+
+@pytest.mark.parametrize(
+    ("notion", "options", "expected"),
+    [
+        ("alip", {"epsilon": "1"}, ALIP(0.5, 0.5)),
+        ("alip", {"epsilon": "2", "lam": "0.65"}, ALIP(0.65 * 2.0, (1.0 - 0.65) * 2.0)),
+        ("alip", {"eps_l": "1.3", "eps_u": "0.7"}, ALIP(1.3, 0.7)),
+        ("alip", {"eps_l": "inf", "eps_u": "0.7"}, ALIP(math.inf, 0.7)),
+        ("alip", {"eps_l": "1e-3", "eps_u": "inf"}, ALIP(1e-3, math.inf)),
+        ("alip", {"eps_l": "700", "eps_u": "700"}, ALIP(700.0, 700.0)),
+        ("lip", {"epsilon": "0.5"}, LIP(0.5)),
+        ("ldp", {"epsilon": "1"}, LDP(1.0)),
+        ("max-lift", {"epsilon": "1"}, MaxLift(1.0)),
+        ("max-lift", {"eps_u": "1"}, MaxLift(1.0)),
+        ("min-lift", {"epsilon": "1"}, MinLift(1.0)),
+        ("min-lift", {"eps_l": "1"}, MinLift(1.0)),
+    ],
+)
+def test_notions(notion, options, expected):
+    assert notion_of(notion, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("notion", "options", "message"),
+    [
+        ("alip", {}, "no budget given"),
+        ("alip", {"epsilon": "0"}, r"epsilon \(0\) must be positive"),
+        ("alip", {"epsilon": "-1"}, r"epsilon \(-1\) must be positive"),
+        ("alip", {"epsilon": "nan"}, r"epsilon \(nan\) must be positive"),
+        ("alip", {"epsilon": "one"}, r"--epsilon \('one'\) is not a number"),
+        ("alip", {"epsilon": ""}, r"--epsilon \(''\) is not a number"),
+        ("alip", {"epsilon": "701"}, r"epsilon \(701\) must be at most 700"),
+        ("alip", {"epsilon": "inf"}, r"epsilon \(inf\) must be finite"),
+        ("alip", {"epsilon": "1e400"}, r"--epsilon \(1e400\) is not a number of nats"),
+        ("alip", {"eps_l": "701", "eps_u": "1"}, r"eps_l \(701\) must be at most 700; to drop this side say inf"),
+        ("alip", {"eps_l": "0", "eps_u": "1"}, r"eps_l \(0\) must be positive"),
+        ("alip", {"eps_l": "x", "eps_u": "1"}, r"--eps-l \('x'\) is not a number"),
+        ("alip", {"eps_l": "inf", "eps_u": "inf"}, "nothing would be protected"),
+        ("alip", {"eps_l": "1"}, "--eps-l is given without --eps-u.*inf"),
+        ("alip", {"eps_u": "1"}, "--eps-u is given without --eps-l.*inf"),
+        ("alip", {"epsilon": "1", "eps_l": "1"}, "not both"),
+        ("alip", {"epsilon": "1", "eps_u": "1"}, "not both"),
+        ("alip", {"epsilon": "1", "lam": "0"}, r"lam \(0\) must be strictly between 0 and 1"),
+        ("alip", {"epsilon": "1", "lam": "1"}, r"lam \(1\) must be strictly between 0 and 1"),
+        ("alip", {"epsilon": "1", "lam": "1.4"}, r"lam \(1.4\) must be strictly between 0 and 1"),
+        ("alip", {"epsilon": "1", "lam": "nan"}, r"lam \(nan\) must be strictly between 0 and 1"),
+        ("alip", {"epsilon": "1", "lam": "half"}, r"--lam \('half'\) is not a number"),
+        ("alip", {"lam": "0.5"}, "--lam splits --epsilon"),
+        ("alip", {"lam": "0.5", "eps_l": "1", "eps_u": "1"}, "--lam splits --epsilon"),
+        ("lip", {"epsilon": "1", "lam": "0.5"}, "--notion lip takes --epsilon whole"),
+        ("ldp", {"epsilon": "1", "lam": "0.5"}, "--notion ldp takes --epsilon whole"),
+        ("max-lift", {"epsilon": "1", "lam": "0.5"}, "--notion max-lift takes --epsilon whole"),
+        ("min-lift", {"epsilon": "1", "lam": "0.5"}, "--notion min-lift takes --epsilon whole"),
+        ("ldp", {"eps_l": "1"}, "--eps-l does not belong to --notion ldp"),
+        ("ldp", {"epsilon": "1", "eps_u": "1"}, "--eps-u does not belong to --notion ldp"),
+        ("lip", {"eps_l": "1", "eps_u": "1"}, "--eps-l does not belong to --notion lip"),
+        ("max-lift", {"eps_l": "1"}, "--eps-l does not belong to --notion max-lift"),
+        ("min-lift", {"eps_u": "1"}, "--eps-u does not belong to --notion min-lift"),
+        ("max-lift", {"epsilon": "1", "eps_u": "1"}, "the same budget"),
+        ("ldp", {}, "--notion ldp needs --epsilon"),
+        ("lip", {"epsilon": "inf"}, r"epsilon \(inf\) must be finite"),
+        ("max-lift", {"epsilon": "inf"}, r"eps_u \(inf\) must be finite"),
+        ("l1", {"epsilon": "1"}, "--notion l1 is not built in this version; use one of alip, lip, ldp"),
+        ("chi2", {"epsilon": "1"}, "--notion chi2 is not built"),
+        ("alpha", {"epsilon": "1"}, "--notion alpha is not built"),
+        ("dp", {"epsilon": "1"}, "--notion 'dp' is not known; use one of alip, lip, ldp"),
+        ("ALIP", {"epsilon": "1"}, "--notion 'ALIP' is not known"),
+    ],
+)
+def test_refusals(notion, options, message):
+    with pytest.raises(InputError, match=message):
+        notion_of(notion, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, None),
+        ("a", ("a",)),
+        ("a,b", ("a", "b")),
+        ('"a,b"', ("a,b",)),
+        ('"a,b",c', ("a,b", "c")),
+        ('"say ""a"""', ('say "a"',)),
+        (" a , b", (" a ", " b")),
+    ],
+)
+def test_column_lists(text, expected):
+    assert columns("--useful", text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "empty column name"),
+        ("a,", "empty column name"),
+        (",a", "empty column name"),
+        ("a,a", "names a column twice"),
+        ('"a', "cannot be read"),
+    ],
+)
+def test_bad_column_lists(text, message):
+    with pytest.raises(InputError, match=message):
+        columns("--useful", text)
