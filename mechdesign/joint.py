@@ -72,6 +72,9 @@ class Joint:
         counts = tuple(tuple(row) for row in self.counts)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "notices", tuple(self.notices))
+        both = set(self.sensitive.columns) & set(self.useful.columns)
+        if both:
+            raise InputError(f"the column {quoted(min(both))} cannot be sensitive and useful at once")
         if len(counts) != len(self.sensitive) or any(len(row) != len(self.useful) for row in counts):
             raise InputError(
                 f"the table must have {len(self.sensitive)} rows of {len(self.useful)} entries, one per symbol"
@@ -227,6 +230,11 @@ class Joint:
         roles = Roles(_names(sensitive), _names(useful), weight)
         tally = Tally(roles, missing)
         tally.add_columns(encoded_columns(frame, roles.columns))
+        return cls.from_tally(tally)
+
+    @classmethod
+    def from_tally(cls, tally: Tally) -> Joint:
+        """The joint of counted records; raises as `Tally.table` does."""
         return cls._of(tally.table(), is_counts=tally.is_counts)
 
 

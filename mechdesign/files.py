@@ -1,0 +1,111 @@
+"""Opening files for reading, and replacing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mechdesign.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+PARQUET_MAGIC = b"PAR1"
+"""First (and last) bytes of a Parquet file."""
+
+SNIFFED = 4096
+"""Bytes looked at to tell what a file is."""
+
+_OTHER_KINDS = {
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"\x1f\x8b": "is compressed (gzip); unpack it first",
+    b"PK\x03\x04": "is a zip archive or a spreadsheet; save the table as CSV",
+}
+
+
+def reason(error: OSError) -> str:
+    """Why the operating system refused, in lower case."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def is_parquet(path: PathLike) -> bool:
+    """Whether `path` is a Parquet file by its first bytes; any other file must look like text.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a folder, unreadable, empty, or neither Parquet nor text.
+    """
+    try:
+        with open(path, "rb") as stream:
+            head = stream.read(SNIFFED)
+    except FileNotFoundError:
+        raise InputError(f"{os.fspath(path)}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{os.fspath(path)} is a folder, not a file") from None
+    except OSError as error:
+        raise InputError(f"{os.fspath(path)} cannot be read: {reason(error)}") from None
+    if head.startswith(PARQUET_MAGIC):
+        return True
+    if not head:
+        raise InputError(f"{os.fspath(path)} is empty")
+    for magic, kind in _OTHER_KINDS.items():
+        if head.startswith(magic):
+            raise InputError(f"{os.fspath(path)} {kind}")
+    if Path(path).suffix.lower() in (".parquet", ".pq"):
+        raise InputError(f"{os.fspath(path)} is not a Parquet file, though its name says so")
+    if b"\0" in head:
+        raise InputError(f"{os.fspath(path)} is neither a CSV nor a Parquet file (it has binary content)")
+    return False
+
+
+def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
+    """Refuse a place to write to before any work is done.
+
+    Raises
+    ------
+    InputError
+        If `target` is a folder, one of the `sources`, exists without `force`, or lies in no folder.
+    """
+    path, name = Path(target), os.fspath(target)
+    if path.is_dir():
+        raise InputError(f"{name} is a folder; give the name of a file")
+    for source in sources:
+        if path.exists() and Path(source).exists() and path.samefile(source):
+            raise InputError(f"{name} is the input file itself; write to another file")
+    if path.exists() and not force:
+        raise InputError(f"{name} exists; choose another name, or overwrite it with force (--force)")
+    if not path.parent.is_dir():
+        raise InputError(f"{name} cannot be written: there is no folder {str(path.parent)!r}")
+
+
+@contextmanager
+def replacing(target: PathLike, *, force: bool) -> Iterator[Path]:
+    """Give a temporary path in the folder of `target` to write to; rename it when all went well.
+
+    On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
+    the rename, so a crash leaves the old file or the new one.
+
+    Raises
+    ------
+    InputError
+        If the folder or the disk refuses, or `target` has appeared meanwhile (without `force`).
+    """
+    path = Path(target)
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
+    try:
+        # Created here rather than by tempfile, so that the file gets the permissions that any new file gets.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        yield temporary
+        with open(temporary, "rb+") as stream:
+            os.fsync(stream.fileno())
+        if not force and path.exists():
+            raise InputError(f"{os.fspath(target)} exists; choose another name, or overwrite it with force (--force)")
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)

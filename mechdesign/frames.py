@@ -1,0 +1,163 @@
+"""Columns of data frames in, the same kind of column out; symbols found by their text."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.cells import Encoded, as_whole, encode, encoded_columns
+from mechdesign.errors import InputError
+from mechdesign.exact import quoted
+from mechdesign.variable import Variable
+
+Codes = NDArray[np.int64]
+
+
+class UnknownSymbol(InputError):
+    """A cell that is no symbol of the variable; `position` counts cells from 0."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
+
+
+def values_of(column: Any, variable: Variable) -> list[Encoded]:
+    """The cells of `column` as text, one `Encoded` for each column that `variable` comes from.
+
+    Parameters
+    ----------
+    column : pandas or polars Series, pyarrow or numpy array, or sequence
+        For crossed columns a sequence of tuples, or a frame that has the columns of the variable.
+    variable : Variable
+
+    Raises
+    ------
+    InputError
+        If it is not a column of single values (or of tuples, where columns are crossed).
+    """
+    names = variable.columns
+    if len(names) == 1:
+        return [encode(column, names[0])]
+    if not isinstance(column, (list, tuple)):
+        return encoded_columns(column, names)
+    for position, value in enumerate(column):
+        if not isinstance(value, tuple) or len(value) != len(names):
+            raise InputError(
+                f"entry {position} must be a tuple with one value for each of {', '.join(map(quoted, names))}, "
+                f"not {quoted(value)}"
+            )
+    parts = zip(*column, strict=True) if column else ([] for _ in names)
+    return [encode(list(part), name) for part, name in zip(parts, names, strict=True)]
+
+
+def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
+    """Position in ``variable.symbols`` of every record.
+
+    A missing cell is looked up as the empty text: a variable made with missing='symbol' knows it. A float is
+    looked up as it is shown (``1.0``) and then as an integer (``1``), since pandas turns integers with gaps to floats.
+
+    Parameters
+    ----------
+    columns : sequence of Encoded
+        One for each column of the variable, of equal length.
+    variable : Variable
+
+    Raises
+    ------
+    UnknownSymbol
+        At the first record whose symbol the variable does not have.
+    """
+    if len(columns) == 1:
+        keys, inverse = [(code,) for code in range(-1, len(columns[0].texts))], columns[0].codes.astype(np.int64) + 1
+    else:
+        keys, inverse = _distinct(columns)
+    table = np.array([_look_up(columns, key, variable) for key in keys], dtype=np.int64)
+    codes = table[inverse]
+    if codes.size and codes.min() < 0:
+        position = int(np.argmax(codes < 0))
+        cells = tuple(
+            None if column.codes[position] < 0 else column.texts[column.codes[position]] for column in columns
+        )
+        raise UnknownSymbol(f"entry {position}: {describe_unknown(cells, variable)}", position)
+    return codes
+
+
+def _distinct(columns: Sequence[Encoded]) -> tuple[list[tuple[int, ...]], Codes]:
+    """Distinct records as tuples of codes (-1 for a missing cell), and which of them every record is."""
+    sizes = tuple(len(column.texts) + 1 for column in columns)
+    shifted = [column.codes.astype(np.int64) + 1 for column in columns]
+    if math.prod(sizes) < 2**63:
+        flat, inverse = np.unique(np.ravel_multi_index(tuple(shifted), sizes), return_inverse=True)
+        parts = np.stack(np.unravel_index(flat, sizes), axis=1)
+    else:
+        parts, inverse = np.unique(np.stack(shifted, axis=1), axis=0, return_inverse=True)
+    return [tuple(part) for part in (parts - 1).tolist()], inverse.reshape(-1)
+
+
+def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable) -> int:
+    texts = tuple("" if code < 0 else column.texts[code] for column, code in zip(columns, key, strict=True))
+    found = variable.index.get(texts)
+    if found is None and any(column.is_float for column in columns):
+        whole = tuple(as_whole(t) if c.is_float else t for t, c in zip(texts, columns, strict=True))
+        found = variable.index.get(whole)
+    return -1 if found is None else found
+
+
+def describe_unknown(cells: Sequence[str | None], variable: Variable) -> str:
+    """What is wrong with a record whose `cells` are no symbol of `variable` (None for a missing cell)."""
+    title = quoted(",".join(variable.columns))
+    for name, cell in zip(variable.columns, cells, strict=True):
+        if cell is None:
+            return (
+                f"the column {quoted(name)} has an empty cell, which the channel has no row for; fill it, or design "
+                "the channel with missing cells as a symbol"
+            )
+    text = ", ".join(str(cell) for cell in cells)
+    near = difflib.get_close_matches(text, variable.names, n=1)
+    hint = f"; did you mean {quoted(near[0])}?" if near else ""
+    return f"the channel does not know the symbol {quoted(text)} of {title}{hint}"
+
+
+def rebuild(column: Any, codes: Codes, labels: Sequence[str], name: str) -> Any:
+    """The texts ``labels[codes]`` in the same kind of container as `column`.
+
+    A pandas Series keeps its index and name, a polars Series its name; categories come back as text.
+    A frame (crossed columns) gives one column of its kind, called `name`.
+
+    Parameters
+    ----------
+    column : what was given to `values_of`
+    codes : (n,) integer array
+    labels : sequence of str
+    name : str
+    """
+    import pyarrow as pa
+
+    if isinstance(column, (pa.Array, pa.ChunkedArray, pa.Table)):
+        texts = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(labels, pa.string())).dictionary_decode()
+        return texts if isinstance(column, pa.Array) else pa.chunked_array([texts])
+    if isinstance(column, np.ndarray):
+        return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[codes]
+    values: list[str] = np.array(labels, dtype=object)[codes].tolist()
+    if isinstance(column, (list, tuple)):
+        return type(column)(values)
+    return _rebuild_series(column, values, name)
+
+
+def _rebuild_series(column: Any, values: list[str], name: str) -> Any:
+    import narwhals as nw
+
+    source = nw.from_native(column, eager_only=True, allow_series=True)
+    is_series = isinstance(source, nw.Series)
+    title = source.name if is_series else name
+    native = source.to_native()
+    if source.implementation.is_pandas_like():
+        kind = type(native) if is_series else type(native[source.columns[0]])
+        dtype = native.dtype if is_series and source.dtype == nw.String else str
+        return kind(values, index=native.index, name=title, dtype=dtype)
+    return nw.new_series(title, values, nw.String, backend=source.implementation).to_native()
