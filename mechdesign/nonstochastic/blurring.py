@@ -1,0 +1,265 @@
+"""The blurring policy against a hypothesis, and how private it really is.
+
+Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) in place of every
+x_i within 1/rho of it. The theorem measures Y by Lebesgue measure, under which the blurred strip is
+a surface of measure zero and nothing is gained. Here sets of outputs are measured by their
+pre-images in X, and a fibre of the strip counts only if both hypotheses occur in it: then a
+report on the boundary tells nothing. Sizes are measures of boxes (epsilon is a ratio, no unit).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.grids import read_box
+from mechdesign.nonstochastic.hypothesis import finite_problem
+from mechdesign.nonstochastic.ranges import JointRange
+
+Points = NDArray[np.float64]
+Boundary = Callable[[Points], Any]
+
+BOUNDARY_ERROR = 2.0**-40
+"""Relative error granted to a boundary function evaluated in doubles (4,096 roundings)."""
+
+SUM_ERROR = 2.0**-40
+"""Relative error granted to the sum over the cells: each term is rounded a few times."""
+
+LARGEST_CELLS = 4_000_000
+"""Cells of the other coordinates: 32 MB an array."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlurringPolicy:
+    """Report the boundary instead of anything within 1/rho of it (Theorem 4).
+
+    Parameters
+    ----------
+    boundary
+        g, on arrays of the other coordinates, shape (N, n - 1), to values of shape (N,).
+    coordinate
+        Which coordinate i the boundary bounds, from 0.
+    rho
+        Accuracy: no report is farther than 1/rho from the truth.
+    """
+
+    boundary: Boundary
+    coordinate: int
+    rho: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rho < math.inf:
+            raise InputError(f"rho ({self.rho:g}) must be positive and finite; 1/rho is the largest error")
+        if self.coordinate < 0:
+            raise InputError(f"coordinate ({self.coordinate}) must be 0 or more")
+
+    def _split(self, points: ArrayLike) -> tuple[Points, Points, Points]:
+        table = np.asarray(points, dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] <= self.coordinate:
+            raise InputError(
+                f"points must have shape (N, n) with n above coordinate {self.coordinate}, not {table.shape}"
+            )
+        if not bool(np.isfinite(table).all()):
+            raise InputError("points must be finite numbers; drop NaN and infinities")
+        return table, table[:, self.coordinate], self.evaluate(np.delete(table, self.coordinate, axis=1))
+
+    def evaluate(self, others: Points) -> Points:
+        """The boundary at the other coordinates, checked.
+
+        Raises
+        ------
+        InputError
+            If the boundary function returns another shape or something not finite.
+        """
+        values = np.asarray(self.boundary(others), dtype=np.float64)
+        if values.shape != (others.shape[0],):
+            raise InputError(
+                f"the boundary function must return shape ({others.shape[0]},), not {values.shape}"
+            )
+        if not bool(np.isfinite(values).all()):
+            raise InputError("the boundary function must return finite numbers on the whole domain")
+        return values
+
+    def hypothesis(self, points: ArrayLike) -> NDArray[np.bool_]:
+        """Whether p0 (x_i >= g) holds for each point, shape (N,)."""
+        _, mine, limit = self._split(points)
+        return mine >= limit
+
+    def apply(self, points: ArrayLike) -> Points:
+        """The reports, shape (N, n)."""
+        table, mine, limit = self._split(points)
+        reports = table.copy()
+        reports[:, self.coordinate] = np.where(np.abs(mine - limit) <= 1 / self.rho, limit, mine)
+        return reports
+
+
+@dataclass(frozen=True)
+class BlurredMeasure:
+    """Bounds of what is ambiguous after blurring, as measures of pre-images in X.
+
+    Attributes
+    ----------
+    total : Fraction
+        Measure of X, exact.
+    ambiguous : (float, float)
+        Bounds of the measure of the strip's fibres in which both hypotheses occur.
+    strip : (float, float)
+        Bounds of the measure of the whole strip in X, which Theorem 4 counts.
+    """
+
+    total: Fraction
+    ambiguous: tuple[float, float]
+    strip: tuple[float, float]
+
+    @property
+    def epsilon(self) -> tuple[float, float]:
+        """Bounds of epsilon = ambiguous / (total - ambiguous); the lower one is guaranteed."""
+        return _ratio(self.ambiguous[0], self.total), _ratio(self.ambiguous[1], self.total)
+
+    @property
+    def claimed(self) -> tuple[float, float]:
+        """Bounds of the epsilon that Theorem 4 prints, [total / strip - 1]^-1."""
+        return _ratio(self.strip[0], self.total), _ratio(self.strip[1], self.total)
+
+
+def _ratio(part: float, total: Fraction) -> float:
+    rest = float(total) - part
+    return part / rest if rest > 0 else math.inf
+
+
+def blurred_measure(
+    policy: BlurringPolicy,
+    domain: Sequence[tuple[Any, Any]],
+    *,
+    monotone: Sequence[int] | None = None,
+    slopes: Sequence[float] | None = None,
+    cells: int = 1000,
+) -> BlurredMeasure:
+    """Enclose the privacy of a blurring policy on a product of intervals.
+
+    The other coordinates are cut into cells; on each, the boundary lies between two values, and the
+    part of a fibre within 1/rho of the boundary is a concave function of it. So sums of least and
+    of largest values enclose the integrals. The truth of `monotone` or `slopes` is the caller's.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    domain
+        (low, high) of every coordinate.
+    monotone
+        For each other coordinate, in order: +1 if the boundary rises (or is constant) in it, -1 if
+        it falls.
+    slopes
+        Or instead: bounds of the absolute partial derivatives.
+    cells
+        Cells along each of the other coordinates.
+
+    Raises
+    ------
+    InputError
+        On an unusable domain, or if neither or both of `monotone` and `slopes` are given.
+    """
+    box = read_box("domain", list(domain))
+    if policy.coordinate >= len(box):
+        raise InputError(f"coordinate ({policy.coordinate}) must be below the {len(box)} of the domain")
+    others = [side for k, side in enumerate(box) if k != policy.coordinate]
+    if (monotone is None) == (slopes is None):
+        raise InputError(
+            "give either monotone (a sign for each other coordinate) or slopes, to bound the boundary"
+        )
+    if len(monotone if monotone is not None else slopes or ()) != len(others):
+        raise InputError(f"monotone or slopes must have {len(others)} entries, one for each other coordinate")
+    total = math.prod((high - low for low, high in box), start=Fraction(1))
+    if total == 0:
+        raise InputError("the domain has measure zero: some coordinate cannot vary")
+    if cells < 1 or cells ** len(others) > LARGEST_CELLS:
+        raise InputError(
+            f"cells ({cells}) must be positive, and at most {LARGEST_CELLS:,} over all coordinates"
+        )
+    least, largest, volumes = _enclose(policy, others, monotone, slopes, cells)
+    low, high = (float(end) for end in box[policy.coordinate])
+    radius = 1 / policy.rho
+    summit = [np.clip(kink, least, largest) for kink in (low + radius, high - radius)]
+    lower = np.minimum(_within(least, low, high, radius), _within(largest, low, high, radius))
+    upper = np.maximum(*(_within(kink, low, high, radius) for kink in summit))
+    # A boundary on the edge of X leaves one hypothesis a null set: it counts only in the upper bound.
+    surely, maybe = (least > low) & (largest < high), (largest > low) & (least <= high)
+    parts = (lower * surely, upper * maybe, lower, upper)
+    sums = [math.fsum((part * volumes).tolist()) for part in parts]
+    floor, ceiling = 1 - SUM_ERROR, 1 + SUM_ERROR
+    whole = float(total)
+    return BlurredMeasure(
+        total,
+        (sums[0] * floor, min(sums[1] * ceiling, whole)),
+        (sums[2] * floor, min(sums[3] * ceiling, whole)),
+    )
+
+
+def _within(limit: Points, low: float, high: float, radius: float) -> Points:
+    """Length of [low, high] within `radius` of the boundary: concave in the boundary where positive."""
+    return np.maximum(np.minimum(high, limit + radius) - np.maximum(low, limit - radius), 0.0)
+
+
+def _enclose(
+    policy: BlurringPolicy,
+    others: Sequence[tuple[Fraction, Fraction]],
+    monotone: Sequence[int] | None,
+    slopes: Sequence[float] | None,
+    cells: int,
+) -> tuple[Points, Points, Points]:
+    """Least and largest value of the boundary on every cell, and the volume of every cell."""
+    cuts = [np.linspace(float(low), float(high), cells + 1) for low, high in others]
+    starts = _grid([axis[:-1] for axis in cuts])
+    stops = _grid([axis[1:] for axis in cuts])
+    if monotone is not None:
+        signs = np.asarray(monotone)
+        if not bool(np.isin(signs, (-1, 1)).all()):
+            raise InputError("monotone must hold +1 (rises) or -1 (falls) for each other coordinate")
+        least = policy.evaluate(np.where(signs > 0, starts, stops))
+        largest = policy.evaluate(np.where(signs > 0, stops, starts))
+        if bool((least > largest).any()):
+            raise InputError("the boundary is not monotone as said: check the signs, or give slopes instead")
+    else:
+        bounds = np.asarray(slopes, dtype=np.float64)
+        if not bool(np.isfinite(bounds).all()) or bool((bounds < 0).any()):
+            raise InputError("slopes must be finite numbers, none negative")
+        middle = policy.evaluate((starts + stops) / 2)
+        reach = ((stops - starts) / 2) @ bounds
+        least, largest = middle - reach, middle + reach
+    slack = BOUNDARY_ERROR * np.maximum(np.abs(least), np.abs(largest))
+    return least - slack, largest + slack, np.prod(stops - starts, axis=1)
+
+
+def _grid(axes: Sequence[Points]) -> Points:
+    if not axes:
+        return np.zeros((1, 0))
+    return np.stack([part.reshape(-1) for part in np.meshgrid(*axes, indexing="ij")], axis=1)
+
+
+def preimage_epsilon(
+    joint: JointRange, hypothesis: Callable[[Any], bool] | Mapping[Hashable, bool]
+) -> Fraction | None:
+    """Epsilon of a deterministic policy on finitely many x, outputs measured by their pre-images.
+
+    The number of x whose output is compatible with both hypotheses over the number of the others;
+    None if there are no others (unlimited).
+
+    Raises
+    ------
+    InputError
+        If an x has several outputs, or a hypothesis never occurs.
+    """
+    if int(joint.y_sizes.max()) > 1:
+        raise InputError("pre-images measure deterministic policies: here some x has several outputs")
+    problem = finite_problem(joint, hypothesis)
+    ambiguous = sum(joint.y_symbols[j] in problem.ambiguous for j in joint.columns.tolist())
+    telling = joint.n_pairs - ambiguous
+    return Fraction(ambiguous, telling) if telling else None

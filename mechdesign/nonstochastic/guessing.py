@@ -1,0 +1,186 @@
+"""Leakage against an adversary who guesses: brute force, one shot, and stochastic (bits).
+
+Source: Farokhi and Ding 2020 (Measuring information leakage in non-stochastic brute-force
+guessing). Its Proposition 3(e), that the maximal leakage of unrelated pairs adds up, is false: it
+is only superadditive. `composed_maximal_leakage` has the exact value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.information import maximin_information, overlap_partition, range_leakage
+from mechdesign.nonstochastic.levels import smallest_cell
+from mechdesign.nonstochastic.ranges import JointRange
+
+ROW_SUM_TOLERANCE = 1e-9
+"""How far a row of conditional probabilities may be from one: what interface.md grants a matrix."""
+
+
+def brute_force_leakage(joint: JointRange, feature: Callable[[Any], Hashable] | None = None) -> float:
+    """L(U -> Y) = log2(|U| / min_y |U|y|) for U = feature(X), or for X itself (bits).
+
+    The factor by which the output saves guesses in the worst case (Definition 1).
+    """
+    return range_leakage(joint if feature is None else joint.map_x(feature))
+
+
+@dataclass(frozen=True)
+class WorstAttribute:
+    """The feature of X that brute-force guessing profits from most (Remark 1).
+
+    It merges the values compatible with `output`, one of the outputs with the fewest, and tells
+    all others apart; call it with an x to get the value of the feature.
+
+    Attributes
+    ----------
+    output
+        The output that gives the feature away.
+    merged
+        Its conditional range, the smallest one.
+    n_values
+        Number of values of the feature, |X| - |merged| + 1.
+    """
+
+    output: Hashable
+    merged: frozenset[Hashable]
+    n_values: int
+
+    @property
+    def leakage(self) -> float:
+        """log2(n_values), the maximal leakage L*(X -> Y), in bits."""
+        return math.log2(self.n_values)
+
+    def __call__(self, x: Hashable) -> tuple[Hashable, ...]:
+        """The value of the attribute at x."""
+        return ("merged",) if x in self.merged else ("kept", x)
+
+
+def worst_attribute(joint: JointRange) -> WorstAttribute:
+    """The attribute that attains the maximal leakage (eq. (8))."""
+    output = joint.y_symbols[int(joint.x_sizes.argmin())]
+    return WorstAttribute(output, joint.x_given(output), joint.x_total - joint.smallest_x + 1)
+
+
+def maximal_leakage(joint: JointRange) -> float:
+    """L*(X -> Y) = log2(|X| - min_y |X|y| + 1), over all features of X (Proposition 4, bits)."""
+    return math.log2(joint.x_total - joint.smallest_x + 1)
+
+
+def composed_maximal_leakage(parts: Iterable[JointRange]) -> float:
+    """L* of unrelated pairs (X_i, Y_i) taken together: log2(prod |X_i| - prod m_i + 1) (bits).
+
+    m_i is the smallest conditional range of part i. This is Proposition 4 on the product; it is at
+    least the sum of the parts' leakages, and often more, so the sum of Proposition 3(e) is no
+    upper bound.
+
+    Raises
+    ------
+    InputError
+        If there is no part.
+    """
+    given = list(parts)
+    if not given:
+        raise InputError("a composition needs at least one joint range")
+    return math.log2(prod(p.x_total for p in given) - prod(p.smallest_x for p in given) + 1)
+
+
+def is_identifiable(joint: JointRange, epsilon: object) -> bool:
+    """Whether |X|y| >= |X| 2^-epsilon for every output y, decided exactly (Definition 3).
+
+    Raises
+    ------
+    InputError
+        If `epsilon` (bits) is no number or is negative.
+    """
+    return joint.smallest_x >= smallest_cell(joint.x_total, epsilon)
+
+
+def identifiability(joint: JointRange) -> float:
+    """The smallest double epsilon (bits) at which the mapping is epsilon-identifiable.
+
+    It is L0(X;Y) rounded upwards, so that `is_identifiable` says yes at this very number.
+    """
+    epsilon = max(range_leakage(joint), 0.0)
+    while not is_identifiable(joint, epsilon):
+        epsilon = math.nextafter(epsilon, math.inf)
+    while epsilon > 0 and is_identifiable(joint, math.nextafter(epsilon, 0.0)):
+        epsilon = math.nextafter(epsilon, 0.0)
+    return epsilon
+
+
+def identifiable_bound(n_symbols: int, epsilon: object) -> float:
+    """What epsilon-identifiability promises of the maximal leakage (Corollary 6), in bits.
+
+    Sharpened to whole symbols: log2(|X| - k + 1) with k = ceil(|X| 2^-epsilon), which is at most
+    the paper's log2(|X|(1 - 2^-epsilon) + 1). By `zero_error` it bounds the zero-error capacity too.
+    """
+    if n_symbols < 1:
+        raise InputError(f"n_symbols ({n_symbols}) must be at least 1")
+    return math.log2(n_symbols - smallest_cell(n_symbols, epsilon) + 1)
+
+
+def one_shot_leakage(joint: JointRange) -> float:
+    """The most that one guess always gets right: I*(X;Y), attained by `one_shot_attribute` (bits).
+
+    The supremum of L(U -> Y) over the features U of X that every output determines (Proposition 7).
+    """
+    return maximin_information(joint)
+
+
+def one_shot_attribute(joint: JointRange) -> dict[Hashable, int]:
+    """The finest feature of X that every output determines: the class of the overlap partition."""
+    classes = overlap_partition(joint).x_classes.tolist()
+    return dict(zip(joint.x_symbols, classes, strict=True))
+
+
+def is_one_shot(joint: JointRange, feature: Callable[[Any], Hashable]) -> bool:
+    """Whether every output determines the feature, so that a single guess is always right."""
+    return joint.map_x(feature).largest_x == 1
+
+
+def stochastic_maximal_leakage(channel: ArrayLike) -> float:
+    """Stochastic maximal leakage log2 sum_y max_x W(y|x) of a channel matrix (bits).
+
+    Parameters
+    ----------
+    channel
+        Conditional probabilities, shape (|X|, |Y|), rows are the inputs of positive probability.
+
+    Raises
+    ------
+    InputError
+        If it is not such a matrix.
+    """
+    matrix = np.asarray(channel, dtype=np.float64)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InputError(f"a channel must be a matrix with rows and columns, not of shape {matrix.shape}")
+    if not bool(np.isfinite(matrix).all()) or bool((matrix < 0).any()):
+        raise InputError("a channel must hold probabilities: finite numbers, none negative")
+    sums = matrix.sum(axis=1)
+    worst = int(np.abs(sums - 1).argmax())
+    if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
+        raise InputError(f"row {worst + 1} of the channel sums to {sums[worst]:.12g}, not to 1")
+    return math.log2(math.fsum(matrix.max(axis=0).tolist()))
+
+
+def largest_stochastic_leakage(joint: JointRange) -> float:
+    """The supremum of the stochastic maximal leakage over all channels with this range (bits).
+
+    It is log2 of the largest matching between inputs and outputs, hence at most H0(Y) and at most
+    H0(X): an optimal channel lets as many inputs as possible announce an output of their own. With
+    H0(X|Y) added it bounds the maximal leakage (Proposition 8): an input whose output is not
+    covered by its own vertex lies in a covered [[X|y]], so |X| <= matching * max |X|y| (Koenig).
+    """
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    matched = np.asarray(maximum_bipartite_matching(joint.incidence, perm_type="column"))
+    return math.log2(int((matched >= 0).sum()))

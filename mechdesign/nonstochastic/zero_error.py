@@ -1,0 +1,257 @@
+"""Zero-error communication through a channel that is known by its joint range alone (bits).
+
+C0 is the largest number of bits per use that no adversary can confuse. Facts used, with proofs:
+
+- One use: the largest set of inputs of which no two share an output (independence number of the
+  confusability graph); k uses: the same for the k-fold product, divided by k. These are lower
+  bounds; Farokhi and Ding 2020, Remark 2, calls the first C0 itself, which the pentagon refutes.
+- Fractional cover (Shannon 1956): weights c_y >= 0 with sum of c_y over [[Y|x]] >= 1 for every x.
+  Products of covers cover the product channel, and a code meets every conditional range at most
+  once, so C0 <= log2 sum c_y. Any rational cover proves this bound exactly.
+- c_y = 1 / min_x |Y|x| is a cover: C0 <= L0(Y;X). One y with the smallest |X|y| and one for every
+  other x is a cover: C0 <= L*(X -> Y).
+- C0 <= sup of L0s(X';Y') over sub-ranges X' of X, as Farokhi 2019 (Noiseless privacy, Prop. 2)
+  says, though its proof takes the range of a code for a product. Take for X' the support of an
+  optimal packing w: every x in X' is covered exactly (complementary slackness), so
+  |X'| = sum_y c_y |X'|y| >= min_y |X'|y| sum c_y, and L0(Y';X') >= log2 sum c_y as above. So the
+  cover bound is at most this one. The full range alone is no bound (a hub and its leaves).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.information import overlap_partition
+from mechdesign.nonstochastic.operations import product
+from mechdesign.nonstochastic.ranges import JointRange
+
+LARGEST_SUBRANGES = 16
+"""Inputs whose 2^n sub-ranges are all tried: half a second."""
+
+LARGEST_PROGRAM = 200_000
+"""Pairs (non-zeros) of a channel given to HiGHS; beyond it an answer would take minutes."""
+
+COVER_UNITS = 2**40
+"""A float cover is rounded up to multiples of one over this, and then proven exactly."""
+
+SIMPLE_DENOMINATOR = 5040
+"""Optimal covers of small channels have small denominators: try these first (5/2 for the pentagon)."""
+
+INTEGRAL = 1e-6
+"""HiGHS's feasibility tolerance: an upper bound is rounded down to an integer only beyond it."""
+
+
+@dataclass(frozen=True)
+class OneShotCode:
+    """The largest set of inputs that one use of the channel never confuses.
+
+    Attributes
+    ----------
+    codewords : tuple
+        The inputs, checked: no two share an output.
+    upper_bound : int
+        No code is larger: from an exact cover or from the solver's bound.
+    proof : str
+        "cover" (exact arithmetic), "solver" (HiGHS's branch and bound) or "none" (stopped early).
+    """
+
+    codewords: tuple[Hashable, ...]
+    upper_bound: int
+    proof: str
+
+    @property
+    def size(self) -> int:
+        """Number of codewords."""
+        return len(self.codewords)
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the size meets the upper bound."""
+        return self.size == self.upper_bound
+
+
+@dataclass(frozen=True)
+class CapacityBounds:
+    """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Rounded outwards.
+    code : OneShotCode or None
+        The code behind `lower`, None where the channel is too large for the solver.
+    cover : Fraction or None
+        Total weight of the exact cover behind `upper`, None where it was not computed.
+    """
+
+    lower: float
+    upper: float
+    code: OneShotCode | None
+    cover: Fraction | None
+
+
+def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0) -> OneShotCode:
+    """The independence number of the confusability graph, by MILP, with the code that attains it.
+
+    With `uses` = k the channel is used k times, independently, and codewords are tuples.
+
+    Raises
+    ------
+    InputError
+        If the channel is too large, or `uses` or `time_limit` is not positive.
+    SolverFailure
+        If HiGHS stops without a usable code.
+    """
+    if uses < 1 or not time_limit > 0:
+        raise InputError(f"uses ({uses}) and time_limit ({time_limit:g} s) must be positive")
+    power = joint
+    for _ in range(uses - 1):
+        power = product(power, joint)
+    if power.n_pairs > LARGEST_PROGRAM:
+        raise InputError(
+            f"the channel has {power.n_pairs:,} pairs, more than the {LARGEST_PROGRAM:,} of a MILP; "
+            "use capacity_bounds, which falls back on leakages"
+        )
+    values, bound = _solve(power, integer=True, time_limit=time_limit)
+    chosen = np.flatnonzero(values > 0.5)
+    used = np.isin(power.rows, chosen)
+    if chosen.size == 0 or int(np.bincount(power.columns[used]).max()) > 1:
+        raise SolverFailure("HiGHS returned inputs that share an output; give it a longer time_limit")
+    by_cover = math.floor(fractional_cover(power))
+    by_solver = math.floor(bound + INTEGRAL)
+    proof = "cover" if chosen.size == by_cover else "solver" if chosen.size == by_solver else "none"
+    codewords = tuple(power.x_symbols[i] for i in chosen.tolist())
+    return OneShotCode(codewords, max(min(by_cover, by_solver), chosen.size), proof)
+
+
+def fractional_cover(joint: JointRange) -> Fraction:
+    """Total weight of a good fractional cover of the inputs by outputs: 2^C0 is at most this.
+
+    HiGHS proposes the cover; it is then rounded and scaled in exact arithmetic until it covers.
+
+    Raises
+    ------
+    InputError
+        If the channel has more than `LARGEST_PROGRAM` pairs.
+    """
+    if joint.n_pairs > LARGEST_PROGRAM:
+        raise InputError(
+            f"the channel has {joint.n_pairs:,} pairs, more than {LARGEST_PROGRAM:,}; use leakages"
+        )
+    proposed, _ = _solve(joint, integer=False)
+    simple = [Fraction(max(c, 0.0)).limit_denominator(SIMPLE_DENOMINATOR) for c in proposed.tolist()]
+    fine = [Fraction(math.ceil(max(c, 0.0) * COVER_UNITS), COVER_UNITS) for c in proposed.tolist()]
+    least = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
+    totals = [_covering_total(joint, cover) for cover in (simple, fine)]
+    return min([least, Fraction(joint.x_total - joint.smallest_x + 1)] + [t for t in totals if t is not None])
+
+
+def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None:
+    """Total weight after scaling, so that the least covered input is covered once; None if none is."""
+    covered = [Fraction(0)] * joint.shape[0]
+    for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
+        covered[i] += cover[j]
+    least = min(covered)
+    return sum(cover, Fraction(0)) / least if least > 0 else None
+
+
+def subrange_leakage(joint: JointRange) -> Fraction:
+    """2 to the sup of L0s(X';Y') over all non-empty sub-ranges X' of X, exact, by enumeration.
+
+    Raises
+    ------
+    InputError
+        If X has more than `LARGEST_SUBRANGES` values; `capacity_bounds` needs no enumeration.
+    """
+    n_x = joint.shape[0]
+    if n_x > LARGEST_SUBRANGES:
+        raise InputError(
+            f"X has {n_x} values, and {LARGEST_SUBRANGES} is the most whose sub-ranges are enumerated; "
+            "use capacity_bounds"
+        )
+    subsets = np.arange(1, 1 << n_x, dtype=np.int64)
+    n_inputs = np.bitwise_count(subsets).astype(np.int64)
+    fewest_x, n_outputs = np.full(subsets.size, n_x), np.zeros(subsets.size, dtype=np.int64)
+    masks = np.zeros(joint.shape[1], dtype=np.int64)
+    np.bitwise_or.at(masks, joint.columns, np.left_shift(np.int64(1), joint.rows))
+    for mask, copies in zip(*np.unique(masks, return_counts=True), strict=True):
+        shared = np.bitwise_count(subsets & mask).astype(np.int64)
+        n_outputs += np.where(shared > 0, copies, 0)
+        fewest_x = np.where(shared > 0, np.minimum(fewest_x, shared), fewest_x)
+    fewest_y = np.full(subsets.size, joint.shape[1])
+    for i, size in enumerate(joint.y_sizes.tolist()):
+        fewest_y = np.where(subsets & (1 << i), np.minimum(fewest_y, size), fewest_y)
+    best = int(np.minimum(n_inputs / fewest_x, n_outputs / fewest_y).argmax())
+    return min(
+        Fraction(int(n_inputs[best]), int(fewest_x[best])),
+        Fraction(int(n_outputs[best]), int(fewest_y[best])),
+    )
+
+
+def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:
+    """Lower and upper bounds of the zero-error capacity C0, in bits per use.
+
+    A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact
+    fractional cover. A larger one gets maximin information, and the smaller of L0(Y;X) and
+    L*(X -> Y), both of which bound C0.
+    """
+    if joint.n_pairs > LARGEST_PROGRAM:
+        classes = overlap_partition(joint).n_classes
+        by_outputs = Fraction(joint.reverse.x_total, joint.reverse.smallest_x)
+        upper = min(by_outputs, Fraction(joint.x_total - joint.smallest_x + 1))
+        return CapacityBounds(_enclosed_log2(Fraction(classes))[0], _enclosed_log2(upper)[1], None, None)
+    code = one_shot_code(joint, time_limit=time_limit)
+    cover = fractional_cover(joint)
+    return CapacityBounds(_enclosed_log2(Fraction(code.size))[0], _enclosed_log2(cover)[1], code, cover)
+
+
+def _enclosed_log2(value: Fraction) -> tuple[float, float]:
+    """A lower and an upper bound of log2(value), equal where value is a power of two."""
+    bits = math.log2(value.numerator) - math.log2(value.denominator)
+    if value == Fraction(2) ** round(bits):
+        return float(round(bits)), float(round(bits))
+    # Each logarithm is off by at most one unit in its last place, and the larger one has the largest.
+    slack = 2 * math.ulp(math.log2(max(value.numerator, value.denominator)))
+    return max(bits - slack, 0.0), bits + slack
+
+
+def _solve(joint: JointRange, *, integer: bool, time_limit: float = 60.0) -> tuple[Any, float]:
+    """Largest packing of inputs (integer) or smallest cover by outputs (continuous), with its bound."""
+    import highspy
+
+    n_x, n_y = joint.shape
+    side = joint if integer else joint.reverse
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = (n_x, n_y) if integer else (n_y, n_x)
+    program.sense_ = highspy.ObjSense.kMaximize if integer else highspy.ObjSense.kMinimize
+    program.col_cost_ = np.ones(program.num_col_)
+    program.col_lower_ = np.zeros(program.num_col_)
+    program.col_upper_ = np.ones(program.num_col_)
+    program.row_lower_ = np.full(program.num_row_, -highspy.kHighsInf if integer else 1.0)
+    program.row_upper_ = np.full(program.num_row_, 1.0 if integer else highspy.kHighsInf)
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_ = np.searchsorted(side.rows, np.arange(program.num_col_ + 1)).astype(np.int32)
+    program.a_matrix_.index_ = side.columns.astype(np.int32)
+    program.a_matrix_.value_ = np.ones(side.n_pairs)
+    if integer:
+        program.integrality_ = [highspy.HighsVarType.kInteger] * n_x
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("time_limit", float(time_limit))
+    solver.setOptionValue("mip_rel_gap", 0.0)
+    solver.passModel(program)
+    solver.run()
+    values = np.asarray(solver.getSolution().col_value)
+    if values.size != program.num_col_:
+        status = solver.modelStatusToString(solver.getModelStatus())
+        raise SolverFailure(f"HiGHS stopped without an answer ({status}); give it a longer time_limit")
+    return values, float(
+        solver.getInfo().mip_dual_bound if integer else solver.getInfo().objective_function_value
+    )
