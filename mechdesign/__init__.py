@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.result import Certificate, Design
     from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
 
-    __version__: str
+__version__ = "0.1.0"
 
 __all__ = [
     "ALIP",
@@ -67,16 +67,11 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mechdesign' has no attribute {name!r}")
     from importlib import import_module
 
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value: object = version("mechdesign")
-    elif name in _HOMES:
-        value = getattr(import_module(f"mechdesign.{_HOMES[name]}"), name)
-    else:
-        raise AttributeError(f"module 'mechdesign' has no attribute {name!r}")
+    value: object = getattr(import_module(f"mechdesign.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -11,8 +11,6 @@ from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.auditing import Audit
-    from mechdesign.joint import Joint
-    from mechdesign.notions import Notion
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        "
@@ -58,44 +56,35 @@ def audit(
     A channel file is checked against its own table and notion unless others are given.
     """
     from mechdesign.cli.budget import notion_of
-    from mechdesign.cli.tables import joint_of
+    from mechdesign.cli.tables import TableOptions, joint_for, joint_of
 
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
+    options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
     budgets = {"epsilon": epsilon, "lam": lam, "eps_l": eps_l, "eps_u": eps_u}
-    wanted: Notion | None = None
-    if notion is not None or any(budget is not None for budget in budgets.values()):
-        wanted = notion_of(notion or "alip", **budgets)
-    shape = {"weight": weight, "contingency": contingency, "probabilities": probabilities, "missing": missing}
-
+    said = notion is not None or any(budget is not None for budget in budgets.values())
     if matrix is not None:
         if table is None:
             raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
-        if wanted is None:
-            raise InputError("--matrix needs a budget: --epsilon E (with --lam L), or --eps-l E and --eps-u E")
         from mechdesign.matrix_file import audit_file
 
-        return _answer(audit_file(matrix, joint_of(table, sensitive=sensitive, useful=useful, **shape), wanted), as_json)
+        return _answer(audit_file(matrix, joint_of(table, options), notion_of(notion or "alip", **budgets)), as_json)
 
     from mechdesign.auditing import audit as verdict
     from mechdesign.channel import Channel
     from mechdesign.notions import from_record
 
-    loaded = Channel.load(channel or "")
-    joint: Joint | None = loaded.joint
-    if table is not None:
-        own = loaded.sensitive.columns if loaded.sensitive is not None else ()
-        names = (own, loaded.useful.columns) if own or sensitive is not None else None
-        joint = joint_of(table, sensitive=sensitive, useful=useful, names=names, **shape)
-    elif sensitive is not None or useful is not None or weight is not None or contingency or probabilities:
-        raise InputError("--sensitive, --useful, --weight and the like describe a table: give --table TABLE too")
-    if joint is None:
-        raise InputError(f"{channel!r} is a public channel without its table: give --table TABLE to check it against")
-    if wanted is None:
-        if loaded.record.notion is None:
-            raise InputError(f"{channel!r} does not say which notion it was designed for: give --notion and a budget")
-        wanted = from_record(loaded.record.notion)
-    return _answer(verdict(loaded, joint, wanted), as_json)
+    path = channel or ""
+    loaded = Channel.load(path)
+    recorded = loaded.record.notion
+    if said:
+        kind = notion or (str(recorded["name"]) if recorded else "alip")
+        wanted = notion_of(kind, **budgets)
+    elif recorded is None:
+        raise InputError(f"{path} does not say which notion it was designed for: give --notion and a budget")
+    else:
+        wanted = from_record(recorded)
+    return _answer(verdict(loaded, joint_for(loaded, path, table, options), wanted), as_json)
 
 
 def _answer(result: Audit, as_json: bool) -> int:

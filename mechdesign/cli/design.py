@@ -112,9 +112,8 @@ def design(
     output for each useful symbol, so that no output says much about the sensitive column.
     """
     from mechdesign.cli.budget import notion_of
-    from mechdesign.cli.files import check_target
     from mechdesign.cli.progress import Waiting
-    from mechdesign.cli.tables import joint_of
+    from mechdesign.cli.tables import TableOptions, joint_of
 
     wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u)
     smallest_gap = _number("--gap", gap, zero=True)
@@ -122,16 +121,10 @@ def design(
     if public and output is None:
         raise InputError("--public says how the channel file is written: give --output FILE too")
     if output is not None:
-        check_target(output, force=force, inputs=(table,))
-    joint = joint_of(
-        table,
-        sensitive=sensitive,
-        useful=useful,
-        weight=weight,
-        contingency=contingency,
-        probabilities=probabilities,
-        missing=missing,
-    )
+        from mechdesign.files import check_target
+
+        check_target(output, force=force, sources=(table,))
+    joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
     from mechdesign.mechanisms import design as run
 
     with Waiting("searching for the best channel") as progress:

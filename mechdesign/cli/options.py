@@ -30,7 +30,7 @@ Sensitive: TypeAlias = Annotated[
     typer.Option(
         "--sensitive",
         metavar="COL[,COL..]",
-        help="Column(s) to protect. Several are crossed; a name with a comma stands in double quotes.",
+        help="Column(s) to protect; several are crossed.",
         rich_help_panel=TABLE_PANEL,
     ),
 ]
@@ -127,8 +127,11 @@ Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite the o
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-def columns(option: str, text: str | None) -> tuple[str, ...] | None:
-    """Names in a comma-separated list; a name that contains a comma stands in double quotes, as in CSV.
+def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
+    """What `tables.read_joint` takes for a list of columns as typed.
+
+    A text without a double quote stays as it is: the reader first looks for a column of that very name, and
+    else splits it at its commas. With one it is read like a CSV line, so that names with commas can be crossed.
 
     Raises
     ------
@@ -137,14 +140,17 @@ def columns(option: str, text: str | None) -> tuple[str, ...] | None:
     """
     if text is None:
         return None
-    try:
-        names = next(csv.reader([text], strict=True), [])
-    except csv.Error as error:
-        raise InputError(
-            f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
-        ) from None
-    if not names or "" in names:
+    if '"' in text:
+        try:
+            names = next(csv.reader([text], strict=True), [])
+        except csv.Error as error:
+            raise InputError(
+                f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
+            ) from None
+    else:
+        names = text.split(",")
+    if "" in names:
         raise InputError(f"{option} {text!r} contains an empty column name")
     if len(set(names)) < len(names):
         raise InputError(f"{option} {text!r} names a column twice")
-    return tuple(names)
+    return tuple(names) if '"' in text else text

@@ -68,16 +68,24 @@ class Lifts:
             self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
         self.p_x: Array = p.sum(axis=0)
         self.given_s: Array = p / p.sum(axis=1, keepdims=True)
-        self._least = math.exp(-limits.lower) * (1.0 + slack)
-        self._most = math.exp(limits.upper) * (1.0 - slack) if math.isfinite(limits.upper) else math.inf
-        self._ratio = math.exp(limits.ratio) * (1.0 - slack) if math.isfinite(limits.ratio) else math.inf
+        self._slack = slack
 
     def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Whether merged sets of P(T|s) `given_s` (|S|, k) and P(T) `mass` (k,) satisfy the limits."""
+        """Whether merged sets of P(T|s) `given_s` (|S|, k) and P(T) `mass` (k,) surely satisfy the limits."""
+        return self._within(given_s, mass, 1.0 + self._slack)
+
+    def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
+        """As `within`, but sets that may satisfy the limits count too: those left out surely violate."""
+        return self._within(given_s, mass, 1.0 - self._slack)
+
+    def _within(self, given_s: Array, mass: Array, strictness: float) -> NDArray[np.bool_]:
         low, high = given_s.min(axis=0), given_s.max(axis=0)
-        fine = (low >= self._least * mass) & (high <= self._most * mass)
-        if math.isfinite(self._ratio):
-            fine &= high <= self._ratio * low
+        limits = self.limits
+        fine = low >= math.exp(-limits.lower) * strictness * mass
+        if math.isfinite(limits.upper):
+            fine &= high * strictness <= math.exp(limits.upper) * mass
+        if math.isfinite(limits.ratio):
+            fine &= high * strictness <= math.exp(limits.ratio) * low
         return fine
 
     def complies(self, members: list[int], given_s: Array, mass: float) -> bool:
@@ -144,11 +152,16 @@ def _columns(given_s: Array, groups: list[list[int]]) -> Array:
     return np.stack([given_s[:, g].sum(axis=1) for g in groups], axis=1)
 
 
-def merge_subsets(lifts: Lifts) -> Merging:
-    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails."""
-    safe = lifts.within(lifts.given_s, lifts.p_x)
-    kept = [[int(x)] for x in np.flatnonzero(safe)]
-    pool = _Pool(lifts, [[int(x)] for x in np.flatnonzero(~safe)])
+def merge_subsets(lifts: Lifts, harmless: NDArray[np.bool_] | None = None) -> Merging:
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
+
+    Parameters
+    ----------
+    harmless : (n,) array, optional
+        Which symbols satisfy the limits by themselves, where it is known better than by `Lifts.within`.
+    """
+    kept, risky = _split(lifts, harmless)
+    pool = _Pool(lifts, risky)
     done: list[list[int]] = []
     within = True
     while len(pool):
@@ -169,16 +182,21 @@ def merge_subsets(lifts: Lifts) -> Merging:
     return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept))
 
 
-def merge_all(lifts: Lifts) -> Merging:
+def merge_all(lifts: Lifts, harmless: NDArray[np.bool_] | None = None) -> Merging:
     """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be."""
-    safe = lifts.within(lifts.given_s, lifts.p_x)
-    kept = [[int(x)] for x in np.flatnonzero(safe)]
-    risky = [int(x) for x in np.flatnonzero(~safe)]
+    kept, singles = _split(lifts, harmless)
+    risky = [x for single in singles for x in single]
     if not risky:
         return _merging(kept)
     if lifts.complies(risky, *lifts.merged(risky)):
         return _merging([risky, *kept])
     return _repair(lifts, [(risky, kept)], len(kept))
+
+
+def _split(lifts: Lifts, harmless: NDArray[np.bool_] | None) -> tuple[list[list[int]], list[list[int]]]:
+    """X_L and X_H of the paper, one symbol to a set."""
+    safe = lifts.within(lifts.given_s, lifts.p_x) if harmless is None else harmless
+    return [[int(x)] for x in np.flatnonzero(safe)], [[int(x)] for x in np.flatnonzero(~safe)]
 
 
 def _join(lifts: Lifts, last: list[int], others: list[list[int]]) -> list[list[int]] | None:

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.auditing import Audit
+from mechdesign.channel import Channel
+from mechdesign.channel_measures import ChannelMeasures
 from mechdesign.guarantees import guarantees
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
@@ -73,3 +75,25 @@ def audit_record(audit: Audit) -> dict[str, Any]:
         "achieved": asdict(audit.achieved),
         "worst": record,
     }
+
+
+def channel_record(channel: Channel) -> dict[str, Any]:
+    """What `show --json` prints; the codebook is null for a public channel."""
+    return {
+        "useful": {"columns": list(channel.useful.columns), "symbols": [list(s) for s in channel.useful.symbols]},
+        "outputs": list(channel.outputs),
+        "denominator": channel.denominator,
+        "rows": [list(row) for row in channel.rows],
+        "matrix": channel.matrix.tolist(),
+        "codebook": channel.codebook() if channel.joint is not None else None,
+        "notion": channel.record.notion,
+        "achieved": channel.record.achieved,
+        "utility": channel.record.utility,
+        "certificate": channel.record.certificate,
+        "provenance": channel.record.provenance,
+    }
+
+
+def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
+    """What `measure --json` prints."""
+    return {"utility": measures.utility, "leakage": measures.leakage}

@@ -13,7 +13,8 @@ from mechdesign.report.wording import about, at_least, at_most, count, label, pa
 SCOPE = (
     "It covers the released column alone, against an observer who knows this table and the channel and nothing "
     "else about the record. Other columns left in the file, or other knowledge of {useful}, void it. Each record "
-    "gets one draw: releasing the same record twice, independently, can leak more than the two budgets together."
+    "gets one draw: releasing the same record twice, independently, can leak more than the two budgets together. "
+    "Whoever starts from other probabilities of {sensitive} finds them changed by at most exp({eps_ldp}) times."
 )
 
 
@@ -35,7 +36,7 @@ def design_text(design: Design, joint: Joint) -> str:
         "",
         "What it is about",
         paragraph(_sample(joint)),
-        paragraph(SCOPE.format(useful=useful)),
+        paragraph(SCOPE.format(useful=useful, sensitive=sensitive, eps_ldp=at_most(design.achieved.eps_ldp))),
     ]
     return "\n".join(parts)
 
@@ -134,5 +135,5 @@ def _sample(joint: Joint) -> str:
         return f"The promise is about the table of probabilities or weights as given ({cells})."
     return (
         f"The promise is about the table given ({count(joint.records, 'record')}, {cells}), not about the population "
-        "that the records come from: there the leakage is larger, and the more so the fewer records there are."
+        "that the records come from: there the leakage is usually larger, and the more so the fewer records there are."
     )

@@ -89,12 +89,12 @@ def test_refusals(notion, options, message):
     ("text", "expected"),
     [
         (None, None),
-        ("a", ("a",)),
-        ("a,b", ("a", "b")),
+        ("a", "a"),
+        ("a,b", "a,b"),
         ('"a,b"', ("a,b",)),
         ('"a,b",c', ("a,b", "c")),
         ('"say ""a"""', ('say "a"',)),
-        (" a , b", (" a ", " b")),
+        (" a , b", " a , b"),
     ],
 )
 def test_column_lists(text, expected):

@@ -1,0 +1,53 @@
+"""`mechdesign measure CHANNEL`: every leakage and utility measure of a channel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mechdesign.cli import options as o
+
+EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
+
+Alphas = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--alpha", metavar="A", help="Order above 1 of the alpha-lift and its relatives; may be repeated (default 2)."
+    ),
+]
+
+
+def measure(
+    channel: o.ChannelPath,
+    table: o.OtherTable = None,
+    sensitive: o.Sensitive = None,
+    useful: o.Useful = None,
+    weight: o.Weight = None,
+    contingency: o.Contingency = False,
+    probabilities: o.Probabilities = False,
+    missing: o.Missing = "refuse",
+    alphas: Alphas = None,
+    as_json: o.AsJson = False,
+    debug: o.Debug = False,
+) -> None:
+    """Print every measure of what a channel keeps of the useful column and says about the sensitive one.
+
+    They are measured on the channel's own table unless another one is given.
+    """
+    from mechdesign.channel import Channel
+    from mechdesign.channel_measures import measure as measures_of
+    from mechdesign.cli.tables import TableOptions, joint_for
+
+    loaded = Channel.load(channel)
+    options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
+    joint = joint_for(loaded, channel, table, options)
+    result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,))
+    if as_json:
+        from mechdesign.report.records import measures_record, to_json
+
+        typer.echo(to_json(measures_record(result)))
+        return
+    from mechdesign.report.measures_text import measures_text
+
+    typer.echo(measures_text(result))

@@ -1,0 +1,38 @@
+"""`mechdesign show CHANNEL`: the matrix and the codebook, for eyes or for other tools."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mechdesign.cli import options as o
+from mechdesign.errors import InputError
+
+EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
+
+AsCsv = Annotated[
+    bool,
+    typer.Option(
+        "--csv",
+        help="The matrix as CSV with exact decimals, as `audit --matrix` reads it: a row per useful symbol.",
+    ),
+]
+
+
+def show(channel: o.ChannelPath, as_csv: AsCsv = False, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
+    """Print the probabilities of a channel, and what each output says about the useful column."""
+    if as_csv and as_json:
+        raise InputError("--csv and --json both claim standard output: give one of them")
+    from mechdesign.channel import Channel
+    from mechdesign.report import channel_text
+
+    loaded = Channel.load(channel)
+    if as_csv:
+        typer.echo(channel_text.matrix_csv(loaded), nl=False)
+    elif as_json:
+        from mechdesign.report.records import channel_record, to_json
+
+        typer.echo(to_json(channel_record(loaded)))
+    else:
+        typer.echo(channel_text.channel_text(loaded))
