@@ -1,0 +1,253 @@
+"""A solver's design, cleaned: weights and posteriors in floating point become a sparse matrix W(y|x)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing import Audit
+from mechdesign.errors import SolverFailure
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+LARGEST_NOISE = 1e-7
+"""How negative a weight or an entry of a posterior may be, and how far from 1 a posterior may sum: the
+feasibility tolerance of LP solvers. Negative entries are zeros; anything worse is not a solution."""
+
+LARGEST_MISS = 1e-4
+"""Largest total variation between P_X and the mean of the posteriors. Rows are renormalised, so a miss costs
+no exactness; but one this large is no rounding error, and the design is not what the solver claims."""
+
+TINY_LIFT = 1e-13
+"""Entries of a posterior below this share of P(x) are noise of a linear solve and become zeros."""
+
+FINE_MISS = 1e-13
+"""A relative miss of P_X below this is left to the renormalisation of the rows: it is well below the
+smallest margin (1e-12) that designs keep from their budget."""
+
+LARGEST_REFINEMENT = 250_000
+"""Most entries of the dense system that refines the weights (0.15 s); larger designs go without."""
+
+SAME_POSTERIOR = 1e-9
+"""Outputs whose posteriors differ by less than this everywhere are one output: merging them loses about
+the square of it."""
+
+NEGLIGIBLE_WEIGHT = 2.0**-40
+"""An output that no input gives with more than this probability is merged away: it is worth less than
+1e-10 of H(X), and rounding to 2**-53 would spoil its posterior."""
+
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+"""Multiples of it, without their whole part, are coordinates without a pattern."""
+
+UNCOVERED_MASS = 1e-9
+"""Inputs that no output covers are a solver's tolerance if they have together less mass than this; their rows
+become the distribution of the outputs, which adds P_X-like mass to every posterior."""
+
+
+class RoundingFailure(SolverFailure):
+    """No verified channel within reach of the design; `audit` is the last exact verdict, if one was reached."""
+
+    def __init__(self, message: str, audit: Audit | None = None) -> None:
+        super().__init__(message)
+        self.audit = audit
+
+
+@dataclass(frozen=True)
+class FloatDesign:
+    """W(y|x) in floating point, sparse; rows sum to 1 up to rounding.
+
+    Parameters
+    ----------
+    n, k : int
+        Number of inputs and of outputs.
+    x, y, w : arrays
+        Positions and values of the positive entries, ordered by x, then y; every x and y occurs.
+    merged : int
+        How many outputs of the solver were merged into others.
+    """
+
+    n: int
+    k: int
+    x: Index
+    y: Index
+    w: Array
+    merged: int = 0
+
+    @property
+    def starts(self) -> Index:
+        """Where row x begins, (n+1,)."""
+        return np.concatenate(([0], np.cumsum(np.bincount(self.x, minlength=self.n))))
+
+    def mixed(self, added: Array) -> FloatDesign:
+        """(1 - t) W plus ``added[y]`` on every row of output y, with t the sum of `added`, (k,)."""
+        outputs = np.flatnonzero(added)
+        dense = np.repeat(outputs, self.n), np.tile(np.arange(self.n), len(outputs))
+        y, x = np.concatenate((self.y, dense[0])), np.concatenate((self.x, dense[1]))
+        w = np.concatenate((self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n)))
+        return _collected(self.n, self.k, x, y, w, self.merged)
+
+
+def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
+    """Check and clean what a solver returned.
+
+    Parameters
+    ----------
+    weights : (k,) array
+        P(y).
+    posteriors : (k, n) array or scipy sparse matrix
+        P(x|y), one per row.
+    p_x : (n,) array
+
+    Raises
+    ------
+    RoundingFailure
+        If it is not a set of posteriors with mean P_X, up to the tolerances of a solver.
+    """
+    n = len(p_x)
+    beta = np.array(weights, dtype=np.float64)
+    y, x, v, k = _entries(posteriors, n)
+    if beta.shape != (k,):
+        raise RoundingFailure(f"the solver returned {beta.size} weights for {k} posteriors")
+    if not (np.isfinite(beta).all() and np.isfinite(v).all()):
+        raise RoundingFailure("the solver's design contains NaN or infinities")
+    if min(beta.min(initial=0.0), v.min(initial=0.0)) < -LARGEST_NOISE:
+        raise RoundingFailure("the solver's design has a negative weight or probability")
+    keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
+    y, x, v = y[keep], x[keep], v[keep]
+    sums = np.bincount(y, v, minlength=k)
+    used = np.flatnonzero(sums > 0.0)
+    if not used.size or np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * max(1, n):
+        raise RoundingFailure("the solver's posteriors do not sum to 1")
+    # Number the used outputs by the first input that they stand for, the heavier one first.
+    first = np.full(k, n)
+    np.minimum.at(first, y, x)
+    ranked = used[np.lexsort((-beta[used], first[used]))]
+    rank = np.empty(k, dtype=np.int64)
+    rank[ranked] = np.arange(len(ranked))
+    v, y, beta = v / sums[y], rank[y], beta[ranked]
+    beta = _refined(beta, y, x, v, p_x)
+    q = beta[y] * v
+    miss = 0.5 * np.abs(np.bincount(x, q, minlength=n) - p_x).sum()
+    if miss > LARGEST_MISS:
+        raise RoundingFailure(f"the solver's design misses the distribution of X by {miss:.3g}")
+    y, x, q, outputs = _without_twins(y, x, v, q, len(ranked))
+    return _renormalised(y, x, q, p_x, outputs, len(ranked))
+
+
+def _entries(posteriors: Any, n: int) -> tuple[Index, Index, Array, int]:
+    """Row, column and value of the non-zero entries, and the number of rows."""
+    if hasattr(posteriors, "tocoo"):
+        sparse = posteriors.tocoo()
+        sparse.sum_duplicates()
+        shape, entries = sparse.shape, (sparse.row, sparse.col, sparse.data)
+    else:
+        dense = np.array(posteriors, dtype=np.float64)
+        shape = dense.shape
+        entries = (*np.nonzero(dense), dense[np.nonzero(dense)]) if dense.ndim == 2 else ()
+    if len(shape) != 2 or shape[1] != n:
+        raise RoundingFailure(f"the solver's posteriors have shape {shape}, not (outputs, {n})")
+    y, x, v = entries
+    return y.astype(np.int64), x.astype(np.int64), v.astype(np.float64), shape[0]
+
+
+def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
+    """The weights corrected by least squares where they miss P_X, if that makes them better."""
+    n, k = len(p_x), len(beta)
+
+    def miss(candidate: Array) -> Array:
+        return 1.0 - np.bincount(x, candidate[y] * v, minlength=n) / p_x
+
+    left = miss(beta)
+    if np.abs(left).max() <= FINE_MISS or n * k > LARGEST_REFINEMENT:
+        return beta
+    system = np.zeros((n, k))
+    system[x, y] = v / p_x[x]
+    better = beta + np.linalg.lstsq(system, left, rcond=None)[0]
+    improved = better.min() > 0.0 and np.abs(miss(better)).max() < np.abs(left).max()
+    return better if improved else beta
+
+
+def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Index, Index, Array, int]:
+    """Merge outputs with the same posterior: found as neighbours on a line in general position, then compared."""
+    line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
+    position = np.bincount(y, v * line[x], minlength=k)
+    order = np.argsort(position, kind="stable")
+    close = np.flatnonzero(np.diff(position[order]) <= SAME_POSTERIOR)
+    if not close.size:
+        return y, x, q, k
+    into = np.arange(k)
+    for one, other in zip(order[close].tolist(), order[close + 1].tolist(), strict=True):
+        difference = np.bincount(x[y == one], v[y == one], minlength=len(line))
+        difference -= np.bincount(x[y == other], v[y == other], minlength=len(line))
+        if np.abs(difference).max() <= SAME_POSTERIOR:
+            into[other] = into[one]
+    return _renumbered(into[y], x, q)
+
+
+def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int) -> FloatDesign:
+    """Divide every row by its sum, after merging away outputs without weight."""
+    n = len(p_x)
+    covered = np.bincount(x, q, minlength=n)
+    bare = np.flatnonzero(covered <= 0.0)
+    if bare.size:
+        if p_x[bare].sum() > UNCOVERED_MASS:
+            raise RoundingFailure(f"no output of the solver's design covers the useful symbol number {bare[0] + 1}")
+        mass = np.bincount(y, q, minlength=k)
+        y, x = np.concatenate((y, np.tile(np.arange(k), bare.size))), np.concatenate((x, np.repeat(bare, k)))
+        q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))
+        covered = np.bincount(x, q, minlength=n)
+    while True:
+        w = q / covered[x]
+        most = np.zeros(k)
+        np.maximum.at(most, y, w)
+        negligible = int(np.argmin(most))
+        if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
+            return _collected(n, k, x, y, w, before - k)
+        into = np.arange(k)
+        into[negligible] = _cheapest_host(negligible, y, x, q, k)
+        y, x, q, k = _renumbered(into[y], x, q)
+
+
+def _cheapest_host(guest: int, y: Index, x: Index, q: Array, k: int) -> int:
+    """The output into which the output `guest` can be merged with the least loss of I(X;Y).
+
+    With f(t) = t log t the loss is the sum over x of f(q_z) + f(q_g) - f(q_z + q_g), minus the same of the
+    masses; only the symbols of the guest count.
+    """
+    support = x[y == guest]
+    column = np.full(int(x.max()) + 1, -1)
+    column[support] = np.arange(len(support))
+    touching = column[x] >= 0
+    shares = np.zeros((k, len(support)))
+    shares[y[touching], column[x[touching]]] = q[touching]
+    mass = np.bincount(y, q, minlength=k)
+    loss = _gap(shares, shares[guest]).sum(axis=1) - _gap(mass, mass[guest])
+    loss[guest] = np.inf
+    return int(np.argmin(loss))
+
+
+def _gap(a: Array, b: Any) -> Array:
+    return _f(a) + _f(b) - _f(a + b)
+
+
+def _f(t: Any) -> Any:
+    return t * np.log(np.where(t > 0.0, t, 1.0))
+
+
+def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]:
+    """Outputs numbered without gaps, entries at the same place added up; also their number."""
+    kept, y = np.unique(y, return_inverse=True)
+    flat, inverse = np.unique(y * (int(x.max()) + 1) + x, return_inverse=True)
+    y, x = np.divmod(flat, int(x.max()) + 1)
+    return y, x, np.bincount(inverse, q), len(kept)
+
+
+def _collected(n: int, k: int, x: Index, y: Index, w: Array, merged: int) -> FloatDesign:
+    """Entries in order, those at the same place added up."""
+    flat, inverse = np.unique(x * k + y, return_inverse=True)
+    x, y = np.divmod(flat, k)
+    return FloatDesign(n, k, x, y, np.bincount(inverse, w), merged)

@@ -1,0 +1,181 @@
+"""From a float design to a channel of integers that was verified exactly, or to a refusal.
+
+A design is a set of posteriors v_y with weights beta_y whose mean is P_X, up to floating-point errors.
+W(y|x) = beta_y v_y(x) / P_X(x), with every row divided by its own sum, so that P_X is met exactly whatever
+the error of the weights; rows become integers by largest remainders. What the errors and the rounding
+then break is repaired output by output: a failing output y gets a tiny weight a_y on every row,
+
+    W'(y|x) = (1 - t) W(y|x) + a_y,    t = sum of the a_y,
+
+which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the others
+where they are. Every notion that is convex in the posterior survives this. Auditing has the last word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing import Audit, audit, failing_outputs
+from mechdesign.channel import DENOMINATOR, Channel
+from mechdesign.float_design import FloatDesign, RoundingFailure, read_design
+from mechdesign.integer_rows import IntegerRows
+from mechdesign.joint import Joint
+from mechdesign.labels import output_labels
+from mechdesign.notions import LiftLimits, Notion
+
+__all__ = ["Rounded", "RoundingFailure", "partition_channel", "round_channel"]
+
+Array = NDArray[np.float64]
+
+UNIT = 1.0 / DENOMINATOR
+"""Rounding moves an entry of W by less than this."""
+
+LARGEST_MIXING = 2e-9
+"""Largest t, in units of H(X) up to one nat: mixing t loses about t log(1/t), so less than 1e-7 of H(X)."""
+
+MOST_REPAIRS = 6
+"""Rounds of repair: the first asks for what is known to be missing, each further one for ten times more."""
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A channel that satisfies its notion exactly, and what rounding did to the design.
+
+    `mixing` is t above (0: nothing had to be repaired), `merged` the number of outputs that were merged
+    into another one because they had the same posterior or hardly any mass.
+    """
+
+    channel: Channel
+    audit: Audit
+    mixing: float = 0.0
+    merged: int = 0
+
+
+def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -> Rounded:
+    """Turn a float design into a verified channel with denominator 2**53.
+
+    Parameters
+    ----------
+    weights : (k,) array
+        P(y), close to non-negative numbers.
+    posteriors : (k, |X|) array or scipy sparse matrix
+        P(x|y), one per row, whose mean under the weights is close to P_X.
+    joint : Joint
+    notion : Notion
+        The stated budget, not a shrunk one.
+
+    Raises
+    ------
+    RoundingFailure
+        If the design is no distribution, does not reproduce P_X, or is so far outside the budget that the
+        repair would cost more than about 1e-7 of H(X). A design on a polytope with a larger margin helps.
+    """
+    design = read_design(weights, posteriors, joint.p_x)
+    limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
+    added = np.zeros(design.k)
+    verdict: Audit | None = None
+    for _ in range(1 + MOST_REPAIRS):
+        rows, kept = _integer_rows(design, added)
+        channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
+        verdict = audit(channel, joint, notion)
+        if verdict.satisfied:
+            return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
+        failing = np.array(failing_outputs(channel, joint, notion), dtype=np.int64)
+        needed = _needed_mixing(rows, failing, joint, notion.limits)
+        at = kept[failing]
+        added[at] = np.maximum(needed, 10.0 * added[at])
+        if not added.sum() <= limit:
+            break
+    raise RoundingFailure(
+        f"the design breaks its budget by more than rounding can repair (output {verdict.worst.output!r}, "
+        f"sensitive symbol {verdict.worst.sensitive!r}, lift {verdict.worst.lift:.17g}); design with a larger margin",
+        verdict,
+    )
+
+
+def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Notion) -> Rounded:
+    """The verified channel that publishes which group a symbol belongs to: rows of zeros and ones, exact.
+
+    Parameters
+    ----------
+    groups : sequences of positions in the useful variable
+        A partition: every position in exactly one group.
+    joint : Joint
+    notion : Notion
+
+    Raises
+    ------
+    RoundingFailure
+        If the groups are no partition, or the channel violates the notion.
+    """
+    n = len(joint.useful)
+    ordered = sorted(sorted(int(x) for x in group) for group in groups)
+    if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
+        raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
+    group_of = np.empty(n, dtype=np.int64)
+    for y, group in enumerate(ordered):
+        group_of[group] = y
+    rows = IntegerRows((n, len(ordered)), np.arange(n + 1), group_of, np.full(n, DENOMINATOR))
+    channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
+    verdict = audit(channel, joint, notion)
+    if not verdict.satisfied:
+        raise RoundingFailure(f"merging leaves the output {verdict.worst.output!r} outside the budget", verdict)
+    return Rounded(channel, verdict)
+
+
+def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:
+    """Rows of integers that sum to the denominator, and which output of the design each column is."""
+    mixed = design.mixed(added) if added.any() else design
+    x, y, values = mixed.x, mixed.y, _largest_remainders(mixed)
+    positive = values > 0
+    x, y, values = x[positive], y[positive], values[positive]
+    # An output may have rounded away altogether; the others keep their order.
+    kept, y = np.unique(y, return_inverse=True)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(x, minlength=mixed.n))))
+    return IntegerRows((mixed.n, len(kept)), indptr, y, values), kept
+
+
+def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
+    """Integers next to W * 2**53 whose rows sum to 2**53; zeros stay zeros."""
+    scaled = design.w * float(DENOMINATOR)
+    whole = np.floor(scaled)
+    values = whole.astype(np.int64)
+    starts = design.starts
+    missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
+    order = np.lexsort((whole - scaled, design.x))  # largest remainder first within each row
+    rank = np.arange(len(order)) - starts[design.x[order]]
+    values[order[rank < missing[design.x[order]]]] += 1
+    # Rows whose floats sum to more than 1, or to less by more than a unit each, settle it on their largest entry.
+    missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
+    for row in np.flatnonzero(missing).tolist():
+        values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += missing[row]
+    return values
+
+
+def _needed_mixing(rows: IntegerRows, failing: NDArray[np.int64], joint: Joint, limits: LiftLimits) -> Array:
+    """A weight a_y for each failing output that brings its lifts inside the limits in spite of rounding.
+
+    With rounding moving P(y|s) and P(y) by at most u, ``(l P + a + u) / (P + a - u) <= b`` asks for
+    ``a >= (P (l - b) + u (1 + b)) / (b - 1)``; the lower side and the ratio alike. The float errors of
+    the left-hand side are covered by a few more u.
+    """
+    w = np.zeros((rows.shape[0], len(failing)))
+    for j, y in enumerate(failing.tolist()):
+        at, values = rows.columns[y]
+        w[at, j] = np.array(values) * UNIT
+    given_s = joint.p / joint.p_s[:, None] @ w  # P(y|s)
+    mass = joint.p_x @ w
+    high, low = given_s.max(axis=0), given_s.min(axis=0)
+    needed = np.full(len(failing), 2.0 * UNIT)
+    for limit, more, less in ((limits.upper, high, mass), (limits.lower, mass, low), (limits.ratio, high, low)):
+        if math.isfinite(limit):
+            b = math.exp(limit)
+            excess = np.maximum(more - b * less, 0.0) + UNIT * (2.0 * (1.0 + b) + 8.0 * (more + b * less))
+            needed = np.maximum(needed, excess / math.expm1(limit))
+    return needed
