@@ -29,7 +29,9 @@ def audit_file(path: PathLike, joint: Joint, notion: Notion) -> Audit:
     with CsvText(path, repeated_header=True) as table:
         header, rows = table.header, [row for batch in table.batches() for row in batch]
     if len(header) < 2 or not rows:
-        raise InputError(f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows")
+        raise InputError(
+            f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"
+        )
     try:
         return audit_matrix(
             [row[1:] for row in rows], joint, notion, symbols=[row[0] for row in rows], outputs=header[1:]

@@ -11,7 +11,9 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).parents[1]
 
 # Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated.
-settings.register_profile("project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("project")
 
 

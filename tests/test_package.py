@@ -73,12 +73,35 @@ def test_version_is_that_of_the_metadata():
 
 
 def test_import_is_light():
-    heavy = {"numpy", "scipy", "highspy", "cdd", "cvxpy", "pyarrow", "pandas", "polars", "flint", "typer", "rich"}
+    heavy = {
+        "numpy",
+        "scipy",
+        "highspy",
+        "cdd",
+        "cvxpy",
+        "pyarrow",
+        "pandas",
+        "polars",
+        "flint",
+        "typer",
+        "rich",
+    }
     assert not heavy & loaded_by("import mechdesign")
 
 
 def test_the_command_line_loads_nothing_heavy_before_it_has_to():
-    heavy = {"numpy", "scipy", "highspy", "cdd", "cvxpy", "pyarrow", "pandas", "polars", "flint", "cryptography"}
+    heavy = {
+        "numpy",
+        "scipy",
+        "highspy",
+        "cdd",
+        "cvxpy",
+        "pyarrow",
+        "pandas",
+        "polars",
+        "flint",
+        "cryptography",
+    }
     assert not heavy & loaded_by("from mechdesign.cli.app import app")
 
 

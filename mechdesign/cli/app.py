@@ -26,19 +26,30 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _unwrapped(doc: str) -> str:
+    """Paragraphs without their line breaks, which the help would keep."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in doc.split("\n\n"))
+
+
 @app.callback(
     epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 --output channel.json"
 )
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", metavar="", help="Print the version and exit.", callback=_version, is_eager=True
+        ),
     ] = False,
     debug: Debug = False,
 ) -> None: ...
 
 
-app.command("design", epilog=design.EXAMPLE)(design.design)
-app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
-app.command("apply", epilog=apply.EXAMPLE)(apply.apply)
-app.command("measure", epilog=measure.EXAMPLE)(measure.measure)
-app.command("show", epilog=show.EXAMPLE)(show.show)
+for _module, _command in (
+    (design, design.design),
+    (audit, audit.audit),
+    (apply, apply.apply),
+    (measure, measure.measure),
+    (show, show.show),
+):
+    app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(_command)

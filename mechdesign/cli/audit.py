@@ -21,7 +21,8 @@ NO = 1
 """Exit code when the answer is no."""
 
 MaybeChannel = Annotated[
-    str | None, typer.Argument(metavar="[CHANNEL]", help="A channel file written by `design`.", show_default=False)
+    str | None,
+    typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.", show_default=False),
 ]
 Matrix = Annotated[
     str | None,
@@ -65,10 +66,14 @@ def audit(
     said = notion is not None or any(budget is not None for budget in budgets.values())
     if matrix is not None:
         if table is None:
-            raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
+            raise InputError(
+                "--matrix needs --table TABLE: privacy is a matter of the table that it is used on"
+            )
         from mechdesign.matrix_file import audit_file
 
-        return _answer(audit_file(matrix, joint_of(table, options), notion_of(notion or "alip", **budgets)), as_json)
+        return _answer(
+            audit_file(matrix, joint_of(table, options), notion_of(notion or "alip", **budgets)), as_json
+        )
 
     from mechdesign.auditing import audit as verdict
     from mechdesign.channel import Channel

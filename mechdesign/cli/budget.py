@@ -33,7 +33,9 @@ def notion_of(
     if notion == "alip":
         return _alip(epsilon, lam, eps_l, eps_u)
     if lam is not None:
-        raise InputError(f"--lam splits the budget of alip; --notion {notion} takes --epsilon whole: drop --lam")
+        raise InputError(
+            f"--lam splits the budget of alip; --notion {notion} takes --epsilon whole: drop --lam"
+        )
     return _one_budget(notion, epsilon, eps_l, eps_u)
 
 
@@ -48,9 +50,13 @@ def _alip(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | 
     if eps_l is None and eps_u is None:
         raise InputError("no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E")
     if eps_u is None:
-        raise InputError("--eps-l is given without --eps-u: give both; --eps-u inf leaves the upper side free")
+        raise InputError(
+            "--eps-l is given without --eps-u: give both; --eps-u inf leaves the upper side free"
+        )
     if eps_l is None:
-        raise InputError("--eps-u is given without --eps-l: give both; --eps-l inf leaves the lower side free")
+        raise InputError(
+            "--eps-u is given without --eps-l: give both; --eps-l inf leaves the lower side free"
+        )
     return ALIP(eps_l=_budget("--eps-l", eps_l), eps_u=_budget("--eps-u", eps_u))
 
 
@@ -62,13 +68,18 @@ def _one_budget(notion: str, epsilon: str | None, eps_l: str | None, eps_u: str 
     option, text = ("--epsilon", epsilon)
     if own is not None and own[1] is not None:
         if epsilon is not None:
-            raise InputError(f"--epsilon and {own[0]} are the same budget of --notion {notion}: give one of them")
+            raise InputError(
+                f"--epsilon and {own[0]} are the same budget of --notion {notion}: give one of them"
+            )
         option, text = own
     if text is None:
         raise InputError(f"no budget given: --notion {notion} needs --epsilon E")
     budget = _budget(option, text)
     makers: dict[str, type[LIP | LDP | MaxLift | MinLift]] = {
-        "lip": LIP, "ldp": LDP, "max-lift": MaxLift, "min-lift": MinLift,
+        "lip": LIP,
+        "ldp": LDP,
+        "max-lift": MaxLift,
+        "min-lift": MinLift,
     }
     return makers[notion](budget)
 

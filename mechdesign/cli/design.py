@@ -22,8 +22,8 @@ Mechanism = Annotated[
     str,
     typer.Option(
         "--mechanism",
-        metavar="optimal|subset-merging|complete-merging",
-        help="Which family of channels.",
+        metavar="NAME",
+        help="optimal, subset-merging or complete-merging.",
         rich_help_panel=SEARCH_PANEL,
     ),
 ]
@@ -31,8 +31,8 @@ Method = Annotated[
     str,
     typer.Option(
         "--method",
-        metavar="auto|vertices|columns",
-        help="How the optimum is searched.",
+        metavar="NAME",
+        help="How the optimum is searched: vertices, columns, or auto.",
         rich_help_panel=SEARCH_PANEL,
     ),
 ]
@@ -58,6 +58,7 @@ NoFallback = Annotated[
     bool,
     typer.Option(
         "--no-fallback",
+        metavar="",
         help="Exit 3 instead of emitting subset merging when the optimum fails.",
         rich_help_panel=SEARCH_PANEL,
     ),
@@ -75,6 +76,7 @@ Public = Annotated[
     bool,
     typer.Option(
         "--public",
+        metavar="",
         help="Write the channel file without the table and whatever else discloses it.",
         rich_help_panel=OUTPUT_PANEL,
     ),

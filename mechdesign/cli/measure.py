@@ -13,7 +13,9 @@ EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 Alphas = Annotated[
     list[float] | None,
     typer.Option(
-        "--alpha", metavar="A", help="Order above 1 of the alpha-lift and its relatives; may be repeated (default 2)."
+        "--alpha",
+        metavar="A",
+        help="Order above 1 of the alpha-lift and its relatives; may be repeated (default 2).",
     ),
 ]
 

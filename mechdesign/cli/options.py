@@ -22,7 +22,10 @@ Table: TypeAlias = Annotated[
 OtherTable: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--table", metavar="TABLE", help="The table to check against: CSV or Parquet.", rich_help_panel=TABLE_PANEL
+        "--table",
+        metavar="TABLE",
+        help="The table to check against: CSV or Parquet.",
+        rich_help_panel=TABLE_PANEL,
     ),
 ]
 Sensitive: TypeAlias = Annotated[
@@ -56,6 +59,7 @@ Contingency: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--contingency",
+        metavar="",
         help="A wide table of counts: sensitive symbols down the first column, useful ones along the header.",
         rich_help_panel=TABLE_PANEL,
     ),
@@ -63,36 +67,41 @@ Contingency: TypeAlias = Annotated[
 Probabilities: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--probabilities", help="A wide table of probabilities instead of counts.", rich_help_panel=TABLE_PANEL
+        "--probabilities",
+        metavar="",
+        help="A wide table of probabilities instead of counts.",
+        rich_help_panel=TABLE_PANEL,
     ),
 ]
 Missing: TypeAlias = Annotated[
     str,
     typer.Option(
         "--missing",
-        metavar="refuse|symbol|drop",
-        help="What an empty cell is: an error, a symbol of its own, or a record to leave out.",
+        metavar="WHAT",
+        help="What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
         rich_help_panel=TABLE_PANEL,
     ),
 ]
 NotionName: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--notion", metavar="alip|lip|ldp|max-lift|min-lift", help="Privacy notion.", rich_help_panel=BUDGET_PANEL
+        "--notion", metavar="NAME", help="alip, lip, ldp, max-lift or min-lift.", rich_help_panel=BUDGET_PANEL
     ),
 ]
 MaybeNotionName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--notion",
-        metavar="alip|lip|ldp|max-lift|min-lift",
-        help="Privacy notion to check (default: that of the channel file; alip for a matrix).",
+        metavar="NAME",
+        help="alip, lip, ldp, max-lift or min-lift (default: that of the channel file; alip for a matrix).",
         rich_help_panel=BUDGET_PANEL,
     ),
 ]
 Epsilon: TypeAlias = Annotated[
     str | None,
-    typer.Option("--epsilon", metavar="NATS", help="Privacy budget, in (0, 700].", rich_help_panel=BUDGET_PANEL),
+    typer.Option(
+        "--epsilon", metavar="NATS", help="Privacy budget, in (0, 700].", rich_help_panel=BUDGET_PANEL
+    ),
 ]
 Lam: TypeAlias = Annotated[
     str | None,
@@ -121,10 +130,16 @@ EpsU: TypeAlias = Annotated[
         rich_help_panel=BUDGET_PANEL,
     ),
 ]
-ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.")]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite the output file.")]
-Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+ChannelPath: TypeAlias = Annotated[
+    str, typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.")
+]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", metavar="", help="Print one JSON object and nothing else.")
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
+Debug: TypeAlias = Annotated[
+    bool, typer.Option("--debug", metavar="", help="Show the traceback of an error.")
+]
 
 
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:

@@ -15,12 +15,15 @@ AsCsv = Annotated[
     bool,
     typer.Option(
         "--csv",
+        metavar="",
         help="The matrix as CSV with exact decimals, as `audit --matrix` reads it: a row per useful symbol.",
     ),
 ]
 
 
-def show(channel: o.ChannelPath, as_csv: AsCsv = False, as_json: o.AsJson = False, debug: o.Debug = False) -> None:
+def show(
+    channel: o.ChannelPath, as_csv: AsCsv = False, as_json: o.AsJson = False, debug: o.Debug = False
+) -> None:
     """Print the probabilities of a channel, and what each output says about the useful column."""
     if as_csv and as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")

@@ -60,12 +60,16 @@ def joint_of(
     if options.contingency and options.probabilities:
         raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
     if options.wide and options.weight is not None:
-        raise InputError("--weight belongs to a long table; a wide one (--contingency, --probabilities) has none")
+        raise InputError(
+            "--weight belongs to a long table; a wide one (--contingency, --probabilities) has none"
+        )
     if options.missing not in MISSING:
         raise InputError(f"--missing {options.missing!r} must be one of {', '.join(MISSING)}")
     if not options.wide and (sensitive is None or useful is None):
         absent = "--sensitive" if sensitive is None else "--useful"
-        raise InputError(f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)")
+        raise InputError(
+            f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)"
+        )
     from mechdesign.tables import read_joint
 
     return read_joint(
@@ -93,7 +97,9 @@ def joint_for(channel: Channel, path: str, table: str | None, options: TableOpti
         own = channel.sensitive.columns if channel.sensitive is not None else None
         return joint_of(table, options, (own, channel.useful.columns))
     if options.given:
-        raise InputError("--sensitive, --useful, --weight and the like describe a table: give --table TABLE too")
+        raise InputError(
+            "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
+        )
     if channel.joint is None:
         raise InputError(f"{path} is a public channel without its table: give --table TABLE")
     return channel.joint

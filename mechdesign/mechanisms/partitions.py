@@ -282,6 +282,8 @@ def _spread(mass: float) -> float:
     return mass * math.log(mass)
 
 
-def _merging(groups: list[list[int]], *, repaired: bool = False, borrowed: list[int] | None = None) -> Merging:
+def _merging(
+    groups: list[list[int]], *, repaired: bool = False, borrowed: list[int] | None = None
+) -> Merging:
     ordered = sorted(tuple(sorted(g)) for g in groups)
     return Merging(tuple(ordered), repaired, tuple(sorted(borrowed or ())))

@@ -11,16 +11,16 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing import Audit, audit, failing_outputs
-from mechdesign.channel import DENOMINATOR, Channel, ChannelRecord
+from mechdesign.auditing import Audit, failing_outputs
+from mechdesign.channel import Channel, ChannelRecord
 from mechdesign.errors import InputError
 from mechdesign.exact_utility import utility
 from mechdesign.integer_rows import IntegerRows
 from mechdesign.joint import Joint
-from mechdesign.labels import output_labels
 from mechdesign.mechanisms.partitions import RISKS, Lifts, Merging, Risk, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
+from mechdesign.rounding import RoundingFailure, partition_channel
 
 METHOD = "partition"
 
@@ -55,15 +55,14 @@ def _watchdog(joint: Joint, notion: Notion, mechanism: str, risk: Risk) -> Desig
     lifts = Lifts(joint.p, notion.limits, risk)
     harmless = _harmless(joint, notion, lifts)
     merging = (merge_subsets if mechanism == "subset-merging" else merge_all)(lifts, harmless)
-    channel = _channel(joint, merging)
-    verdict = audit(channel, joint, notion)
-    if not verdict.satisfied:
+    try:
+        rounded = partition_channel(merging.groups, joint, notion)
+    except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
         borrowed = tuple(int(x) for x in np.flatnonzero(harmless))
         merging = Merging((tuple(range(len(joint.useful))),), repaired=True, borrowed=borrowed)
-        channel = _channel(joint, merging)
-        verdict = audit(channel, joint, notion)
-    return _design(channel, joint, verdict, mechanism, merging, time.perf_counter() - start)
+        rounded = partition_channel(merging.groups, joint, notion)
+    return _design(rounded.channel, joint, rounded.audit, mechanism, merging, time.perf_counter() - start)
 
 
 def _harmless(joint: Joint, notion: Notion, lifts: Lifts) -> NDArray[np.bool_]:
@@ -79,14 +78,6 @@ def _harmless(joint: Joint, notion: Notion, lifts: Lifts) -> NDArray[np.bool_]:
     harmless = np.ones(len(joint.useful), dtype=np.bool_)
     harmless[list(failing_outputs(channel, joint, notion))] = False
     return harmless
-
-
-def _channel(joint: Joint, merging: Merging) -> Channel:
-    rows = np.zeros((len(joint.useful), len(merging.groups)), dtype=np.int64)
-    for y, group in enumerate(merging.groups):
-        rows[list(group), y] = DENOMINATOR
-    integers = IntegerRows.from_array(rows)
-    return Channel(joint.useful, output_labels(joint.useful.names, integers), integers, joint=joint)
 
 
 def _design(

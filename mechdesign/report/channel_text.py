@@ -38,7 +38,9 @@ def channel_text(channel: Channel) -> str:
         "What is published for each symbol",
     ]
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        shares = {y: entry / channel.denominator for y, entry in zip(channel.outputs, row, strict=True) if entry}
+        shares = {
+            y: entry / channel.denominator for y, entry in zip(channel.outputs, row, strict=True) if entry
+        }
         lines.append(_entry(name, shares))
     lines.append("")
     if channel.joint is None:

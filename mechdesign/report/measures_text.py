@@ -12,6 +12,9 @@ def measures_text(measures: ChannelMeasures) -> str:
     width = max(map(len, rows))
     lines = ["What is kept of the useful column (nats)"]
     lines += [f"  {name:<{width}}  {about(value)}" for name, value in measures.utility.items()]
-    lines += ["", "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)"]
+    lines += [
+        "",
+        "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)",
+    ]
     lines += [f"  {name:<{width}}  {about(value)}" for name, value in measures.leakage.items()]
     return "\n".join(lines)

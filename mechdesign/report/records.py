@@ -14,6 +14,7 @@ from mechdesign.channel_measures import ChannelMeasures
 from mechdesign.guarantees import guarantees
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
+from mechdesign.sanitise.apply_file import Applied
 
 
 def plain(value: Any) -> Any:
@@ -80,7 +81,10 @@ def audit_record(audit: Audit) -> dict[str, Any]:
 def channel_record(channel: Channel) -> dict[str, Any]:
     """What `show --json` prints; the codebook is null for a public channel."""
     return {
-        "useful": {"columns": list(channel.useful.columns), "symbols": [list(s) for s in channel.useful.symbols]},
+        "useful": {
+            "columns": list(channel.useful.columns),
+            "symbols": [list(s) for s in channel.useful.symbols],
+        },
         "outputs": list(channel.outputs),
         "denominator": channel.denominator,
         "rows": [list(row) for row in channel.rows],
@@ -97,3 +101,13 @@ def channel_record(channel: Channel) -> dict[str, Any]:
 def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
     """What `measure --json` prints."""
     return {"utility": measures.utility, "leakage": measures.leakage}
+
+
+def applied_record(applied: Applied, target: str) -> dict[str, Any]:
+    """What `apply --json` prints."""
+    return {
+        "output": target,
+        "records": applied.records,
+        "column": applied.column,
+        "notices": list(applied.notices),
+    }

@@ -8,7 +8,16 @@ from mechdesign.guarantees import guarantees
 from mechdesign.joint import Joint
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LiftLimits, Notion
-from mechdesign.report.wording import about, at_least, at_most, count, label, paragraph, percent, percent_at_most
+from mechdesign.report.wording import (
+    about,
+    at_least,
+    at_most,
+    count,
+    label,
+    paragraph,
+    percent,
+    percent_at_most,
+)
 
 SCOPE = (
     "It covers the released column alone, against an observer who knows this table and the channel and nothing "
@@ -95,7 +104,9 @@ def _consequences(design: Design, sensitive: str) -> list[str]:
         ("alpha-lift-inverse, every alpha > 1", g.alpha_lift_inverse, ""),
     ]
     return [
-        f"{name.format(s=sensitive)}: at most {at_most(bound)}{unit}" for name, bound, unit in rows if bound < math.inf
+        f"{name.format(s=sensitive)}: at most {at_most(bound)}{unit}"
+        for name, bound, unit in rows
+        if bound < math.inf
     ]
 
 

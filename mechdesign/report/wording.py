@@ -58,5 +58,10 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 def paragraph(text: str, indent: str = "  ") -> str:
     """`text` wrapped, with labels left whole."""
     return textwrap.fill(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )

@@ -45,7 +45,11 @@ def test_notions(notion, options, expected):
         ("alip", {"epsilon": "701"}, r"epsilon \(701\) must be at most 700"),
         ("alip", {"epsilon": "inf"}, r"epsilon \(inf\) must be finite"),
         ("alip", {"epsilon": "1e400"}, r"--epsilon \(1e400\) is not a number of nats"),
-        ("alip", {"eps_l": "701", "eps_u": "1"}, r"eps_l \(701\) must be at most 700; to drop this side say inf"),
+        (
+            "alip",
+            {"eps_l": "701", "eps_u": "1"},
+            r"eps_l \(701\) must be at most 700; to drop this side say inf",
+        ),
         ("alip", {"eps_l": "0", "eps_u": "1"}, r"eps_l \(0\) must be positive"),
         ("alip", {"eps_l": "x", "eps_u": "1"}, r"--eps-l \('x'\) is not a number"),
         ("alip", {"eps_l": "inf", "eps_u": "inf"}, "nothing would be protected"),

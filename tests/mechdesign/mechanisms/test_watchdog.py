@@ -55,7 +55,11 @@ def violations(channel, joint, limits):
             found.append((label, "upper"))
         if low != 1 and limits.lower < math.inf and (low == 0 or not at_most_exp(1 / low, limits.lower)):
             found.append((label, "lower"))
-        if low != high and limits.ratio < math.inf and (low == 0 or not at_most_exp(high / low, limits.ratio)):
+        if (
+            low != high
+            and limits.ratio < math.inf
+            and (low == 0 or not at_most_exp(high / low, limits.ratio))
+        ):
             found.append((label, "ratio"))
     return found
 
@@ -66,7 +70,9 @@ def joints(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     m, n = int(rng.integers(2, 7)), int(rng.integers(2, 15))
     scale = draw(st.sampled_from([3, 50, 10**6]))
-    counts = rng.integers(0, scale + 1, (m, n)) * (rng.random((m, n)) < draw(st.sampled_from([0.5, 0.8, 1.0])))
+    counts = rng.integers(0, scale + 1, (m, n)) * (
+        rng.random((m, n)) < draw(st.sampled_from([0.5, 0.8, 1.0]))
+    )
     if draw(st.booleans()):  # near ties: every column almost proportional to the first
         counts = np.outer(rng.integers(1, 5, m), rng.integers(1, 5, n)) * scale + rng.integers(0, 2, (m, n))
     counts[rng.integers(0, m, n), np.arange(n)] += 1

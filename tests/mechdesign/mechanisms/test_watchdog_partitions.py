@@ -209,7 +209,9 @@ def test_published_means_on_random_tables(lam, epsilon, complete, subset):
     """Zarrabian et al. 2023, Figures 2a and 6a, as rebuilt: means over random 5 x 17 tables."""
     tables = [random_table_of_the_paper(seed) for seed in range(400)]
     limits = ALIP.from_epsilon(epsilon, lam).limits
-    assert np.mean([nmi(p, merge_all(Lifts(p, limits)).groups) for p in tables]) == pytest.approx(complete, abs=0.01)
+    assert np.mean([nmi(p, merge_all(Lifts(p, limits)).groups) for p in tables]) == pytest.approx(
+        complete, abs=0.01
+    )
     if subset is not None:
         merged = [nmi(p, merge_subsets(Lifts(p, limits)).groups) for p in tables]
         assert np.mean(merged) == pytest.approx(subset, abs=0.01)
