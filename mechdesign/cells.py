@@ -10,6 +10,8 @@ One rule for every kind of frame, so that a channel designed on one works on ano
 - anything else that is a single value is its `str`; bytes, lists and records are refused.
 """
 
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
 from __future__ import annotations
 
 import difflib
@@ -96,7 +98,9 @@ def encode(column: Any, name: str) -> Encoded:
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise InputError(f"the column {quoted(name)} must have one dimension, not {column.ndim}")
-        return _encode_values(column.tolist(), name) if column.dtype.kind == "O" else _encode_numpy(column, name)
+        return (
+            _encode_values(column.tolist(), name) if column.dtype.kind == "O" else _encode_numpy(column, name)
+        )
     if isinstance(column, (list, tuple)):
         return _encode_values(column, name)
     return _encode_series(column, name)
@@ -116,8 +120,10 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
         table = nw.from_native(frame, eager_only=True)
         available = table.columns
     except (TypeError, nw.exceptions.DuplicateError) as error:
-        reason = "two columns have the same name" if isinstance(error, nw.exceptions.DuplicateError) else (
-            f"not {type(frame).__name__}"
+        reason = (
+            "two columns have the same name"
+            if isinstance(error, nw.exceptions.DuplicateError)
+            else (f"not {type(frame).__name__}")
         )
         raise InputError(f"the table must be a pandas, polars or pyarrow table; {reason}") from None
     for name in names:
@@ -146,7 +152,9 @@ def _encode_series(column: Any, name: str) -> Encoded:
             f"not {type(column).__name__}"
         ) from None
     native: Any = series.to_native()
-    if hasattr(native, "cat") and hasattr(native.cat, "categories"):  # pandas: categories of any kind, even intervals
+    if hasattr(native, "cat") and hasattr(
+        native.cat, "categories"
+    ):  # pandas: categories of any kind, even intervals
         texts, codes = _texts(native.cat.categories.tolist(), name), native.cat.codes.to_numpy()
         return Encoded(codes, texts, native.cat.categories.dtype.kind == "f")
     if series.dtype in (nw.Object, nw.Unknown):
@@ -167,7 +175,9 @@ def _encode_numpy(column: NDArray[Any], name: str) -> Encoded:
 def _encode_values(values: Sequence[Any], name: str) -> Encoded:
     index: dict[str | None, int] = {None: -1}
     codes = np.fromiter(
-        (index.setdefault(text_of(value, name), len(index) - 1) for value in values), dtype=np.int64, count=len(values)
+        (index.setdefault(text_of(value, name), len(index) - 1) for value in values),
+        dtype=np.int64,
+        count=len(values),
     )
     del index[None]
     present = [value for value, code in zip(values, codes, strict=True) if code >= 0]
@@ -206,10 +216,20 @@ def _arrow_texts(values: Any, name: str) -> list[str | None]:
         return [text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()]
     if types.is_floating(kind):
         shown = values.to_numpy(zero_copy_only=False)
-        return [None if math.isnan(number) or not valid else str(number)
-                for number, valid in zip(shown, values.is_valid().to_pylist(), strict=True)]
-    simple = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean, types.is_decimal,
-              types.is_date, types.is_null, types.is_string_view)
+        return [
+            None if math.isnan(number) or not valid else str(number)
+            for number, valid in zip(shown, values.is_valid().to_pylist(), strict=True)
+        ]
+    simple = (
+        types.is_string,
+        types.is_large_string,
+        types.is_integer,
+        types.is_boolean,
+        types.is_decimal,
+        types.is_date,
+        types.is_null,
+        types.is_string_view,
+    )
     if any(test(kind) for test in simple):
         return [None if value is None else str(value) for value in values.to_pylist()]
     raise _not_a_symbol(name, str(kind))

@@ -78,7 +78,8 @@ class CsvText:
             raise InputError(f"{self.path} cannot be read: {reason(error)}") from None
 
     def _read_header(self, repeated: bool) -> Row:
-        header = next(iter(self._take(1)), [])
+        rows = self._take(1)
+        header = rows[0] if rows else []
         if not header:
             raise InputError(f"{self.path}: the first line is blank; it must name the columns")
         twice = [name for name, times in Counter(header).items() if times > 1]
@@ -90,7 +91,11 @@ class CsvText:
         try:
             return list(islice(self._reader, size))
         except UnicodeDecodeError:
-            raise InputError(f"{self.path}, line {self._undecodable()}: not UTF-8 text; save the file as UTF-8") from None
+            raise InputError(
+                f"{self.path}, line {self._undecodable()}: not UTF-8 text; save the file as UTF-8"
+            ) from None
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {reason(error)}") from None
         except csv.Error as error:
             raise InputError(f"{self.path}, line {self._reader.line_num}: {_explained(error)}") from None
 
@@ -119,13 +124,19 @@ class CsvText:
             while filled and not rows[filled - 1]:
                 filled -= 1
             if filled and blank:
-                raise InputError(f"{self.path}, line {self.line_of(self._records)}: a blank line within the table")
+                raise InputError(
+                    f"{self.path}, line {self.line_of(self._records)}: a blank line within the table"
+                )
             blank = blank or filled < len(rows)
             del rows[filled:]
             if rows and set(map(len, rows)) != {width}:
                 at = next(i for i, row in enumerate(rows) if len(row) != width)
                 line, row = self.line_of(self._records + at), rows[at]
-                what = f"has {len(row)} cell(s) where the header has {width}" if row else "is blank within the table"
+                what = (
+                    f"has {len(row)} cell(s) where the header has {width}"
+                    if row
+                    else "is blank within the table"
+                )
                 raise InputError(f"{self.path}, line {line}: the row {what}")
             if rows:
                 yield rows

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, cast
 
 import numpy as np
 
@@ -58,12 +60,13 @@ def fraction_of_text(text: str) -> Fraction:
 def _fraction_of_decimal(value: Decimal) -> Fraction:
     if not value.is_finite():
         raise InputError(f"{quoted(value)} is not a finite number")
-    if value and not (value.adjusted() <= LARGEST_EXPONENT and -value.as_tuple().exponent <= 2 * LARGEST_EXPONENT):  # type: ignore[operator]
+    exponent = value.as_tuple().exponent
+    if value and (value.adjusted() > LARGEST_EXPONENT or int(exponent) < -2 * LARGEST_EXPONENT):
         raise InputError(f"{quoted(value)} is too large or too small to be kept exactly")
     return Fraction(value) if value else Fraction(0)
 
 
-def fraction_of(value: object) -> Fraction:
+def fraction_of(value: Any) -> Fraction:
     """The exact rational value of a number; a float is what its bits say (`float.as_integer_ratio`).
 
     Raises
@@ -71,28 +74,16 @@ def fraction_of(value: object) -> Fraction:
     InputError
         If `value` is missing, not a finite number, or a truth value.
     """
-    if isinstance(value, (bool, np.bool_)):
+    if type(value) in (bool, np.bool_):
         raise InputError(f"{quoted(value)} is a truth value, not a number")
-    if isinstance(value, (int, np.integer)):
-        return Fraction(int(value))
-    if isinstance(value, (float, np.floating)):
+    if isinstance(value, numbers.Rational):  # integers and fractions, numpy's too
+        return Fraction(int(cast("Any", value).numerator), int(cast("Any", value).denominator))
+    if isinstance(value, numbers.Real):
         if not math.isfinite(value):
             raise InputError(f"{quoted(value)} is not a finite number")
-        return Fraction(*value.as_integer_ratio())
-    if isinstance(value, Fraction):
-        return value
+        return Fraction(*cast("Any", value).as_integer_ratio())
     if isinstance(value, Decimal):
         return _fraction_of_decimal(value)
     if isinstance(value, str):
         return fraction_of_text(value)
     raise InputError(f"{quoted(value)} is not a number")
-
-
-def fraction_of_weight(value: object) -> Fraction:
-    """As `fraction_of`, but a float stands for the shortest decimal that names it.
-
-    Survey weights are decimals that passed through floats: 0.1 means one tenth here.
-    """
-    if isinstance(value, (float, np.floating)) and math.isfinite(value):
-        return fraction_of_text(np.format_float_positional(value, unique=True, trim="-"))
-    return fraction_of(value)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from mechdesign.cells import text_of
 from mechdesign.errors import InputError
 from mechdesign.exact import fraction_of, listed, quoted
 from mechdesign.variable import Variable
@@ -66,12 +67,16 @@ def exact_table(
     cells, row_labels, column_labels = _unpack(array)
     sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
     useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
-    if isinstance(cells, np.ndarray) and cells.dtype.kind in "iu" and not probabilities and cells.min() >= 0:
-        return without_empty(sensitive, useful, cells.tolist())
+    if not probabilities and all(
+        set(map(type, row)) == {int} and 0 <= min(row) <= max(row) < LARGEST_ENTRY for row in cells
+    ):
+        return without_empty(
+            sensitive, useful, cells
+        )  # the usual case; only others are looked at cell by cell
     what = "probability" if probabilities else "count"
     values = [
         [_value(cell, what, sensitive, useful, s, x) for x, cell in enumerate(row)]
-        for s, row in enumerate(cells.tolist() if isinstance(cells, np.ndarray) else cells)
+        for s, row in enumerate(cells)
     ]
     notices: tuple[str, ...] = ()
     if probabilities:
@@ -149,8 +154,8 @@ def without_empty(
     return ExactTable(sensitive, useful, counts, notices)
 
 
-def _unpack(array: Any) -> tuple[Any, list[str] | None, list[str] | None]:
-    """Cells as an integer array or rows of objects, and the labels of a pandas frame that has its own."""
+def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | None]:
+    """Rows of cells, all of one length, and the labels of a pandas frame that has its own."""
     row_labels = column_labels = None
     if hasattr(array, "iloc") and hasattr(array, "columns"):
         row_labels, column_labels = _own_labels(array.index), _own_labels(array.columns)
@@ -159,49 +164,62 @@ def _unpack(array: Any) -> tuple[Any, list[str] | None, list[str] | None]:
     if isinstance(array, np.ndarray):
         if array.ndim != 2:
             raise InputError(f"the table must have two dimensions (sensitive, useful), not {array.ndim}")
-        cells: Any = array
+        cells = cast("list[list[Any]]", array.tolist())
     else:
         try:
-            cells = [row if isinstance(row, np.ndarray) else list(row) for row in array]
+            cells = [[*row] for row in array]
         except TypeError:
-            raise InputError(f"the table must be an array or rows of numbers, not {type(array).__name__}") from None
+            raise InputError(
+                f"the table must be an array or rows of numbers, not {type(array).__name__}"
+            ) from None
         for s, row in enumerate(cells):
             if len(row) != len(cells[0]):
                 raise InputError(f"row {s} of the table has {len(row)} entries, row 0 has {len(cells[0])}")
-    if len(cells) == 0 or len(cells[0]) == 0:
+    if not cells or not cells[0]:
         raise InputError("the table is empty: it needs at least one sensitive row and one useful column")
     return cells, row_labels, column_labels
 
 
-def _own_labels(index: Any) -> list[str] | None:
+def _own_labels(index: Any) -> list[Any] | None:
     """The labels of a pandas axis, None for the default 0, 1, 2, .."""
     return None if type(index).__name__ == "RangeIndex" else list(index)
 
 
 def _variable(
-    labels: Sequence[Any] | None, own: Sequence[Any] | None, columns: str | Sequence[str], size: int, prefix: str, axis: str
+    labels: Sequence[Any] | None,
+    own: Sequence[Any] | None,
+    columns: str | Sequence[str],
+    size: int,
+    prefix: str,
+    axis: str,
 ) -> Variable:
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if labels is None:
         labels = own if own is not None else [f"{prefix}{i}" for i in range(size)]
     if isinstance(labels, str):
         raise InputError(f"{axis} labels must be a sequence of texts, not one text ({quoted(labels)})")
-    symbols = [_symbol(label) for label in labels]
+    symbols = [_symbol(label, f"label of {axis}") for label in labels]
     if len(symbols) != size:
         raise InputError(f"the table has {size} {axis}(s) but {len(symbols)} {axis} label(s)")
     return Variable(names, tuple(symbols))
 
 
-def _symbol(label: Any) -> tuple[str, ...]:
-    parts = label if isinstance(label, tuple) else (label,)
-    return tuple(str(part) if isinstance(part, (int, np.integer)) else part for part in parts)
+def _symbol(label: Any, what: str) -> tuple[str, ...]:
+    shown = quoted(label)
+    parts = cast("list[Any]", [*label] if isinstance(label, tuple) else [label])
+    texts = [text_of(part, what) for part in parts]
+    if None in texts:
+        raise InputError(f"a {what} is missing ({shown})")
+    return tuple(text or "" for text in texts)
 
 
 def _value(cell: Any, what: str, sensitive: Variable, useful: Variable, s: int, x: int) -> Fraction:
     try:
         value = fraction_of(cell)
     except InputError as error:
-        raise InputError(f"the {what} at {cell_name(sensitive, useful, s, x)} is not usable: {error}") from None
+        raise InputError(
+            f"the {what} at {cell_name(sensitive, useful, s, x)} is not usable: {error}"
+        ) from None
     if value < 0:
         raise InputError(f"the {what} at {cell_name(sensitive, useful, s, x)} is negative ({quoted(cell)})")
     if what == "count" and value.denominator != 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
 
 
 @contextmanager
-def replacing(target: PathLike, *, force: bool) -> Iterator[Path]:
+def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
     """Give a temporary path in the folder of `target` to write to; rename it when all went well.
 
     On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
@@ -103,7 +103,9 @@ def replacing(target: PathLike, *, force: bool) -> Iterator[Path]:
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
         if not force and path.exists():
-            raise InputError(f"{os.fspath(target)} exists; choose another name, or overwrite it with force (--force)")
+            raise InputError(
+                f"{os.fspath(target)} exists; choose another name, or overwrite it with force (--force)"
+            )
         os.replace(temporary, path)
     except OSError as error:
         raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error

@@ -1,5 +1,7 @@
 """Columns of data frames in, the same kind of column out; symbols found by their text."""
 
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
 from __future__ import annotations
 
 import difflib
@@ -19,11 +21,12 @@ Codes = NDArray[np.int64]
 
 
 class UnknownSymbol(InputError):
-    """A cell that is no symbol of the variable; `position` counts cells from 0."""
+    """A record that is no symbol of the variable: at `position` (from 0), and `what` is wrong with it."""
 
-    def __init__(self, message: str, position: int) -> None:
-        super().__init__(message)
+    def __init__(self, position: int, what: str) -> None:
+        super().__init__(f"entry {position}: {what}")
         self.position = position
+        self.what = what
 
 
 def values_of(column: Any, variable: Variable) -> list[Encoded]:
@@ -73,17 +76,18 @@ def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
         At the first record whose symbol the variable does not have.
     """
     if len(columns) == 1:
-        keys, inverse = [(code,) for code in range(-1, len(columns[0].texts))], columns[0].codes.astype(np.int64) + 1
+        keys, inverse = (
+            [(code,) for code in range(-1, len(columns[0].texts))],
+            columns[0].codes.astype(np.int64) + 1,
+        )
     else:
         keys, inverse = _distinct(columns)
     table = np.array([_look_up(columns, key, variable) for key in keys], dtype=np.int64)
     codes = table[inverse]
     if codes.size and codes.min() < 0:
         position = int(np.argmax(codes < 0))
-        cells = tuple(
-            None if column.codes[position] < 0 else column.texts[column.codes[position]] for column in columns
-        )
-        raise UnknownSymbol(f"entry {position}: {describe_unknown(cells, variable)}", position)
+        key = tuple(int(column.codes[position]) for column in columns)
+        raise UnknownSymbol(position, describe_unknown(_texts(columns, key), variable))
     return codes
 
 
@@ -99,8 +103,12 @@ def _distinct(columns: Sequence[Encoded]) -> tuple[list[tuple[int, ...]], Codes]
     return [tuple(part) for part in (parts - 1).tolist()], inverse.reshape(-1)
 
 
+def _texts(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple("" if code < 0 else column.texts[code] for column, code in zip(columns, key, strict=True))
+
+
 def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable) -> int:
-    texts = tuple("" if code < 0 else column.texts[code] for column, code in zip(columns, key, strict=True))
+    texts = _texts(columns, key)
     found = variable.index.get(texts)
     if found is None and any(column.is_float for column in columns):
         whole = tuple(as_whole(t) if c.is_float else t for t, c in zip(texts, columns, strict=True))
@@ -108,19 +116,20 @@ def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variabl
     return -1 if found is None else found
 
 
-def describe_unknown(cells: Sequence[str | None], variable: Variable) -> str:
-    """What is wrong with a record whose `cells` are no symbol of `variable` (None for a missing cell)."""
-    title = quoted(",".join(variable.columns))
-    for name, cell in zip(variable.columns, cells, strict=True):
-        if cell is None:
+def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
+    """What is wrong with a record whose `cells` are no symbol of `variable` (empty text for a missing cell)."""
+    for i, (name, cell) in enumerate(zip(variable.columns, cells, strict=True)):
+        if not cell and all(symbol[i] for symbol in variable.symbols):
             return (
                 f"the column {quoted(name)} has an empty cell, which the channel has no row for; fill it, or design "
-                "the channel with missing cells as a symbol"
+                "the channel with missing cells as a symbol (--missing symbol)"
             )
-    text = ", ".join(str(cell) for cell in cells)
+    text = ", ".join(cells)
     near = difflib.get_close_matches(text, variable.names, n=1)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""
-    return f"the channel does not know the symbol {quoted(text)} of {title}{hint}"
+    return (
+        f"the channel does not know the symbol {quoted(text)} of {quoted(','.join(variable.columns))}{hint}"
+    )
 
 
 def rebuild(column: Any, codes: Codes, labels: Sequence[str], name: str) -> Any:
@@ -139,7 +148,9 @@ def rebuild(column: Any, codes: Codes, labels: Sequence[str], name: str) -> Any:
     import pyarrow as pa
 
     if isinstance(column, (pa.Array, pa.ChunkedArray, pa.Table)):
-        texts = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(labels, pa.string())).dictionary_decode()
+        texts = pa.DictionaryArray.from_arrays(
+            pa.array(codes), pa.array(labels, pa.string())
+        ).dictionary_decode()
         return texts if isinstance(column, pa.Array) else pa.chunked_array([texts])
     if isinstance(column, np.ndarray):
         return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[codes]

@@ -83,13 +83,17 @@ class Joint:
             for x, entry in enumerate(row):
                 if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
                     cell = cell_name(self.sensitive, self.useful, s, x)
-                    raise InputError(f"the entry at {cell} ({quoted(entry)}) must be an integer in [0, 2^256)")
+                    raise InputError(
+                        f"the entry at {cell} ({quoted(entry)}) must be an integer in [0, 2^256)"
+                    )
         for sums, variable, what in (
             (self.sensitive_counts, self.sensitive, "sensitive"),
             (self.useful_counts, self.useful, "useful"),
         ):
             if 0 in sums:
-                raise InputError(f"the {what} symbol {quoted(variable.names[sums.index(0)])} has no mass; drop it")
+                raise InputError(
+                    f"the {what} symbol {quoted(variable.names[sums.index(0)])} has no mass; drop it"
+                )
 
     @cached_property
     def sensitive_counts(self) -> tuple[int, ...]:
@@ -163,7 +167,8 @@ class Joint:
         Parameters
         ----------
         array : (|S|, |X|) array, nested lists or data frame
-            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12`` are read exactly.
+            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12`` are
+            read exactly.
         sensitive_labels, useful_labels : sequences, optional
             One text per row and per column (tuples of texts for crossed columns); s0, s1, .. and x0, x1, ..
             by default, or the index and header of a pandas frame that has its own.
@@ -191,8 +196,9 @@ class Joint:
     ) -> Joint:
         """Build the joint from a table of probabilities, each taken as an exact rational.
 
-        A float is what its bits say; `decimal.Decimal`, `fractions.Fraction` and text are exact as written. They must sum
-        to 1 within 1e-6 and are then normalised exactly. Parameters and errors are those of `from_counts`.
+        A float is what its bits say; `decimal.Decimal`, `fractions.Fraction` and text are exact as written.
+        They must sum to 1 within 1e-6 and are then normalised exactly. Parameters and errors are those of
+        `from_counts`.
         """
         labels = (sensitive_labels, useful_labels)
         return cls._of(exact_table(array, labels, (sensitive, useful), probabilities=True), is_counts=False)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.exact import quoted
 from mechdesign.frames import codes_of, rebuild, values_of
 from mechdesign.integer_rows import IntegerRows
 from mechdesign.variable import Variable

@@ -10,14 +10,13 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
 
 from mechdesign.cells import Encoded, encode, require_column
 from mechdesign.csv_text import CsvText
 from mechdesign.errors import InputError
-from mechdesign.exact import quoted
-from mechdesign.files import PathLike, is_parquet, reason
+from mechdesign.files import PathLike, is_parquet
 from mechdesign.joint import Joint
+from mechdesign.parquet import ParquetText
 from mechdesign.tally import Key, Missing, Roles, Tally, UnusableCell
 
 DEFAULT_USEFUL = "useful"
@@ -25,9 +24,6 @@ DEFAULT_USEFUL = "useful"
 
 DEFAULT_SENSITIVE = "sensitive"
 """Name of the sensitive column of a wide table whose first header cell is empty."""
-
-ROWS_PER_BATCH = 1 << 18
-"""Rows of a Parquet file held in memory at a time; only the columns asked for are read."""
 
 Names = str | Sequence[str] | None
 
@@ -90,7 +86,9 @@ def read_joint(
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
-    """The columns that `names` asks for: a sequence as it is, a text whole if there is such a column, else split at commas.
+    """The columns that `names` asks for.
+
+    A sequence is taken as it is, a text whole if there is such a column, else split at its commas.
 
     Raises
     ------
@@ -108,7 +106,9 @@ def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple
     return columns
 
 
-def _roles(sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, header: list[str]) -> Roles:
+def _roles(
+    sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, header: list[str]
+) -> Roles:
     try:
         if weight is not None:
             require_column(weight, header)
@@ -116,12 +116,18 @@ def _roles(sensitive: str | Sequence[str], useful: str | Sequence[str], weight: 
     except InputError as error:
         for separator, word in ((";", "semicolons"), ("\t", "tabs")):
             if len(header) == 1 and separator in header[0]:
-                raise InputError(f"{error}; its cells seem to be separated by {word}: save it with commas") from None
+                raise InputError(
+                    f"{error}; its cells seem to be separated by {word}: save it with commas"
+                ) from None
         raise
 
 
 def _csv_microdata(
-    path: str, sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, missing: Missing
+    path: str,
+    sensitive: str | Sequence[str],
+    useful: str | Sequence[str],
+    weight: str | None,
+    missing: Missing,
 ) -> Joint:
     with CsvText(path) as table:
         roles = _roles(sensitive, useful, weight, table.header)
@@ -148,30 +154,17 @@ def _joint(tally: Tally) -> Joint:
     return Joint.from_tally(tally)
 
 
-def _parquet_file(path: str) -> Any:
-    """The open file, after a check that its column names are different."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        text = reason(error) if isinstance(error, OSError) else str(error).splitlines()[0]
-        raise InputError(f"{path} is not a readable Parquet file: {text}") from None
-    names = file.schema_arrow.names
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise InputError(f"{path}: the column {quoted(twice[0])} is there more than once")
-    return file
-
-
 def _parquet_microdata(
-    path: str, sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, missing: Missing
+    path: str,
+    sensitive: str | Sequence[str],
+    useful: str | Sequence[str],
+    weight: str | None,
+    missing: Missing,
 ) -> Joint:
-    with _parquet_file(path) as file:
-        roles = _roles(sensitive, useful, weight, file.schema_arrow.names)
+    with ParquetText(path) as table:
+        roles = _roles(sensitive, useful, weight, table.header)
         tally, start = Tally(roles, missing), 0
-        for batch in file.iter_batches(ROWS_PER_BATCH, columns=list(roles.columns)):
+        for batch in table.batches(roles.columns):
             columns = [encode(batch.column(name), name) for name in roles.columns]
             try:
                 tally.add_columns(columns)
@@ -194,11 +187,17 @@ def _csv_rows(path: str) -> list[list[str]]:
 
 
 def _parquet_rows(path: str) -> list[list[str]]:
-    with _parquet_file(path) as file:
-        table = file.read()
-    columns = [encode(table[name], name) for name in table.column_names]
-    texts = [["" if code < 0 else column.texts[code] for code in column.codes.tolist()] for column in columns]
-    return [list(table.column_names), *(list(row) for row in zip(*texts, strict=True))]
+    with ParquetText(path) as table:
+        rows = [table.header]
+        for batch in table.batches():
+            columns = [encode(batch.column(name), name) for name in table.header]
+            rows += map(list, zip(*map(_cells, columns), strict=True))
+    return rows
+
+
+def _cells(column: Encoded) -> list[str]:
+    codes: list[int] = column.codes.tolist()
+    return ["" if code < 0 else column.texts[code] for code in codes]
 
 
 def _only(names: Names) -> str | None:
@@ -224,11 +223,17 @@ def _wide(
     if not body:
         raise InputError("the file has a header but no rows")
     if len(header) < 2:
-        raise InputError("a wide table needs a first column of sensitive symbols and at least one useful column")
+        raise InputError(
+            "a wide table needs a first column of sensitive symbols and at least one useful column"
+        )
     labels, columns = [row[0] for row in body], header[1:]
     if missing != "symbol" and ("" in labels or "" in columns):
-        where = f"row {labels.index('') + 1} of the table" if "" in labels else f"column {columns.index('') + 2}"
-        raise InputError(f"{where} has no label; name it, or let the empty text be a symbol (--missing symbol)")
+        where = (
+            f"row {labels.index('') + 1} of the table" if "" in labels else f"column {columns.index('') + 2}"
+        )
+        raise InputError(
+            f"{where} has no label; name it, or let the empty text be a symbol (--missing symbol)"
+        )
     build = Joint.from_probabilities if probabilities else Joint.from_counts
     return build(
         [row[1:] for row in body],

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -118,15 +118,21 @@ class Tally:
             texts = texts[:-1] if weighted else texts
             if weighted and weight not in weights:
                 weights[weight] = self._weight(weight)
-            terms.setdefault((texts[:split], texts[split:]), []).append((number, weights.get(weight, Fraction(1))))
+            terms.setdefault((texts[:split], texts[split:]), []).append(
+                (number, weights.get(weight, Fraction(1)))
+            )
         for cell, products in terms.items():
             common = math.lcm(*{weight.denominator for _, weight in products})
-            mass = sum(number * weight.numerator * (common // weight.denominator) for number, weight in products)
+            mass = sum(
+                number * weight.numerator * (common // weight.denominator) for number, weight in products
+            )
             self._mass[cell] = self._mass.get(cell, 0) + (mass if common == 1 else Fraction(mass, common))
 
     def add_columns(self, columns: Sequence[Encoded]) -> None:
         """Add records given by their columns, in the order of `Roles.columns`."""
-        self.floats |= {name for name, column in zip(self.roles.columns, columns, strict=True) if column.is_float}
+        self.floats |= {
+            name for name, column in zip(self.roles.columns, columns, strict=True) if column.is_float
+        }
         self.add(combinations(columns))
 
     def _admit(self, key: Key, number: int) -> bool:
@@ -155,7 +161,9 @@ class Tally:
         except InputError as error:
             raise UnusableCell(f"the weight column {quoted(column)}: {error}", column, text) from None
         if value < 0:
-            raise UnusableCell(f"the weight column {quoted(column)} has the negative weight {text}", column, text)
+            raise UnusableCell(
+                f"the weight column {quoted(column)} has the negative weight {text}", column, text
+            )
         self._whole_weights &= value.denominator == 1
         return value
 
@@ -225,8 +233,11 @@ def combinations(columns: Sequence[Encoded]) -> dict[Key, int]:
         distinct, numbers = np.unique(np.stack(codes, axis=1), axis=0, return_counts=True)
         parts = tuple(distinct.T)
     texts = [[*column.texts, None] for column in columns]
-    cells = zip(*([text[code] for code in part] for text, part in zip(texts, parts, strict=True)), strict=True)
+    cells: list[list[str | None]] = [
+        [text[code] for code in part.tolist()] for text, part in zip(texts, parts, strict=True)
+    ]
+    keys: Any = zip(*cells, strict=True)
     counter: dict[Key, int] = {}
-    for key, number in zip(cells, numbers.tolist(), strict=True):
-        counter[key] = counter.get(key, 0) + number
+    for key, number in zip(keys, numbers.tolist(), strict=True):
+        counter[key] = counter.get(key, 0) + number  # categories may have equal texts
     return counter

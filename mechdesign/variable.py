@@ -52,7 +52,9 @@ class Variable:
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "symbols", symbols)
         if not columns or len(set(columns)) < len(columns):
-            raise InputError(f"a variable needs columns with different names, not {listed(list(columns)) or 'none'}")
+            raise InputError(
+                f"a variable needs columns with different names, not {listed(list(columns)) or 'none'}"
+            )
         title = ",".join(columns)
         if not symbols:
             raise InputError(f"the column {quoted(title)} has no symbol: the table is empty")
@@ -89,7 +91,9 @@ class Variable:
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
-        return tuple(", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols)
+        return tuple(
+            ", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols
+        )
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""

@@ -1,0 +1,1 @@
+"""Data files in, sanitised data files out."""
