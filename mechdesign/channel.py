@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign import channel_file, channel_reading
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
 from mechdesign.integer_rows import LARGEST_INTEGER, IntegerRows
@@ -89,6 +90,13 @@ class Channel:
             raise InputError(
                 f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
                 f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
+            )
+        excess = np.flatnonzero(integers.values > d)
+        if excess.size:
+            i, j = integers.row_of[excess[0]], integers.indices[excess[0]]
+            raise InputError(
+                f"row {quoted(names[i])}, output {quoted(self.outputs[j])}: the entry "
+                f"{integers.values[excess[0]]} is larger than the denominator {d}"
             )
         for i, total in enumerate(integers.row_sums()):
             if total != d:
@@ -212,17 +220,65 @@ class Channel:
         return apply_channel(self, column, insecure_seed=insecure_seed)
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
-        """Write the channel file (version 1); see `channel_file.write`."""
-        from mechdesign import channel_file
+        """Write the channel file (version 1).
 
-        channel_file.write(self, path, overwrite=overwrite, public=public)
+        Parameters
+        ----------
+        path : path of the file
+        overwrite : bool
+            Whether an existing file may be replaced.
+        public : bool
+            Leave out the joint table and whatever else discloses it (achieved budgets, utility, certificate
+            and source); such a channel can be applied, but audited only with the table at hand.
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`), is a folder or cannot be written.
+        """
+        record = self.record
+        contents = channel_file.Contents(
+            useful=self.useful,
+            outputs=self.outputs,
+            rows=self.integers,
+            denominator=self.denominator,
+            joint=self.joint,
+            sensitive=self.sensitive,
+            notion=record.notion,
+            achieved=record.achieved,
+            utility=record.utility,
+            certificate=record.certificate,
+            provenance=record.provenance,
+        )
+        channel_file.write(contents.public() if public else contents, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Channel:
-        """Read a channel file, or refuse it; see `channel_file.read`."""
-        from mechdesign import channel_file
+        """Read a channel file, or refuse it with InputError and say why."""
+        return channel_reading.read(path, cls._of_contents)
 
-        return channel_file.read(path)
+    @classmethod
+    def _of_contents(cls, contents: channel_file.Contents) -> Channel:
+        record = ChannelRecord(
+            notion=_as_dict(contents.notion),
+            achieved=_as_dict(contents.achieved),
+            utility=_as_dict(contents.utility),
+            certificate=_as_dict(contents.certificate),
+            provenance=dict(contents.provenance),
+        )
+        return cls(
+            useful=contents.useful,
+            outputs=contents.outputs,
+            rows=contents.rows,
+            denominator=contents.denominator,
+            joint=contents.joint,
+            sensitive=contents.sensitive,
+            record=record,
+        )
+
+
+def _as_dict(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if record is None else dict(record)
 
 
 def _check_labels(outputs: tuple[str, ...]) -> None:

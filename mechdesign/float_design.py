@@ -118,7 +118,7 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
         raise RoundingFailure("the solver's design has a negative weight or probability")
     keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
     y, x, v = y[keep], x[keep], v[keep]
-    sums = np.bincount(y, v, minlength=k)
+    sums = _totals(y, v, k)
     used = np.flatnonzero(sums > 0.0)
     if not used.size or np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * max(1, n):
         raise RoundingFailure("the solver's posteriors do not sum to 1")
@@ -131,7 +131,7 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     v, y, beta = v / sums[y], rank[y], beta[ranked]
     beta = _refined(beta, y, x, v, p_x)
     q = beta[y] * v
-    miss = 0.5 * np.abs(np.bincount(x, q, minlength=n) - p_x).sum()
+    miss = 0.5 * np.abs(_totals(x, q, n) - p_x).sum()
     if miss > LARGEST_MISS:
         raise RoundingFailure(f"the solver's design misses the distribution of X by {miss:.3g}")
     y, x, q, outputs = _without_twins(y, x, v, q, len(ranked))
@@ -143,14 +143,15 @@ def _entries(posteriors: Any, n: int) -> tuple[Index, Index, Array, int]:
     if hasattr(posteriors, "tocoo"):
         sparse = posteriors.tocoo()
         sparse.sum_duplicates()
-        shape, entries = sparse.shape, (sparse.row, sparse.col, sparse.data)
+        shape: tuple[int, ...] = sparse.shape
+        y, x, v = sparse.row, sparse.col, sparse.data
     else:
         dense = np.array(posteriors, dtype=np.float64)
         shape = dense.shape
-        entries = (*np.nonzero(dense), dense[np.nonzero(dense)]) if dense.ndim == 2 else ()
+        y, x = np.divmod(np.flatnonzero(dense), max(1, shape[-1] if shape else 1))
+        v = dense.ravel()[np.flatnonzero(dense)]
     if len(shape) != 2 or shape[1] != n:
         raise RoundingFailure(f"the solver's posteriors have shape {shape}, not (outputs, {n})")
-    y, x, v = entries
     return y.astype(np.int64), x.astype(np.int64), v.astype(np.float64), shape[0]
 
 
@@ -159,7 +160,7 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
     n, k = len(p_x), len(beta)
 
     def miss(candidate: Array) -> Array:
-        return 1.0 - np.bincount(x, candidate[y] * v, minlength=n) / p_x
+        return 1.0 - _totals(x, candidate[y] * v, n) / p_x
 
     left = miss(beta)
     if np.abs(left).max() <= FINE_MISS or n * k > LARGEST_REFINEMENT:
@@ -174,15 +175,15 @@ def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
 def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Index, Index, Array, int]:
     """Merge outputs with the same posterior: found as neighbours on a line in general position, then compared."""
     line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
-    position = np.bincount(y, v * line[x], minlength=k)
+    position = _totals(y, v * line[x], k)
     order = np.argsort(position, kind="stable")
     close = np.flatnonzero(np.diff(position[order]) <= SAME_POSTERIOR)
     if not close.size:
         return y, x, q, k
     into = np.arange(k)
     for one, other in zip(order[close].tolist(), order[close + 1].tolist(), strict=True):
-        difference = np.bincount(x[y == one], v[y == one], minlength=len(line))
-        difference -= np.bincount(x[y == other], v[y == other], minlength=len(line))
+        difference = _totals(x[y == one], v[y == one], len(line))
+        difference -= _totals(x[y == other], v[y == other], len(line))
         if np.abs(difference).max() <= SAME_POSTERIOR:
             into[other] = into[one]
     return _renumbered(into[y], x, q)
@@ -191,15 +192,15 @@ def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Inde
 def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int) -> FloatDesign:
     """Divide every row by its sum, after merging away outputs without weight."""
     n = len(p_x)
-    covered = np.bincount(x, q, minlength=n)
+    covered = _totals(x, q, n)
     bare = np.flatnonzero(covered <= 0.0)
     if bare.size:
         if p_x[bare].sum() > UNCOVERED_MASS:
             raise RoundingFailure(f"no output of the solver's design covers the useful symbol number {bare[0] + 1}")
-        mass = np.bincount(y, q, minlength=k)
+        mass = _totals(y, q, k)
         y, x = np.concatenate((y, np.tile(np.arange(k), bare.size))), np.concatenate((x, np.repeat(bare, k)))
         q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))
-        covered = np.bincount(x, q, minlength=n)
+        covered = _totals(x, q, n)
     while True:
         w = q / covered[x]
         most = np.zeros(k)
@@ -224,7 +225,7 @@ def _cheapest_host(guest: int, y: Index, x: Index, q: Array, k: int) -> int:
     touching = column[x] >= 0
     shares = np.zeros((k, len(support)))
     shares[y[touching], column[x[touching]]] = q[touching]
-    mass = np.bincount(y, q, minlength=k)
+    mass = _totals(y, q, k)
     loss = _gap(shares, shares[guest]).sum(axis=1) - _gap(mass, mass[guest])
     loss[guest] = np.inf
     return int(np.argmin(loss))
@@ -238,16 +239,21 @@ def _f(t: Any) -> Any:
     return t * np.log(np.where(t > 0.0, t, 1.0))
 
 
+def _totals(index: Index, values: Array, size: int = 0) -> Array:
+    """The sum of `values` for every index."""
+    return np.bincount(index, values, minlength=size).astype(np.float64)
+
+
 def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]:
     """Outputs numbered without gaps, entries at the same place added up; also their number."""
     kept, y = np.unique(y, return_inverse=True)
     flat, inverse = np.unique(y * (int(x.max()) + 1) + x, return_inverse=True)
     y, x = np.divmod(flat, int(x.max()) + 1)
-    return y, x, np.bincount(inverse, q), len(kept)
+    return y, x, _totals(inverse, q), len(kept)
 
 
 def _collected(n: int, k: int, x: Index, y: Index, w: Array, merged: int) -> FloatDesign:
     """Entries in order, those at the same place added up."""
     flat, inverse = np.unique(x * k + y, return_inverse=True)
     x, y = np.divmod(flat, k)
-    return FloatDesign(n, k, x, y, np.bincount(inverse, w), merged)
+    return FloatDesign(n, k, x, y, _totals(inverse, w), merged)

@@ -158,6 +158,15 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
 _WANTED = f"is not a non-negative integer of at most {LARGEST_INTEGER}"
 
+_SHOWN_BITS = 256
+"""Longer integers are not written out: Python refuses to, beyond some thousand digits."""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return quoted(value)
+
 
 def _frozen(array: Integers) -> Integers:
     array = np.array(array, dtype=np.int64)
@@ -183,5 +192,5 @@ def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
         # One pass in C tells the usual case; only a bad row is searched. A bool is not a number here.
         if set(map(type, row)) - {int} or (row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER):
             j = next(j for j, v in enumerate(row) if type(v) is not int or not 0 <= v <= LARGEST_INTEGER)
-            raise InputError(f"row {_name(names, i)}: entry {j + 1} ({quoted(row[j])}) {_WANTED}")
+            raise InputError(f"row {_name(names, i)}: entry {j + 1} ({_shown(row[j])}) {_WANTED}")
     return np.array(rows, dtype=np.int64).reshape(len(rows), width or 0)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing import Audit, audit, failing_outputs
 from mechdesign.channel import DENOMINATOR, Channel
+from mechdesign.exact import quoted
 from mechdesign.float_design import FloatDesign, RoundingFailure, read_design
 from mechdesign.integer_rows import IntegerRows
 from mechdesign.joint import Joint
@@ -79,8 +80,8 @@ def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -
     design = read_design(weights, posteriors, joint.p_x)
     limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
-    verdict: Audit | None = None
-    for _ in range(1 + MOST_REPAIRS):
+    repairs = 0
+    while True:
         rows, kept = _integer_rows(design, added)
         channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
         verdict = audit(channel, joint, notion)
@@ -90,13 +91,14 @@ def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -
         needed = _needed_mixing(rows, failing, joint, notion.limits)
         at = kept[failing]
         added[at] = np.maximum(needed, 10.0 * added[at])
-        if not added.sum() <= limit:
-            break
-    raise RoundingFailure(
-        f"the design breaks its budget by more than rounding can repair (output {verdict.worst.output!r}, "
-        f"sensitive symbol {verdict.worst.sensitive!r}, lift {verdict.worst.lift:.17g}); design with a larger margin",
-        verdict,
-    )
+        repairs += 1
+        if not added.sum() <= limit or repairs > MOST_REPAIRS:
+            worst = verdict.worst
+            raise RoundingFailure(
+                f"the design breaks its budget by more than rounding can repair (output {quoted(worst.output)}, "
+                f"sensitive symbol {quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a larger margin",
+                verdict,
+            )
 
 
 def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Notion) -> Rounded:
@@ -125,7 +127,7 @@ def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Not
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
     verdict = audit(channel, joint, notion)
     if not verdict.satisfied:
-        raise RoundingFailure(f"merging leaves the output {verdict.worst.output!r} outside the budget", verdict)
+        raise RoundingFailure(f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict)
     return Rounded(channel, verdict)
 
 
