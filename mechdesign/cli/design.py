@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Annotated
 
 import typer
@@ -126,6 +127,7 @@ def design(
         from mechdesign.files import check_target
 
         check_target(output, force=force, sources=(table,))
+        _check_writable(output)
     joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
     from mechdesign.mechanisms import design as run
 
@@ -157,6 +159,13 @@ def design(
         typer.echo("\nNothing was written; --output channel.json keeps this channel.")
     else:
         typer.echo(f"\nWritten to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv")
+
+
+def _check_writable(output: str) -> None:
+    """Find out before the work, not after it, that nothing can be written there."""
+    folder = os.path.dirname(output) or "."
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"{output} cannot be written: the folder {folder!r} is not writable")
 
 
 def _number(option: str, text: str, *, zero: bool = False) -> float:

@@ -91,7 +91,7 @@ def _design(
         achieved={"eps_l": achieved.eps_l, "eps_u": achieved.eps_u, "eps_ldp": achieved.eps_ldp},
         utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
         certificate={"upper_bound_nmi": None, "gap_nmi": None, "scope": "none"},
-        provenance={"program": f"mechdesign {__version__}", "mechanism": mechanism, "method": METHOD},
+        provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": METHOD},
     )
     return Design(
         channel=channel.with_record(record),

@@ -1,0 +1,78 @@
+"""A command line that runs in this process, and files to run it on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mechdesign.cli import main
+
+RECORDS = """\
+id,group,job,town
+1,a,clerk,N
+2,a,clerk,S
+3,a,baker,N
+4,a,smith,S
+5,b,clerk,N
+6,b,baker,S
+7,b,smith,N
+8,b,smith,S
+9,b,weaver,N
+10,a,weaver,S
+11,a,clerk,N
+12,b,smith,S
+"""
+
+COUNTS = "group,clerk,baker,smith,weaver\na,3,1,1,1\nb,1,1,3,1\n"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def record(self) -> dict:
+        """Standard output as the one JSON object that it must be."""
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty working folder with records.csv and counts.csv."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "records.csv").write_text(RECORDS, encoding="utf-8")
+    (tmp_path / "counts.csv").write_text(COUNTS, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def run(capfd):
+    """``run("design", "x.csv", ...)`` gives code, standard output and standard error."""
+
+    def runner(*arguments: str) -> Run:
+        capfd.readouterr()
+        code = main([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        return Run(code, out, err)
+
+    return runner
+
+
+@pytest.fixture
+def channel(folder, run) -> Path:
+    """A channel file for records.csv; it works on group and job."""
+    path = folder / "channel.json"
+    result = run("design", "records.csv", *MICRODATA, "--epsilon", "1", "--output", path)
+    assert result.code == 0, result.err
+    return path
+
+
+MICRODATA = ("--sensitive", "group", "--useful", "job")

@@ -1,0 +1,335 @@
+"""What the commands do with good input: records, files, exit codes, texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import mechdesign as md
+from mechdesign.tables import read_joint
+
+MICRO = ("--sensitive", "group", "--useful", "job")
+EPS = ("--epsilon", "1")
+KEYS = {
+    "mechanism",
+    "method",
+    "notion",
+    "nmi",
+    "mutual_information",
+    "entropy",
+    "upper_bound_nmi",
+    "gap_nmi",
+    "achieved",
+    "outputs",
+    "repaired",
+    "fallback_from",
+    "verified",
+    "seconds",
+    "output",
+}
+
+
+def test_design_prints_the_record_of_the_interface(folder, run):
+    result = run("design", "records.csv", *MICRO, *EPS, "--json")
+    assert result.code == 0
+    record = result.record
+    assert record.keys() >= KEYS
+    assert set(record["achieved"]) == {"eps_l", "eps_u", "eps_ldp"}
+    assert record["notion"] == {"name": "alip", "eps_l": 0.5, "eps_u": 0.5}
+    assert record["verified"] is True
+    assert record["output"] is None
+    assert record["records"] == 12
+    assert isinstance(record["outputs"], int)
+    assert record["nmi"] == pytest.approx(record["mutual_information"] / record["entropy"])
+    assert {path.name for path in folder.iterdir()} == {"records.csv", "counts.csv"}
+
+
+def test_design_does_what_the_python_call_does(folder, run):
+    result = run("design", "records.csv", *MICRO, "--eps-l", "0.4", "--eps-u", "0.6", "--json")
+    joint = read_joint("records.csv", sensitive="group", useful="job")
+    assert result.record["nmi"] == md.design(joint, md.ALIP(eps_l=0.4, eps_u=0.6)).nmi
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "subset-merging", "complete-merging"])
+def test_every_mechanism_writes_a_channel_that_audits(folder, run, mechanism):
+    assert run("design", "records.csv", *MICRO, *EPS, "--mechanism", mechanism, "--output", "c.json").code == 0
+    joint = read_joint("records.csv", sensitive="group", useful="job")
+    assert md.audit(md.Channel.load("c.json"), joint, md.ALIP(0.5, 0.5)).satisfied
+    assert {path.name for path in folder.iterdir()} == {"records.csv", "counts.csv", "c.json"}
+
+
+@pytest.mark.parametrize(
+    ("options", "notion"),
+    [
+        (("--notion", "lip", *EPS), {"name": "lip", "epsilon": 1.0}),
+        (("--notion", "ldp", *EPS), {"name": "ldp", "epsilon": 1.0}),
+        (("--notion", "max-lift", *EPS), {"name": "max-lift", "eps_u": 1.0}),
+        (("--notion", "min-lift", *EPS), {"name": "min-lift", "eps_l": 1.0}),
+        (("--eps-l", "inf", "--eps-u", "0.2"), {"name": "alip", "eps_l": "inf", "eps_u": 0.2}),
+        (("--eps-l", "0.2", "--eps-u", "inf"), {"name": "alip", "eps_l": 0.2, "eps_u": "inf"}),
+    ],
+)
+def test_every_notion_is_designed_written_and_audited(folder, run, options, notion):
+    assert run("design", "counts.csv", "--contingency", *options, "--output", "c.json", "--json").record["notion"] == (
+        notion
+    )
+    audit = run("audit", "c.json", "--json")
+    assert audit.code == 0
+    assert audit.record["satisfied"] is True
+    assert audit.record["notion"] == notion
+
+
+def test_the_ways_to_write_a_table_agree(folder, run):
+    (folder / "long.csv").write_text("job,group,n\n" + LONG, encoding="utf-8")
+    (folder / "p.csv").write_text("group,clerk,baker,smith,weaver\na,.3,.1,.1,.1\nb,.1,.1,.3,.1\n", encoding="utf-8")
+    (folder / "wide.csv").write_text("group,clerk,baker,smith,weaver\na,30,10,10,10\nb,10,10,30,10\n", encoding="utf-8")
+    frame = pa.table({"job": ["clerk", "clerk", "baker"], "group": ["a", "b", "a"], "n": [1, 2, 3]})
+    pq.write_table(frame, folder / "t.parquet")
+    parquet = run("design", "t.parquet", *MICRO, "--weight", "n", *EPS, "--json").record
+    assert parquet["records"] == 6
+    nmi = {
+        run("design", *arguments, *EPS, "--json").record["nmi"]
+        for arguments in (
+            ("long.csv", *MICRO, "--weight", "n"),
+            ("wide.csv", "--contingency"),
+            ("p.csv", "--probabilities"),
+        )
+    }
+    assert max(nmi) - min(nmi) < 1e-9
+
+
+LONG = "".join(
+    f"{job},{group},{n}\n"
+    for job, pair in {"clerk": (30, 10), "baker": (10, 10), "smith": (10, 30), "weaver": (10, 10)}.items()
+    for group, n in zip("ab", pair, strict=True)
+)
+
+
+def test_crossed_columns_and_names_with_commas(folder, run):
+    text = 'group,"job, main",town\n' + "".join(
+        f"{g},{j},{t}\n" for g in "ab" for j in "xyz" for t in "NS" for _ in range(1 + (g == "a") * (j == "x"))
+    )
+    (folder / "t.csv").write_text(text, encoding="utf-8")
+    whole = run("design", "t.csv", "--sensitive", "group", "--useful", "job, main", *EPS, "--output", "c.json")
+    assert whole.code == 0
+    assert md.Channel.load("c.json").useful.columns == ("job, main",)
+    crossed = run("design", "t.csv", "--sensitive", "group", "--useful", '"job, main",town', *EPS, "-o", "d.json")
+    assert crossed.code == 0, crossed.err
+    assert md.Channel.load("d.json").useful.columns == ("job, main", "town")
+
+
+def test_labels_stay_as_written(folder, run):
+    (folder / "t.csv").write_text("g,x\na,01234\nb,NA\na,?\nb,é\na,01234\n", encoding="utf-8")
+    assert run("design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600", "-o", "c.json").code == 0
+    assert set(md.Channel.load("c.json").outputs) == {"01234", "NA", "?", "é"}
+
+
+def test_missing_cells_as_a_symbol_or_dropped(folder, run):
+    (folder / "t.csv").write_text("g,x\na,1\nb,\na,2\nb,1\n", encoding="utf-8")
+    options = ("--sensitive", "g", "--useful", "x", *EPS, "--json")
+    assert run("design", "t.csv", *options, "--missing", "symbol").record["records"] == 4
+    dropped = run("design", "t.csv", *options, "--missing", "drop")
+    assert dropped.record["records"] == 3
+    assert "dropped" in dropped.err
+
+
+def test_one_sensitive_symbol_releases_everything_and_says_so(folder, run):
+    (folder / "t.csv").write_text("g,x\na,1\na,2\n", encoding="utf-8")
+    result = run("design", "t.csv", "--sensitive", "g", "--useful", "x", *EPS)
+    assert result.code == 0
+    assert "100.000 % of the information in x is kept" in result.out
+
+
+def test_an_existing_file_is_overwritten_only_by_force(channel, folder, run):
+    before = channel.read_bytes()
+    options = ("records.csv", *MICRO, "--epsilon", "3", "--output", channel)
+    assert run("design", *options).code == 2
+    assert channel.read_bytes() == before
+    assert run("design", *options, "--force").code == 0
+    assert channel.read_bytes() != before
+
+
+def test_a_public_channel_discloses_no_counts(folder, run):
+    assert run("design", "records.csv", *MICRO, *EPS, "--output", "c.json", "--public").code == 0
+    record = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert "joint" not in record
+    shown = run("show", "c.json", "--json")
+    assert shown.record["codebook"] is None
+    assert "No codebook" in run("show", "c.json").out
+    audit = run("audit", "c.json", "--table", "records.csv", "--json")
+    assert audit.code == 0, audit.err
+    assert audit.record["satisfied"]
+
+
+def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
+    out = run("design", "records.csv", *MICRO, *EPS, "--output", "c.json").out
+    for words in (
+        "What is promised",
+        "alip (eps_l 0.5, eps_u 0.5)",
+        "at least 0.60653 and at most 1.6488 times as likely",
+        "12 records",
+        "0 of 8 cells zero",
+        "not about the population",
+        "the released column alone",
+        "Verified in exact arithmetic",
+        "mechdesign apply c.json",
+    ):
+        assert words in " ".join(out.split()), words
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--notion", "ldp"), "no released value is more than 2.7183 times as likely under one group as under another"),
+        (("--notion", "max-lift"), "at most 2.7183 times as likely as before"),
+        (("--notion", "min-lift"), "at least 0.36787 times as likely as before"),
+    ],
+)
+def test_the_report_speaks_of_the_notion_at_hand(folder, run, options, words):
+    assert words in " ".join(run("design", "records.csv", *MICRO, *EPS, *options).out.split())
+
+
+def test_audit_of_another_notion_says_no_with_exit_1(channel, run):
+    result = run("audit", channel, "--notion", "ldp", "--epsilon", "1e-3", "--json")
+    assert result.code == 1
+    record = result.record
+    assert record["satisfied"] is False
+    assert record["notion"] == {"name": "ldp", "epsilon": 1e-3}
+    assert set(record["worst"]) == {"sensitive", "output", "lift", "against"}
+    text = run("audit", channel, "--notion", "ldp", "--epsilon", "1e-3")
+    assert text.code == 1
+    assert "VIOLATED" in text.out
+    assert "against" in text.out
+
+
+def test_audit_with_a_budget_alone_keeps_the_notion_of_the_channel(folder, run):
+    assert run("design", "records.csv", *MICRO, *EPS, "--notion", "ldp", "--output", "c.json").code == 0
+    assert run("audit", "c.json", "--epsilon", "2", "--json").record["notion"] == {"name": "ldp", "epsilon": 2.0}
+
+
+def test_audit_on_another_table(channel, folder, run):
+    skewed = "group,clerk,baker,smith,weaver\na,99,1,1,1\nb,1,1,99,1\n"
+    (folder / "skewed.csv").write_text(skewed, encoding="utf-8")
+    assert run("audit", channel, "--table", "skewed.csv", "--contingency").code == 1
+
+
+def test_shown_csv_is_the_matrix_and_audits_alike(channel, folder, run):
+    text = run("show", channel, "--csv").out
+    rows = list(csv.reader(io.StringIO(text)))
+    loaded = md.Channel.load(channel)
+    assert rows[0] == ["job", *loaded.outputs]
+    assert [row[0] for row in rows[1:]] == list(loaded.useful.names)
+    exact = [[Decimal(cell) * loaded.denominator for cell in row[1:]] for row in rows[1:]]
+    assert exact == [list(map(Decimal, row)) for row in loaded.rows]
+    (folder / "W.csv").write_text(text, encoding="utf-8")
+    outside = run("audit", "--matrix", "W.csv", "--table", "records.csv", *MICRO, *EPS, "--json")
+    assert outside.code == 0
+    assert outside.record == run("audit", channel, "--json").record
+
+
+def test_a_leaky_matrix_is_refuted(folder, run):
+    (folder / "W.csv").write_text("job,y0,y1\nclerk,1,0\nbaker,0,1\nsmith,0,1\nweaver,0,1\n", encoding="utf-8")
+    result = run("audit", "--matrix", "W.csv", "--table", "counts.csv", "--contingency", "--epsilon", "0.5", "--json")
+    assert result.code == 1
+    assert result.record["worst"]["output"] == "y0"
+    assert result.record["worst"]["lift"] == pytest.approx(0.5)
+
+
+def test_show_lists_both_directions(channel, run):
+    out = run("show", channel).out
+    assert "What is published for each symbol" in out
+    assert "What each output says (codebook)" in out
+    record = run("show", channel, "--json").record
+    loaded = md.Channel.load(channel)
+    assert record["rows"] == [list(row) for row in loaded.rows]
+    for posterior in record["codebook"].values():
+        assert sum(posterior.values()) == pytest.approx(1.0)
+
+
+def test_measures_are_those_of_the_joint_of_s_and_y(channel, run):
+    result = run("measure", channel, "--alpha", "3", "--json")
+    loaded = md.Channel.load(channel)
+    p = loaded.joint.p @ loaded.matrix
+    lift = p / np.outer(p.sum(axis=1), p.sum(axis=0))
+    leakage = result.record["leakage"]
+    assert leakage["mutual_information"] == pytest.approx(float((p * np.log(lift)).sum()))
+    assert leakage["max_log_lift"] == pytest.approx(float(np.log(lift.max())))
+    assert leakage["total_variation"] == pytest.approx(float((p.sum(axis=0) * np.abs(lift - 1).T @ p.sum(axis=1)).sum()) / 2)
+    assert "alpha_lift[3]" in leakage
+    assert result.record["utility"]["maximal_leakage_of_useful"] == pytest.approx(
+        math.log(loaded.matrix.max(axis=0).sum())
+    )
+    text = run("measure", channel)
+    assert "max_log_lift" in text.out
+    assert "nmi" in text.out
+
+
+def test_measures_on_another_table_in_another_order(channel, folder, run):
+    (folder / "t.csv").write_text("group,weaver,smith,baker,clerk\na,1,1,1,3\nb,1,3,1,1\n", encoding="utf-8")
+    there = run("measure", channel, "--table", "t.csv", "--contingency", "--json")
+    (folder / "u.csv").write_text("group,baker,clerk,smith,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8")
+    assert there.record == run("measure", channel, "--table", "u.csv", "--contingency", "--json").record
+    (folder / "v.csv").write_text("group,baker,clerk,pilot,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8")
+    refused = run("measure", channel, "--table", "v.csv", "--contingency")
+    assert refused.code == 2
+    assert "'pilot'" in refused.err
+
+
+def test_apply_replaces_the_column_and_nothing_else(channel, folder, run):
+    with (folder / "records.csv").open(encoding="utf-8") as stream:
+        rows = [[r["id"], r["town"], r["job"]] for r in csv.DictReader(stream)]
+    with (folder / "in.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([["id", "town", "job"], *rows])
+    result = run("apply", channel, "in.csv", "out.csv", "--json")
+    assert result.code == 0
+    assert result.record["records"] == 12
+    assert result.record["column"] == "job"
+    with (folder / "out.csv").open(newline="", encoding="utf-8") as stream:
+        released = list(csv.reader(stream))
+    assert released[0] == ["id", "town", "job"]
+    assert [row[:2] for row in released[1:]] == [row[:2] for row in rows]
+    assert {row[2] for row in released[1:]} <= set(md.Channel.load(channel).outputs)
+
+
+def test_apply_lets_the_sensitive_column_stay_only_when_told(channel, folder, run):
+    assert run("apply", channel, "records.csv", "out.csv").code == 2
+    assert not (folder / "out.csv").exists()
+    kept = run("apply", channel, "records.csv", "out.csv", "--keep-sensitive")
+    assert kept.code == 0
+    assert "12 records written to out.csv" in kept.out
+    assert (folder / "out.csv").read_text(encoding="utf-8").startswith("id,group,job,town")
+
+
+def test_apply_with_a_seed_repeats_itself_and_without_one_does_not(channel, folder, run):
+    rows = "".join("clerk\nsmith\n" for _ in range(500))
+    (folder / "in.csv").write_text("job\n" + rows, encoding="utf-8")
+    run("design", "records.csv", *MICRO, "--epsilon", "0.6", "--output", channel, "--force")
+    texts = []
+    for k, seed in enumerate((("--insecure-seed", "7"), ("--insecure-seed", "7"), (), ())):
+        assert run("apply", channel, "in.csv", f"out{k}.csv", *seed).code == 0
+        texts.append((folder / f"out{k}.csv").read_text(encoding="utf-8"))
+    assert texts[0] == texts[1]
+    if len(set(texts[0].split())) > 2:  # a deterministic channel draws nothing
+        assert texts[2] != texts[3]
+
+
+def test_apply_finds_a_column_under_another_name(folder, run):
+    assert run("design", "counts.csv", "--contingency", *EPS, "--output", "c.json").code == 0
+    (folder / "in.csv").write_text("id,job\n1,clerk\n", encoding="utf-8")
+    assert "'useful'" in run("apply", "c.json", "in.csv", "out.csv").err
+    assert run("apply", "c.json", "in.csv", "out.csv", "--column", "useful=job").code == 0
+
+
+def test_apply_to_parquet(channel, folder, run):
+    pq.write_table(pa.table({"id": [1, 2], "job": ["clerk", "smith"]}), folder / "in.parquet")
+    assert run("apply", channel, "in.parquet", "out.parquet").code == 0
+    released = pq.read_table(folder / "out.parquet")
+    assert released["id"].to_pylist() == [1, 2]

@@ -1,0 +1,177 @@
+"""The frame around the commands: help, version, errors, exit codes, signs of life."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mechdesign.cli import main, progress
+from mechdesign.errors import NotPrivate, SolverFailure
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = ["design", "audit", "apply", "measure", "show"]
+MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_has_an_example_that_names_the_command(run, command):
+    result = run(command, "--help")
+    assert result.code == 0
+    assert f"mechdesign {command}" in " ".join(result.out.partition("Example:")[2].split())
+    assert result.err == ""
+
+
+def test_the_main_help_lists_every_command_and_none_that_is_not_built(run):
+    out = run("--help").out
+    assert all(f" {command} " in out for command in COMMANDS)
+    assert not any(f"│ {absent} " in out for absent in ("compare", "check", "quantize", "nonstochastic"))
+
+
+def test_version(run):
+    import mechdesign
+
+    assert run("--version").out == f"mechdesign {mechdesign.__version__}\n"
+
+
+def raising(error):
+    def run(*_, **__):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (NotPrivate("no private channel exists"), 1, "no private channel exists"),
+        (SolverFailure("the time was too short; try --time-limit 60"), 3, "--time-limit 60"),
+        (SolverFailure("two\nlines\x1b[31m"), 3, "two lines"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 3, "--method columns"),
+        (PermissionError(13, "Permission denied", "c.json"), 2, "'c.json': Permission denied"),
+        (OSError("disk trouble"), 2, "disk trouble"),
+        (ZeroDivisionError("division by zero"), 3, "internal error (ZeroDivisionError"),
+    ],
+)
+def test_errors_become_one_line_and_an_exit_code(folder, run, monkeypatch, error, code, words):
+    monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
+    result = run("design", "records.csv", *MICRO, "--output", "c.json")
+    assert result.code == code
+    assert result.out == ""
+    assert len(result.err.splitlines()) == 1
+    assert words in result.err
+    assert "\x1b" not in result.err
+    assert not (folder / "c.json").exists()
+
+
+@pytest.mark.parametrize("error", [SolverFailure("x"), ZeroDivisionError("x"), OSError("x"), MemoryError("x")])
+def test_debug_shows_the_traceback(folder, monkeypatch, error):
+    monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
+    with pytest.raises(type(error)):
+        main(["design", "records.csv", *MICRO, "--debug"])
+
+
+def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
+    import dataclasses
+
+    from mechdesign.mechanisms.watchdog import subset_merging
+
+    def fallback(joint, notion, **_):
+        design = subset_merging(joint, notion)
+        return dataclasses.replace(design, fallback_from="optimal", messages=("the time limit ended the search",))
+
+    monkeypatch.setattr("mechdesign.mechanisms.design", fallback)
+    result = run("design", "records.csv", *MICRO, "--json")
+    assert result.code == 0
+    assert result.record["fallback_from"] == "optimal"
+    assert result.err == "mechdesign: note: the time limit ended the search\n"
+
+
+def test_options_reach_the_design(folder, run, monkeypatch):
+    seen = {}
+
+    def spy(joint, notion, **options):
+        seen.update(options)
+        raise SolverFailure("seen")
+
+    monkeypatch.setattr("mechdesign.mechanisms.design", spy)
+    run("design", "records.csv", *MICRO, "--mechanism", "m", "--method", "columns", "--gap", "0", "--time-limit", "2.5",
+        "--no-fallback", "--seed", "9")  # fmt: skip
+    del seen["progress"]
+    assert seen == {
+        "mechanism": "m",
+        "method": "columns",
+        "gap": 0.0,
+        "time_limit": 2.5,
+        "seed": 9,
+        "fallback": False,
+    }
+
+
+def test_python_m_and_a_closed_pipe():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "mechdesign", "design", "--help"]
+    assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_unicode_is_printed_in_any_locale(folder):
+    (folder / "t.csv").write_text("g,x\na,é\nb,日本\na,日本\n", encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = ["-m", "mechdesign", "design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600"]
+    subprocess.run([sys.executable, *command, "-o", "c.json"], env=environment, capture_output=True, check=True)
+    shown = subprocess.run(
+        [sys.executable, "-m", "mechdesign", "show", "c.json"], env=environment, capture_output=True, check=True
+    )
+    assert "日本" in shown.stdout.decode("utf-8")
+
+
+def test_labels_cannot_move_the_cursor_of_a_terminal(folder, run):
+    (folder / "t.csv").write_text("g,x\na,\x1b[2J\nb,y\na,y\n", encoding="utf-8")
+    assert run("design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600", "-o", "c.json").code == 0
+    assert "\x1b" not in run("show", "c.json").out
+    (folder / "in.csv").write_text("x\n\x1b[31mred\n", encoding="utf-8")
+    assert "\x1b" not in run("apply", "c.json", "in.csv", "out.csv").err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_spinner_appears_on_a_terminal_after_a_while(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with progress.Waiting("searching") as say:
+        deadline = time.monotonic() + 10.0
+        while "searching" not in terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        say("nearly there")
+        while "nearly there" not in terminal.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert "searching" in terminal.getvalue()
+    assert "nearly there" in terminal.getvalue()
+
+
+def test_no_spinner_without_a_terminal_or_before_its_time(monkeypatch):
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with progress.Waiting("searching") as say:
+        say("still")
+    assert pipe.getvalue() == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "PATIENCE", 60.0)
+    with progress.Waiting("searching"):
+        pass
+    assert terminal.getvalue() == ""
