@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -75,9 +76,9 @@ def apply(
     for notice in result.notices:
         typer.echo(f"mechdesign: note: {notice}", err=True)
     if as_json:
-        from mechdesign.report.records import applied_record, to_json
+        from mechdesign.report.records import to_json
 
-        typer.echo(to_json(applied_record(result, target)))
+        typer.echo(to_json({"output": target, **asdict(result)}))
     else:
         from mechdesign.report.wording import count, label
 

@@ -14,7 +14,6 @@ from mechdesign.channel_measures import ChannelMeasures
 from mechdesign.guarantees import guarantees
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
-from mechdesign.sanitise.apply_file import Applied
 
 
 def plain(value: Any) -> Any:
@@ -101,13 +100,3 @@ def channel_record(channel: Channel) -> dict[str, Any]:
 def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
     """What `measure --json` prints."""
     return {"utility": measures.utility, "leakage": measures.leakage}
-
-
-def applied_record(applied: Applied, target: str) -> dict[str, Any]:
-    """What `apply --json` prints."""
-    return {
-        "output": target,
-        "records": applied.records,
-        "column": applied.column,
-        "notices": list(applied.notices),
-    }
