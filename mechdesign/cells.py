@@ -189,6 +189,8 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_null(column.type):
+        return Encoded(np.full(len(column), -1), ())
     if isinstance(column, pa.ChunkedArray):
         column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column
     if not pa.types.is_dictionary(column.type):
