@@ -108,7 +108,7 @@ class CsvText:
                     return number
         return 0
 
-    def batches(self, cells: int = CELLS_PER_BATCH) -> Iterator[list[Row]]:
+    def batches(self) -> Iterator[list[Row]]:
         """The rows after the header, some at a time, every one as long as the header.
 
         Raises
@@ -117,7 +117,7 @@ class CsvText:
             On a short or long row, a broken quote, or text that is not UTF-8; it names the line.
         """
         width = len(self.header)
-        size = max(1, cells // width)
+        size = max(1, CELLS_PER_BATCH // width)
         blank = False
         while rows := self._take(size):
             filled = len(rows)

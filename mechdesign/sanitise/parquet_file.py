@@ -50,11 +50,13 @@ def apply_parquet(
         records = 0
         with pq.ParquetWriter(target, schema) as writer:
             for batch in table.batches():
-                cells = [encode(batch.column(at), table.header[at]) for at in plan.inputs]
                 try:
+                    cells = [encode(batch.column(at), table.header[at]) for at in plan.inputs]
                     codes = codes_of(cells, channel.useful)
                 except UnknownSymbol as error:
                     raise InputError(f"{source}, row {records + error.position + 1}: {error.what}") from None
+                except InputError as error:
+                    raise InputError(f"{source}: {error}") from None
                 drawn = pa.array(sampler.draw(codes, stream))
                 released = pa.DictionaryArray.from_arrays(drawn, labels).dictionary_decode()
                 kept = [

@@ -32,7 +32,9 @@ def test_a_pandas_series_keeps_index_name_and_text_type():
     assert string.tolist() == EXPECTED
 
 
-@pytest.mark.parametrize("column", [pd.Series([1, 2, 3, 4], name="n"), pd.Series([*"abcd"], dtype="category", name="n")])
+@pytest.mark.parametrize(
+    "column", [pd.Series([1, 2, 3, 4], name="n"), pd.Series([*"abcd"], dtype="category", name="n")]
+)
 def test_a_pandas_series_of_another_type_becomes_text(column):
     released = rebuild(column, CODES, LABELS, "unused")
     pd.testing.assert_series_equal(released, pd.Series(EXPECTED, name="n"))
@@ -59,7 +61,11 @@ def test_arrow_arrays_and_chunked_arrays():
 def test_lists_tuples_and_numpy_arrays():
     assert rebuild([*"abcd"], CODES, LABELS, "unused") == EXPECTED
     assert rebuild(tuple("abcd"), CODES, LABELS, "unused") == tuple(EXPECTED)
-    for column, kind in ((np.array([*"abcd"]), "U"), (np.array([*"abcd"], dtype=object), "O"), (np.arange(4), "U")):
+    for column, kind in (
+        (np.array([*"abcd"]), "U"),
+        (np.array([*"abcd"], dtype=object), "O"),
+        (np.arange(4), "U"),
+    ):
         released = rebuild(column, CODES, LABELS, "unused")
         assert released.dtype.kind == kind
         assert released.tolist() == EXPECTED
@@ -67,7 +73,14 @@ def test_lists_tuples_and_numpy_arrays():
 
 @pytest.mark.parametrize(
     "column",
-    [[], (), np.array([], dtype=str), pd.Series([], dtype=str), pl.Series([], dtype=pl.String), pa.array([], pa.string())],
+    [
+        [],
+        (),
+        np.array([], dtype=str),
+        pd.Series([], dtype=str),
+        pl.Series([], dtype=pl.String),
+        pa.array([], pa.string()),
+    ],
     ids=lambda column: type(column).__name__,
 )
 def test_empty_columns_stay_empty(column):
@@ -85,9 +98,9 @@ def test_a_frame_of_crossed_columns_gives_one_column_of_its_kind(kind):
     codes = codes_of(values_of(frame, variable), variable)
     assert codes.tolist() == [2, 1, 0]
     released = rebuild(frame, codes, LABELS, "a,b")
-    assert [str(v) for v in (released.to_pylist() if isinstance(released, pa.ChunkedArray) else list(released))] == [
-        LABELS[c] for c in codes
-    ]
+    assert [
+        str(v) for v in (released.to_pylist() if isinstance(released, pa.ChunkedArray) else list(released))
+    ] == [LABELS[c] for c in codes]
     if not isinstance(released, pa.ChunkedArray):
         assert released.name == "a,b"
 
@@ -97,7 +110,9 @@ def test_tuples_of_crossed_columns():
     column = [("q", 1), ("p", "1")]
     assert codes_of(values_of(column, variable), variable).tolist() == [1, 0]
     assert codes_of(values_of([], variable), variable).tolist() == []
-    with pytest.raises(InputError, match="entry 1 must be a tuple with one value for each of 'a', 'b', not 'p'"):
+    with pytest.raises(
+        InputError, match="entry 1 must be a tuple with one value for each of 'a', 'b', not 'p'"
+    ):
         values_of([("q", "1"), "p"], variable)
 
 
@@ -147,10 +162,13 @@ def test_a_missing_cell_is_the_empty_symbol_if_there_is_one():
 
 
 @pytest.mark.parametrize(
-    "column", [["a", "a", None], pd.Series(["a", "a", None]), pl.Series(["a", "a", None]), pa.array(["a", "a", None])]
+    "column",
+    [["a", "a", None], pd.Series(["a", "a", None]), pl.Series(["a", "a", None]), pa.array(["a", "a", None])],
 )
 def test_a_missing_cell_is_refused_otherwise(column):
-    with pytest.raises(InputError, match="entry 2: the column 'x' has an empty cell, which the channel has no row for"):
+    with pytest.raises(
+        InputError, match="entry 2: the column 'x' has an empty cell, which the channel has no row for"
+    ):
         codes_of(values_of(column, VARIABLE), VARIABLE)
 
 
@@ -186,7 +204,10 @@ def test_what_is_no_column_of_symbols_is_refused(column, message):
 @pytest.mark.parametrize(
     ("column", "expected"),
     [
-        (pd.Series(["a", 1, None, True, 1.5, pd.NA, pd.NaT], dtype=object), ["a", "1", None, "True", "1.5", None, None]),
+        (
+            pd.Series(["a", 1, None, True, 1.5, pd.NA, pd.NaT], dtype=object),
+            ["a", "1", None, "True", "1.5", None, None],
+        ),
         (pd.Series(pd.to_datetime(["2024-01-31", None])), ["2024-01-31 00:00:00", None]),
         (pd.Series(pd.to_datetime(["2024-01-31"]).tz_localize("UTC")), ["2024-01-31 00:00:00+00:00"]),
         (pd.Series(pd.period_range("2024", periods=2, freq="M")), ["2024-01", "2024-02"]),
@@ -206,7 +227,10 @@ def test_what_is_no_column_of_symbols_is_refused(column, message):
             ),
             ["a", "b", "b", None],
         ),
-        (pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array(["a", None, "a"])), ["a", None, None, "a"]),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 2]), pa.array(["a", None, "a"])),
+            ["a", None, None, "a"],
+        ),
         (np.array(["2024-01-31"], dtype="datetime64[D]"), ["2024-01-31"]),
         (np.array([1.0, np.nan]), ["1.0", None]),
     ],

@@ -134,7 +134,9 @@ def test_missing_cells(frame):
 )
 def test_decimal_weights_are_summed_exactly(frame, records):
     records = [*records, ("a", "u", Decimal("0.1")), ("b", "v", Decimal("0.2"))]
-    table = frame({"s": [r[0] for r in records], "x": [r[1] for r in records], "w": [float(r[2]) for r in records]})
+    table = frame(
+        {"s": [r[0] for r in records], "x": [r[1] for r in records], "w": [float(r[2]) for r in records]}
+    )
     joint = Joint.from_table(table, sensitive="s", useful="x", weight="w")
     mass: dict[tuple[str, str], Fraction] = {}
     for s, x, w in records:
@@ -162,7 +164,9 @@ def test_symbols_whose_weights_are_all_zero_are_dropped():
     assert joint.notices == ("dropped 1 sensitive symbol(s) of zero mass: 'c'",)
 
 
-BASE = pd.DataFrame({"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.0, -2.0, np.nan], "t": ["1", "2", "x"]})
+BASE = pd.DataFrame(
+    {"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.0, -2.0, np.nan], "t": ["1", "2", "x"]}
+)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +177,18 @@ BASE = pd.DataFrame({"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.0, -2.0
         ({"sensitive": "s", "useful": "s"}, "the column 's' is asked for 2 times"),
         ({"sensitive": "s", "useful": "x", "weight": "x"}, "the column 'x' is asked for 2 times"),
         ({"sensitive": [], "useful": "x"}, "at least one sensitive and one useful column"),
-        ({"sensitive": "s", "useful": "x", "missing": "ignore"}, "missing .'ignore'. must be one of refuse, symbol, drop"),
-        ({"sensitive": "s", "useful": "x", "weight": "w"}, "column 'w' has (an empty cell|the negative weight -2.0)"),
-        ({"sensitive": "s", "useful": "x", "weight": "w", "missing": "drop"}, "'w' has the negative weight -2.0"),
+        (
+            {"sensitive": "s", "useful": "x", "missing": "ignore"},
+            "missing .'ignore'. must be one of refuse, symbol, drop",
+        ),
+        (
+            {"sensitive": "s", "useful": "x", "weight": "w"},
+            "column 'w' has (an empty cell|the negative weight -2.0)",
+        ),
+        (
+            {"sensitive": "s", "useful": "x", "weight": "w", "missing": "drop"},
+            "'w' has the negative weight -2.0",
+        ),
         ({"sensitive": "s", "useful": "x", "weight": "t"}, "weight column 't': 'x' is not a number"),
     ],
 )
@@ -223,7 +236,9 @@ def test_bad_frames_are_refused(frame, message):
         Joint.from_table(frame, sensitive="s", useful="x")
 
 
-@pytest.mark.parametrize(("unused", "repeated"), [(0, 1), (3000, 1), (3000, 6)], ids=["dense", "sorted", "wide"])
+@pytest.mark.parametrize(
+    ("unused", "repeated"), [(0, 1), (3000, 1), (3000, 6)], ids=["dense", "sorted", "wide"]
+)
 def test_every_way_of_counting_gives_the_same(unused, repeated):
     """Unused texts make the possible combinations exceed the dense array, and then 64 bits."""
     rng = np.random.default_rng(5)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ class Listed:
 def rows_from(cuts, denominator):
     """One row of integers between consecutive cut points of [0, denominator]."""
     edges = [0, *sorted(cuts), denominator]
-    return tuple(b - a for a, b in zip(edges, edges[1:], strict=False))
+    return tuple(b - a for a, b in pairwise(edges))
 
 
 def by_hand(row, number):
@@ -71,7 +72,9 @@ def test_draws_compare_with_cumulated_integers_exactly(data):
     )
     codes, numbers = [], []
     for x, row in enumerate(rows):
-        thresholds = {0, denominator - 1} | {int(t) + d for t in np.cumsum(row, dtype=object) for d in (-1, 0, 1)}
+        thresholds = {0, denominator - 1} | {
+            int(t) + d for t in np.cumsum(row, dtype=object) for d in (-1, 0, 1)
+        }
         for number in sorted(t for t in thresholds if 0 <= t < denominator):
             codes.append(x)
             numbers.append(number)
@@ -147,7 +150,9 @@ def test_frequencies_follow_the_rows(denominator):
 
 
 def test_consecutive_draws_are_independent():
-    drawn = Sampler(((D // 2, D // 2),), D).draw(np.zeros(200_000, dtype=np.int64), CipherStream(insecure_seed=5))
+    drawn = Sampler(((D // 2, D // 2),), D).draw(
+        np.zeros(200_000, dtype=np.int64), CipherStream(insecure_seed=5)
+    )
     pairs = np.bincount(drawn[:-1:2] * 2 + drawn[1::2], minlength=4)
     assert goodness(pairs, (1, 1, 1, 1), 4) > REJECTION
 
@@ -157,7 +162,7 @@ def test_integers_are_uniform_below_the_bound(bound):
     numbers = CipherStream(insecure_seed=2).below(bound, 100_000)
     assert numbers.dtype == np.int64
     assert len(numbers) == 100_000
-    assert 0 <= numbers.min()
+    assert numbers.min() >= 0
     assert numbers.max() < bound
     cells = min(bound, 16)
     counts = np.bincount((numbers.astype(object) * cells // bound).astype(np.int64), minlength=cells)
@@ -171,11 +176,11 @@ def test_a_bound_that_is_no_power_of_two_rejects_the_surplus_words():
     bound = 2**62 - 1
     multiple = 2**64 // bound * bound
 
-    class Scripted(CipherStream):
-        script = [[0, multiple, 2**64 - 1, multiple - 1], [7, multiple + 1], [bound + 3]]
+    script = [[0, multiple, 2**64 - 1, multiple - 1], [7, multiple + 1], [bound + 3]]
 
+    class Scripted(CipherStream):
         def words(self, size):
-            words = self.script.pop(0)
+            words = script.pop(0)
             assert len(words) == size
             return np.array(words, dtype=np.uint64)
 
@@ -221,7 +226,9 @@ CHANNEL = StandIn(Variable(("job",), (("a",), ("b",), ("c",))), ("c", "{a, b}"),
 
 def test_a_column_is_released_in_kind():
     released = apply_channel(CHANNEL, pd.Series(["a", "c", "b"], index=[3, 1, 2], name="job"))
-    pd.testing.assert_series_equal(released, pd.Series(["{a, b}", "c", "{a, b}"], index=[3, 1, 2], name="job"))
+    pd.testing.assert_series_equal(
+        released, pd.Series(["{a, b}", "c", "{a, b}"], index=[3, 1, 2], name="job")
+    )
     assert apply_channel(CHANNEL, ["c", "a"]) == ["c", "{a, b}"]
 
 
