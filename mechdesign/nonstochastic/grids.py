@@ -6,7 +6,7 @@ rational endpoint, however many digits it has.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -114,23 +114,15 @@ def paint(boxes: Sequence[Box], edges: Sequence[Sequence[int]], scale: int) -> M
 
 def refine(mask: Mask, old: Sequence[Sequence[int]], new: Sequence[Sequence[int]]) -> Mask:
     """The same set of points on a grid whose edges include the old ones."""
-    check_cells([max(len(axis) - 1, 0) for axis in new])
+    shape = tuple(max(len(axis) - 1, 0) for axis in new)
+    check_cells(shape)
+    if not mask.any():
+        return np.zeros(shape, dtype=np.bool_)
     for axis, (coarse, fine) in enumerate(zip(old, new, strict=True)):
-        n_old = len(coarse) - 1
-        source = np.asarray(
-            [bisect_left(coarse, edge + 1) - 1 for edge in fine[:-1]],
-            dtype=np.int64,
-        )
-        inside = (source >= 0) & (source < n_old)
-        if n_old > 0:
-            mask = np.take(mask, np.clip(source, 0, n_old - 1), axis=axis)
-            cut = [np.newaxis] * mask.ndim
-            cut[axis] = slice(None)  # type: ignore[call-overload]
-            mask = mask & inside[tuple(cut)]
-        else:
-            shape = list(mask.shape)
-            shape[axis] = len(fine) - 1
-            mask = np.zeros(shape, dtype=np.bool_)
+        source = np.asarray([bisect_right(coarse, edge) - 1 for edge in fine[:-1]], dtype=np.int64)
+        inside = (source >= 0) & (source < len(coarse) - 1)
+        moved = np.moveaxis(np.take(mask, np.where(inside, source, 0), axis=axis), axis, -1)
+        mask = np.moveaxis(moved & inside, -1, axis)
     return mask
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,7 +75,7 @@ class TestingProblem(Generic[Region]):
     @property
     def outputs(self) -> Region:
         """[[Y]], all outputs."""
-        return self.null | self.alternative
+        return cast("Region", self.null | self.alternative)
 
     @property
     def ambiguous(self) -> Region:
@@ -261,11 +261,10 @@ def least_accuracy(problem: TestingProblem[Any], density: float) -> float:
     InputError
         If no probability can be at least `density` on these ranges.
     """
-    smallest = min(size(problem.null), size(problem.alternative))
     largest = max(size(problem.null), size(problem.alternative))
     if not density > 0 or fraction_of(density) * largest > 1 + Fraction(MASS_TOLERANCE):
         raise InputError(
             f"density ({density:g}) must be positive and at most {float(1 / largest):g}, one over the size of "
-            f"the larger range ({float(largest):g}; the smaller is {float(smallest):g})"
+            f"the larger range ({float(largest):g})"
         )
     return (1 + min(1.0, density * float(size(problem.telling)) / 2)) / 2

@@ -136,8 +136,8 @@ def box_difference(coefficients: Iterable[Any], bounds: Any, levels: int) -> int
 
     As x_i varies, the query's range given x_i is an interval of length w - d_i that slides over
     [0, d_i] (from the minimum of the query). The cells it touches change at finitely many
-    places; all of them are compared. It equals `shift_bound` unless the interval is so short that
-    it leaves its old cells altogether (one or two individuals).
+    places; all of them are compared. It equals `shift_bound` unless one individual dominates, so
+    that the interval is short and leaves its old cells altogether.
     """
     if levels < 1 or levels > LARGEST_LEVELS:
         raise InputError(f"levels ({levels}) must be from 1 to {LARGEST_LEVELS}")

@@ -29,6 +29,7 @@ import numpy as np
 
 from mechdesign.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
+from mechdesign.nonstochastic.milp import INTEGRALITY, Program, Rows, solve
 from mechdesign.nonstochastic.operations import product
 from mechdesign.nonstochastic.ranges import JointRange
 
@@ -43,9 +44,6 @@ COVER_UNITS = 2**40
 
 SIMPLE_DENOMINATOR = 5040
 """Optimal covers of small channels have small denominators: try these first (5/2 for the pentagon)."""
-
-INTEGRAL = 1e-6
-"""HiGHS's feasibility tolerance: an upper bound is rounded down to an integer only beyond it."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +98,8 @@ class CapacityBounds:
 def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0) -> OneShotCode:
     """The independence number of the confusability graph, by MILP, with the code that attains it.
 
+    HiGHS's bound is rounded down to a whole number, with its own tolerance for integers.
+
     With `uses` = k the channel is used k times, independently, and codewords are tuples.
 
     Raises
@@ -125,7 +125,7 @@ def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0)
     if chosen.size == 0 or int(np.bincount(power.columns[used]).max()) > 1:
         raise SolverFailure("HiGHS returned inputs that share an output; give it a longer time_limit")
     by_cover = math.floor(fractional_cover(power))
-    by_solver = math.floor(bound + INTEGRAL)
+    by_solver = math.floor(bound + INTEGRALITY)
     proof = "cover" if chosen.size == by_cover else "solver" if chosen.size == by_solver else "none"
     codewords = tuple(power.x_symbols[i] for i in chosen.tolist())
     return OneShotCode(codewords, max(min(by_cover, by_solver), chosen.size), proof)
@@ -222,36 +222,26 @@ def _enclosed_log2(value: Fraction) -> tuple[float, float]:
     return max(bits - slack, 0.0), bits + slack
 
 
-def _solve(joint: JointRange, *, integer: bool, time_limit: float = 60.0) -> tuple[Any, float]:
-    """Largest packing of inputs (integer) or smallest cover by outputs (continuous), with its bound."""
-    import highspy
+def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) -> tuple[Any, float]:
+    """Largest packing of the inputs of `joint` (integer), or smallest cover of the inputs (continuous).
 
-    n_x, n_y = joint.shape
-    side = joint if integer else joint.reverse
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = (n_x, n_y) if integer else (n_y, n_x)
-    program.sense_ = highspy.ObjSense.kMaximize if integer else highspy.ObjSense.kMinimize
-    program.col_cost_ = np.ones(program.num_col_)
-    program.col_lower_ = np.zeros(program.num_col_)
-    program.col_upper_ = np.ones(program.num_col_)
-    program.row_lower_ = np.full(program.num_row_, -highspy.kHighsInf if integer else 1.0)
-    program.row_upper_ = np.full(program.num_row_, 1.0 if integer else highspy.kHighsInf)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = np.searchsorted(side.rows, np.arange(program.num_col_ + 1)).astype(np.int32)
-    program.a_matrix_.index_ = side.columns.astype(np.int32)
-    program.a_matrix_.value_ = np.ones(side.n_pairs)
-    if integer:
-        program.integrality_ = [highspy.HighsVarType.kInteger] * n_x
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("time_limit", float(time_limit))
-    solver.setOptionValue("mip_rel_gap", 0.0)
-    solver.passModel(program)
-    solver.run()
-    values = np.asarray(solver.getSolution().col_value)
-    if values.size != program.num_col_:
-        status = solver.modelStatusToString(solver.getModelStatus())
-        raise SolverFailure(f"HiGHS stopped without an answer ({status}); give it a longer time_limit")
-    return values, float(
-        solver.getInfo().mip_dual_bound if integer else solver.getInfo().objective_function_value
+    Returns the values and HiGHS's bound on the size of the packing, or the weight of the cover.
+    """
+    side = joint.reverse if integer else joint
+    n_rows, n_columns = side.shape
+    rows = Rows(
+        lower=[-math.inf if integer else 1.0] * n_rows,
+        upper=[1.0 if integer else math.inf] * n_rows,
+        starts=np.searchsorted(side.rows, np.arange(n_rows + 1)).tolist(),
+        columns=side.columns.tolist(),
+        values=[1.0] * side.n_pairs,
     )
+    program = Program(
+        costs=np.full(n_columns, -1.0 if integer else 1.0),
+        lower=np.zeros(n_columns),
+        upper=np.ones(n_columns),
+        rows=rows,
+        integer=np.ones(n_columns, dtype=np.bool_) if integer else None,
+    )
+    found = solve(program, time_limit=time_limit)
+    return found.x, -found.bound if integer else found.bound

@@ -1,0 +1,179 @@
+"""Entropies and leakages on worked examples, zero-error bounds, and the size of a million pairs."""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.nonstochastic import (
+    Boxes,
+    JointRange,
+    MeasuredRange,
+    brute_force_leakage,
+    capacity_bounds,
+    conditional_range_entropy,
+    fractional_cover,
+    maximal_leakage,
+    maximin_information,
+    one_shot_code,
+    overlap_partition,
+    range_entropy,
+    range_information,
+    range_leakage,
+    range_report,
+    subrange_leakage,
+    symmetric_leakage,
+    zero_error,
+)
+
+PENTAGON = JointRange.from_channel(lambda x: [x, (x + 1) % 5], range(5))
+HUB = JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
+
+
+def test_example_1_an_unfair_dice():
+    """Farokhi 2020, Example 1: X in {1..6}, Y says whether it is even."""
+    dice = JointRange.from_function(lambda x: "yes" if x % 2 == 0 else "no", range(1, 7))
+    assert dice.x_given("yes") == {2, 4, 6}
+    assert dice.x_given("no") == {1, 3, 5}
+    assert range_entropy(dice) == pytest.approx(math.log2(6), abs=1e-15)
+    assert conditional_range_entropy(dice) == pytest.approx(math.log2(3), abs=1e-15)
+    assert range_information(dice) == range_leakage(dice) == 1
+    assert range_leakage(dice.reverse) == 1
+    assert maximin_information(dice) == 1
+    assert overlap_partition(dice).x_sets(dice) == [frozenset({1, 3, 5}), frozenset({2, 4, 6})]
+
+
+def test_leakage_is_worst_case_and_not_symmetric():
+    joint = JointRange.from_pairs([(1, "a"), (2, "a"), (3, "b")])
+    assert range_information(joint) == pytest.approx(math.log2(3 / 2))
+    assert range_leakage(joint) == pytest.approx(math.log2(3))
+    assert range_leakage(joint.reverse) == 1
+    assert symmetric_leakage(joint) == symmetric_leakage(joint.reverse) == 1
+
+
+def test_a_continuous_range_is_measured_in_nats():
+    joint = MeasuredRange.from_regions({0: Boxes.interval(0, 1), 1: Boxes.interval(1, 4)})
+    report = range_report(joint)
+    assert report.unit == "nats"
+    assert report.entropy == pytest.approx(math.log(4))
+    assert report.conditional_entropy == pytest.approx(math.log(3))
+    assert report.information == pytest.approx(math.log(4 / 3))
+    assert report.leakage == pytest.approx(math.log(4))
+    assert report.leakage_reverse == report.symmetric_leakage == report.maximin == pytest.approx(math.log(2))
+    assert report.classes == 2
+    assert maximin_information(joint) == 1, "a number of classes is in bits even here"
+
+
+def test_ranges_that_merely_touch_are_not_connected():
+    touching = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)]), ([(1, 2)], [(1, 2)])])
+    assert overlap_partition(touching).n_classes == 2
+    sharing = MeasuredRange.from_boxes([([(0, 1)], [(0, "1.001")]), ([(1, 2)], [(1, 2)])])
+    assert overlap_partition(sharing).n_classes == 1
+
+
+def test_a_null_set_changes_nothing():
+    """The essential supremum ignores an output that occurs at a single point."""
+    plain = range_report(MeasuredRange.from_boxes([([(0, 4)], [(0, 1)])]))
+    spiked = range_report(MeasuredRange.from_boxes([([(0, 4)], [(0, 1)]), ([(0, 1)], [(2, 2)])]))
+    assert spiked == plain
+    assert plain.leakage == 0
+
+
+def test_the_full_range_alone_bounds_no_capacity():
+    """theory.md 6: a hub and 9 leaves have L0s = log2 5, yet the leaves carry log2 9 bits."""
+    assert symmetric_leakage(HUB) == pytest.approx(math.log2(5))
+    code = one_shot_code(HUB)
+    assert (set(code.codewords), code.is_optimal, code.proof) == (set(range(1, 10)), True, "cover")
+    assert subrange_leakage(HUB) == fractional_cover(HUB) == 9
+    bounds = capacity_bounds(HUB)
+    assert bounds.lower <= math.log2(9) <= bounds.upper
+    assert bounds.upper - bounds.lower < 1e-14
+
+
+def test_one_use_is_not_the_capacity():
+    """Farokhi and Ding 2020, Remark 2, takes C0 for the one-shot value; the pentagon has more (Shannon)."""
+    assert one_shot_code(PENTAGON).size == 2
+    twice = one_shot_code(PENTAGON, uses=2)
+    assert (twice.size, twice.upper_bound, twice.is_optimal) == (5, 5, True)
+    for (a, b), (c, d) in ((p, q) for p in twice.codewords for q in twice.codewords if p != q):
+        assert (c - a) % 5 in (2, 3) or (d - b) % 5 in (2, 3)
+    bounds = capacity_bounds(PENTAGON)
+    assert bounds.cover == Fraction(5, 2)
+    assert bounds.lower == 1
+    assert bounds.lower < math.log2(twice.size) / 2 < bounds.upper
+
+
+def test_powers_of_two_are_not_blurred_by_rounding():
+    identity = capacity_bounds(JointRange.from_function(lambda x: x, range(8)))
+    assert (identity.lower, identity.upper) == (3, 3)
+    constant = capacity_bounds(JointRange.from_function(lambda _: 0, range(8)))
+    assert (constant.lower, constant.upper) == (0, 0)
+
+
+def test_a_large_channel_falls_back_on_leakages(monkeypatch):
+    monkeypatch.setattr(zero_error, "LARGEST_PROGRAM", 5)
+    bounds = capacity_bounds(HUB)
+    assert bounds.code is None
+    assert bounds.lower == 0
+    assert bounds.upper == pytest.approx(math.log2(9))
+    with pytest.raises(InputError, match="18 pairs, more than the 5 of a MILP; use capacity_bounds"):
+        one_shot_code(HUB)
+    with pytest.raises(InputError, match="18 pairs, more than 5; use leakages"):
+        fractional_cover(HUB)
+
+
+def test_bad_requests_are_named():
+    with pytest.raises(InputError, match=r"uses \(0\) and time_limit \(60 s\) must be positive"):
+        one_shot_code(HUB, uses=0)
+    with pytest.raises(InputError, match="X has 17 values, and 16 is the most"):
+        subrange_leakage(JointRange.from_function(lambda x: x, range(17)))
+
+
+def test_a_code_that_shares_an_output_is_not_believed(monkeypatch):
+    def lie(joint, *, integer, **_):
+        return np.ones(joint.shape[0 if integer else 1]), float(joint.shape[0])
+
+    monkeypatch.setattr(zero_error, "_solve", lie)
+    with pytest.raises(SolverFailure, match="inputs that share an output"):
+        one_shot_code(PENTAGON)
+
+
+def test_a_poor_cover_is_scaled_until_it_covers(monkeypatch):
+    """Whatever the solver proposes, the bound is proven: too small a cover is scaled up exactly."""
+    monkeypatch.setattr(zero_error, "_solve", lambda joint, **_: (np.full(joint.shape[1], 0.4), 2.0))
+    assert fractional_cover(PENTAGON) == Fraction(5, 2)
+    monkeypatch.setattr(zero_error, "_solve", lambda joint, **_: (np.zeros(joint.shape[1]), 0.0))
+    assert fractional_cover(PENTAGON) == Fraction(5, 2), "without a cover, L0(Y;X) remains"
+
+
+def test_a_million_pairs_partition_and_leakages(capsys):
+    """10^6 pairs with a known answer: 100,000 shuffled blocks of 5 x 2 pairs, one thinned out."""
+    rng = np.random.default_rng(5)
+    block = np.repeat(np.arange(100_000), 10)
+    within = np.tile(np.arange(10), 100_000)
+    x, y = block * 5 + within % 5, block * 2 + within // 5
+    kept = (block > 0) | (within == 0)
+    order = rng.permutation(int(kept.sum()))
+    x, y = rng.permutation(500_000)[x][kept][order], rng.permutation(200_000)[y][kept][order]
+    started = time.perf_counter()
+    joint = JointRange.from_columns(x, y)
+    report = range_report(joint)
+    brute, maximal = brute_force_leakage(joint), maximal_leakage(joint)
+    seconds = time.perf_counter() - started
+    with capsys.disabled():
+        print(f"\n{joint.n_pairs:,} pairs: overlap partition and all leakages in {seconds:.2f} s")
+    assert joint.n_pairs == 999_991
+    assert report.classes == 100_000
+    assert report.maximin == maximin_information(joint) == math.log2(100_000)
+    assert report.entropy == math.log2(499_996)
+    assert report.entropy_reverse == math.log2(199_999)
+    assert report.conditional_entropy == math.log2(5)
+    assert report.conditional_entropy_reverse == 1
+    assert report.leakage == brute == math.log2(499_996)
+    assert report.leakage_reverse == report.symmetric_leakage == math.log2(199_999)
+    assert maximal == math.log2(499_996)
