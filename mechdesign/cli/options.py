@@ -156,8 +156,9 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
     if text is None:
         return None
     if '"' in text:
+        names: list[str] = []
         try:
-            names = next(csv.reader([text], strict=True), [])
+            names = next(csv.reader([text], strict=True), names)
         except csv.Error as error:
             raise InputError(
                 f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
