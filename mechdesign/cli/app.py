@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli import apply, audit, design, measure, show
+from mechdesign.cli import apply, audit, design, measure, nonstochastic, show
 from mechdesign.cli.options import Debug
 
 app = typer.Typer(
@@ -53,3 +53,5 @@ for _module, _command in (
     (show, show.show),
 ):
     app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(_command)
+
+app.add_typer(nonstochastic.app, name="nonstochastic", help="Privacy without probabilities: measure ranges.")

@@ -1,0 +1,185 @@
+"""Everything this package measures of the pairs (x, y) that occur in a table (bits)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mechdesign.errors import InputError
+from mechdesign.exact import quoted
+from mechdesign.nonstochastic.guessing import (
+    WorstAttribute,
+    brute_force_leakage,
+    identifiability,
+    is_identifiable,
+    is_one_shot,
+    largest_stochastic_leakage,
+    maximal_leakage,
+    worst_attribute,
+)
+from mechdesign.nonstochastic.hypothesis import TestingProblem
+from mechdesign.nonstochastic.information import RangeReport, range_report
+from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.zero_error import CapacityBounds, capacity_bounds
+
+
+@dataclass(frozen=True)
+class FeatureMeasures:
+    """What Y tells about a feature U of X."""
+
+    columns: tuple[str, ...]
+    values: int
+    leakage: float
+    one_shot: bool
+
+
+@dataclass(frozen=True)
+class HypothesisMeasures:
+    """What Y tells about whether a column has a certain value (p0) or not (p1)."""
+
+    column: str
+    value: str
+    outputs: int
+    telling: int
+    epsilon: Fraction | None
+    privacy: float
+    performance_bound: float
+    leakage: float
+
+
+@dataclass(frozen=True)
+class TableMeasures:
+    """All measures of the range of two (groups of) columns.
+
+    Attributes
+    ----------
+    records, pairs, x_values, y_values
+        Sizes of the table and of its ranges.
+    information
+        Entropies and leakages, bits.
+    maximal_leakage, worst
+        L*(X -> Y), and the feature of X that attains it.
+    identifiability
+        Smallest epsilon at which the release is epsilon-identifiable, bits.
+    identifiable
+        Whether it is so at the epsilon asked for; None if none was.
+    stochastic_bound
+        Largest stochastic maximal leakage of any channel with this range, bits.
+    """
+
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    records: int
+    pairs: int
+    x_values: int
+    y_values: int
+    information: RangeReport
+    maximal_leakage: float
+    worst: WorstAttribute
+    identifiability: float
+    identifiable: bool | None
+    stochastic_bound: float
+    feature: FeatureMeasures | None
+    hypothesis: HypothesisMeasures | None
+    capacity: CapacityBounds | None
+
+
+def _cross(table: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[Hashable]:
+    return list(table[names[0]]) if len(names) == 1 else list(zip(*(table[n] for n in names), strict=True))
+
+
+def measure_table(
+    table: Mapping[str, Sequence[str]],
+    x: Sequence[str],
+    y: Sequence[str],
+    *,
+    feature: Sequence[str] = (),
+    hypothesis: tuple[str, str] | None = None,
+    epsilon: object = None,
+    zero_error: bool = False,
+) -> TableMeasures:
+    """Measure the pairs that occur in a table.
+
+    Parameters
+    ----------
+    table
+        Columns of text.
+    x, y
+        Columns of the private and of the released variable; several are crossed.
+    feature
+        Columns of a feature of X, to guess by brute force.
+    hypothesis
+        A column and the value of it that is p0.
+    epsilon
+        Budget of identifiability to check, bits.
+    zero_error
+        Whether to bound the zero-error capacity (a MILP, for up to 200,000 pairs).
+
+    Raises
+    ------
+    InputError
+        If the feature is no function of X, or a hypothesis never or always holds.
+    """
+    joint = JointRange.from_columns(_cross(table, x), _cross(table, y))
+    return TableMeasures(
+        x=tuple(x),
+        y=tuple(y),
+        records=len(table[x[0]]),
+        pairs=joint.n_pairs,
+        x_values=joint.shape[0],
+        y_values=joint.shape[1],
+        information=range_report(joint),
+        maximal_leakage=maximal_leakage(joint),
+        worst=worst_attribute(joint),
+        identifiability=identifiability(joint),
+        identifiable=None if epsilon is None else is_identifiable(joint, epsilon),
+        stochastic_bound=largest_stochastic_leakage(joint),
+        feature=_feature(table, joint, x, feature) if feature else None,
+        hypothesis=_hypothesis(table, y, *hypothesis) if hypothesis else None,
+        capacity=capacity_bounds(joint) if zero_error else None,
+    )
+
+
+def _feature(
+    table: Mapping[str, Sequence[str]], joint: JointRange, x: Sequence[str], names: Sequence[str]
+) -> FeatureMeasures:
+    values: dict[Hashable, Hashable] = {}
+    for private, value in zip(_cross(table, x), _cross(table, names), strict=True):
+        if values.setdefault(private, value) != value:
+            raise InputError(
+                f"the feature {', '.join(names)} is no function of {', '.join(x)}: {quoted(private)} occurs with "
+                f"{quoted(values[private])} and {quoted(value)}; put its columns into x"
+            )
+    return FeatureMeasures(
+        columns=tuple(names),
+        values=len(set(values.values())),
+        leakage=brute_force_leakage(joint, values.__getitem__),
+        one_shot=is_one_shot(joint, values.__getitem__),
+    )
+
+
+def _hypothesis(
+    table: Mapping[str, Sequence[str]], y: Sequence[str], column: str, value: str
+) -> HypothesisMeasures:
+    holds = [text == value for text in table[column]]
+    if all(holds) or not any(holds):
+        often = "always" if holds[0] else "never"
+        raise InputError(
+            f"the hypothesis {quoted(column)} = {quoted(value)} {often} holds: nothing is to be tested"
+        )
+    outputs = _cross(table, y)
+    problem = TestingProblem(
+        frozenset(out for out, held in zip(outputs, holds, strict=True) if held),
+        frozenset(out for out, held in zip(outputs, holds, strict=True) if not held),
+    )
+    return HypothesisMeasures(
+        column=column,
+        value=value,
+        outputs=len(problem.outputs),
+        telling=len(problem.telling),
+        epsilon=problem.epsilon,
+        privacy=problem.privacy,
+        performance_bound=problem.performance_bound,
+        leakage=problem.leakage,
+    )

@@ -1,0 +1,130 @@
+"""`mechdesign nonstochastic measure`: records, texts, exit codes, bad input."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+RELEASE = """\
+name,age,zip,released,old
+a,030,1,lo,no
+b,040,1,lo,no
+c,060,2,hi,yes
+d,070,2,hi,yes
+e,050,2,lo,no
+f,055,1,hi,yes
+f,055,1,hi,yes
+"""
+
+MEASURE = ("nonstochastic", "measure", "release.csv", "--x", "age,zip", "--y", "released")
+
+
+@pytest.fixture
+def release(folder):
+    (folder / "release.csv").write_text(RELEASE, encoding="utf-8")
+    return folder
+
+
+def test_the_record_has_every_measure_in_bits(release, run):
+    result = run(
+        *MEASURE, "--feature", "old", "--hypothesis", "zip=1", "--zero-error", "--epsilon", "1", "--json"
+    )
+    assert result.code == 0, result.err
+    record = result.record
+    assert (record["unit"], record["records"], record["pairs"], record["x_values"]) == ("bits", 7, 6, 6)
+    assert record["entropy"] == pytest.approx(math.log2(6))
+    assert record["conditional_entropy"] == pytest.approx(math.log2(3))
+    assert record["information"] == record["leakage"] == record["maximin"] == 1
+    assert record["maximal_leakage"] == 2
+    assert record["worst_attribute"] == {"output": "lo", "merged": 3, "values": 4}
+    assert (record["identifiability"], record["identifiable"]) == (1, True)
+    assert record["feature"] == {"columns": ["old"], "values": 2, "leakage": 1, "one_shot": True}
+    assert record["hypothesis"]["epsilon"] == "inf"
+    assert record["hypothesis"]["performance_bound"] == "-inf"
+    assert record["zero_error"] == {
+        "lower": 1,
+        "upper": 1,
+        "codewords": 2,
+        "codewords_upper_bound": 2,
+        "proof": "cover",
+    }
+
+
+def test_parquet_gives_the_same(release, run):
+    columns = list(zip(*(line.split(",") for line in RELEASE.splitlines()), strict=True))
+    pq.write_table(pa.table({c[0]: list(c[1:]) for c in columns}), release / "release.parquet")
+    from_csv = run(*MEASURE, "--json").record
+    assert run(*MEASURE[:2], "release.parquet", *MEASURE[3:], "--json").record == from_csv
+
+
+def test_the_report_says_what_it_is_about(release, run):
+    result = run(*MEASURE, "--feature", "zip", "--hypothesis", "old=yes", "--zero-error")
+    assert result.code == 0
+    assert "X = age x zip (6 values) and Y = released (2 values): 6 pairs in 7 records" in result.out
+    assert "brute-force leakage of zip (2 values): 0; not always right at once" in result.out
+    assert "2 of 2 outputs settle it" in result.out
+    assert "the largest set of inputs that never share an output: 2" in result.out
+    assert "A range is what occurs in this file" in result.out
+    blind = run(*MEASURE, "--hypothesis", "zip=1")
+    assert "none of 2 outputs settles it" in blind.out
+
+
+def test_a_release_that_identifies_more_exits_1(release, run):
+    result = run(*MEASURE, "--epsilon", "0.9")
+    assert result.code == 1
+    assert "epsilon-identifiable at the budget given: NO" in result.out
+
+
+def test_empty_cells_are_a_question(release, run):
+    (release / "release.csv").write_text(RELEASE + "g,,1,hi,yes\n", encoding="utf-8")
+    refused = run(*MEASURE)
+    assert refused.code == 2
+    assert "column 'age' is empty in record 8" in refused.err
+    assert run(*MEASURE, "--missing", "drop", "--json").record["records"] == 7
+    assert run(*MEASURE, "--missing", "symbol", "--json").record["x_values"] == 7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("measure", "release.csv", "--y", "released"), "--x COL is missing"),
+        (("measure", "release.csv", "--x", "age"), "--y COL is missing"),
+        (("measure", "release.csv", "--x", "age", "--y", "nope"), "no column 'nope'"),
+        (("measure", "absent.csv", "--x", "age", "--y", "released"), "absent.csv"),
+        (
+            ("measure", "release.csv", "--x", "age", "--y", "released", "--hypothesis", "old"),
+            "must be COL=VALUE",
+        ),
+        (("measure", "release.csv", "--x", "age", "--y", "released", "--hypothesis", "old=x"), "never holds"),
+        (
+            ("measure", "release.csv", "--x", "age", "--y", "released", "--missing", "ignore"),
+            "must be one of",
+        ),
+        (
+            ("measure", "release.csv", "--x", "age", "--y", "released", "--epsilon", "-1"),
+            "fewer than one output",
+        ),
+        (("measure", "release.csv", "--x", "age", "--y", "released", "--epsilon", "nan"), "epsilon"),
+        (
+            ("measure", "release.csv", "--x", "zip", "--y", "released", "--feature", "old"),
+            "the feature old is no function of zip: '2' occurs with 'yes' and 'no'",
+        ),
+        ((), "Missing command"),
+    ],
+)
+def test_bad_input_exits_2_and_names_the_culprit(release, run, arguments, message):
+    result = run("nonstochastic", *arguments)
+    assert result.code == 2
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) <= 2
+    assert not result.out
+
+
+def test_a_file_without_records_has_no_range(release, run):
+    (release / "release.csv").write_text("age,zip,released\n", encoding="utf-8")
+    result = run(*MEASURE)
+    assert result.code == 2
+    assert "no records are left; a range needs at least one value" in result.err
