@@ -68,11 +68,13 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
     Raises
     ------
     InputError
-        If `target` is a folder, one of the `sources`, exists without `force`, or lies in no folder.
+        If `target` is a folder or a device, one of the `sources`, exists without `force`, or lies in no folder.
     """
     path, name = Path(target), os.fspath(target)
     if path.is_dir():
         raise InputError(f"{name} is a folder; give the name of a file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{name} is no ordinary file; give the name of a file")
     for source in sources:
         if path.exists() and Path(source).exists() and path.samefile(source):
             raise InputError(f"{name} is the input file itself; write to another file")

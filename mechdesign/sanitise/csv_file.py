@@ -64,8 +64,11 @@ def apply_csv(
             for rows in table.batches():
                 codes = _codes(table, rows, records, plan, channel.useful)
                 drawn: list[int] = sampler.draw(codes, stream).tolist()
-                labels = [channel.outputs[y] for y in drawn]
-                writer.writerows(map(plan.output_of, rows, labels))
+                for row, y in zip(rows, drawn, strict=True):
+                    row[plan.place] = channel.outputs[y]
+                    for position in plan.removed:
+                        del row[position]
+                writer.writerows(rows)
                 records += len(rows)
     return records, plan
 
@@ -78,7 +81,7 @@ def _codes(table: CsvText, rows: list[Row], before: int, plan: Plan, useful: Var
     else:
         symbols = [tuple(row[at] for at in plan.inputs) for row in rows]
     index = useful.index
-    codes = np.fromiter((index.get(symbol, -1) for symbol in symbols), dtype=np.int64, count=len(rows))
+    codes = np.array([index.get(symbol, -1) for symbol in symbols], dtype=np.int64)
     if codes.size and codes.min() < 0:
         position = int(np.argmax(codes < 0))
         what = describe_unknown(symbols[position], useful)

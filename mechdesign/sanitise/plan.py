@@ -48,13 +48,6 @@ class Plan:
     header: tuple[str, ...]
     notices: tuple[str, ...] = ()
 
-    def output_of(self, row: list[str], label: str) -> list[str]:
-        """The cells of one record with the label in place of X (changes `row`)."""
-        row[self.place] = label
-        for position in self.removed:
-            del row[position]
-        return row
-
 
 def make_plan(
     channel: FileChannel,

@@ -221,7 +221,7 @@ def test_the_adult_count_tables(data, relationships):
 
 
 def test_adult_microdata_give_the_published_count_table(data, write):
-    header = "age,class,fnlwgt,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income\n"
+    header = "age,class,n,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income\n"
     body = (data / "adult" / "adult.data").read_text().replace(", ", ",")
     joint = read_joint(write(header + body), sensitive="relationship", useful="occupation")
     wide = read_joint(

@@ -73,6 +73,7 @@ def test_targets_that_cannot_be_written(channel, source):
     refuse(r"old\.csv exists; .*--force", channel, source, source.with_name("old.csv"))
     refuse(r"folder is a folder; give the name of a file", channel, source, folder)
     refuse(r"folder is a folder", channel, source, folder, force=True)
+    refuse("/dev/null is no ordinary file", channel, source, Path("/dev/null"), force=True)
     refuse(r"in\.csv is the input file itself", channel, source, source, force=True)
     refuse(r"link\.csv is the input file itself", channel, source, source.with_name("link.csv"), force=True)
     refuse(
