@@ -222,3 +222,22 @@ def test_published_means_on_random_tables(lam, epsilon, complete, subset):
 def random_table_of_the_paper(seed):
     p = np.random.default_rng(seed).random((5, 17))
     return p / p.sum()
+
+
+def test_a_repair_that_takes_in_another_risky_set_does_not_call_that_borrowed():
+    """The cheapest repair of this table joins the failing set with a finished one and with a harmless symbol."""
+    p = random_table(4155, zeros=0.3, shape=(3, 8))
+    limits = ALIP.from_epsilon(4.0).limits
+    result = merge_subsets(Lifts(p, limits))
+    harmless = {x for x in range(8) if obeys(p, [x], limits)}
+    assert result.repaired
+    assert set(result.borrowed) <= harmless
+    (merged,) = [set(g) for g in result.groups if set(result.borrowed) & set(g)]
+    assert merged - harmless - set(result.borrowed)
+
+
+def test_a_merged_lift_on_the_edge_is_refused():
+    """{a, b} has a lift of exactly 2, allowed or not by less than a rounding error: {a, c} costs the same."""
+    p = np.array([[3.0, 1.0, 0.0, 0.0], [1.0, 3.0, 4.0, 4.0]]) / 16.0
+    for budget in (math.log(2.0), math.nextafter(math.log(2.0), 0.0), math.nextafter(math.log(2.0), 1.0)):
+        assert merge_all(Lifts(p, MaxLift(budget).limits)).groups == ((0, 2), (1,), (3,))
