@@ -120,7 +120,9 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     y, x, v = y[keep], x[keep], v[keep]
     sums = _totals(y, v, k)
     used = np.flatnonzero(sums > 0.0)
-    if not used.size or np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * max(1, n):
+    if not used.size:
+        raise RoundingFailure("the solver's design has no output of positive weight")
+    if np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * n:
         raise RoundingFailure("the solver's posteriors do not sum to 1")
     # Number the used outputs by the first input that they stand for, the heavier one first.
     first = np.full(k, n)

@@ -31,13 +31,13 @@ def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     names : sequence of str
         One different name per input symbol.
     rows : IntegerRows
-        (|X|, outputs) numerators of the channel.
+        (|X|, outputs) numerators of the channel; no column is all zero.
     """
     proposals: list[str] = []
     owner: list[int | None] = []
     mixes = 0
     for at, values in rows.columns:
-        most = max(values, default=0)
+        most = max(values)
         present = [(x, value) for x, value in zip(at, values, strict=True) if value > SAME_WEIGHT * most]
         owner.append(present[0][0] if len(present) == 1 else None)
         if len(present) == 1:
