@@ -110,5 +110,5 @@ def test_accuracy_does_not_depend_on_the_size():
 def test_other_symbols_are_refused():
     joint = Joint.from_counts([[1, 2], [3, 2]])
     other = Joint.from_counts([[1, 2], [3, 2]], useful_labels=["b", "a"])
-    with pytest.raises(InputError, match="useful symbols of the channel are not those of the joint table, in that order"):
+    with pytest.raises(InputError, match="useful symbols of the channel are not those of the joint table"):
         utility(Channel(other.useful, ("u",), [[1], [1]], 1), joint)

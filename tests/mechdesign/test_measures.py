@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -96,7 +97,7 @@ def test_informations_grow_with_the_order_and_meet_their_limits(p):
     assert m.arimoto_information(p, math.inf) == pytest.approx(guessing, abs=CLOSE)
     assert m.sibson_information(p, 1.0) == m.arimoto_information(p, 1.0) == m.mutual_information(p)
     sibson = [m.sibson_information(p, order) for order in ORDERS]
-    assert all(b >= a - CLOSE for a, b in zip(sibson, sibson[1:], strict=False))
+    assert all(b >= a - CLOSE for a, b in pairwise(sibson))
     assert m.sibson_information(p, 1 + 1e-6) == pytest.approx(m.mutual_information(p), abs=1e-4)
     assert m.sibson_information(p, 1 + 1e-12) == m.mutual_information(p)
     # Large orders do not underflow: P(y|s)^10000 is no double.
