@@ -14,7 +14,9 @@ notion = md.ALIP(eps_l=0.5, eps_u=0.5)
 result = md.design(joint, notion)
 
 print(f"kept: {result.nmi:.4f} of H(occupation) = {result.entropy:.4f} nats, in {result.outputs} outputs")
-print(f"no private channel keeps more than {result.certificate.upper_bound_nmi:.4f} ({result.certificate.scope})")
+print(
+    f"no private channel keeps more than {result.certificate.upper_bound_nmi:.4f} ({result.certificate.scope})"
+)
 print(f"achieved: eps_l {result.achieved.eps_l:.6f}, eps_u {result.achieved.eps_u:.6f}")
 
 report = md.audit(result.channel, joint, notion)

@@ -23,4 +23,6 @@ for output in sorted(set(released)):
     at = np.array([y == output for y in released])
     posterior = np.bincount(relationship[at], minlength=len(prior)) / at.sum()
     print(f"{output[:60]:60} {at.sum():8,}  x {max(posterior / prior):.3f}, x {min(posterior / prior):.3f}")
-print("promised: at most x 1.649, at least x 0.606 (the draws of one release scatter around the exact values)")
+print(
+    "promised: at most x 1.649, at least x 0.606 (the draws of one release scatter around the exact values)"
+)

@@ -20,7 +20,9 @@ def design_and_save(counts: list[list[int]], frame: Any) -> float:
         md.MaxLift(1.0),
         md.MinLift(1.0),
     ]
-    result: md.Design = md.design(joint, notions[0], mechanism="optimal", method="auto", gap=1e-4, time_limit=None)
+    result: md.Design = md.design(
+        joint, notions[0], mechanism="optimal", method="auto", gap=1e-4, time_limit=None
+    )
     certificate: md.Certificate = result.certificate
     bound: float | None = certificate.upper_bound_nmi
     gap: float | None = certificate.gap_nmi

@@ -60,7 +60,9 @@ def test_design_does_what_the_python_call_does(folder, run):
 
 @pytest.mark.parametrize("mechanism", ["optimal", "subset-merging", "complete-merging"])
 def test_every_mechanism_writes_a_channel_that_audits(folder, run, mechanism):
-    assert run("design", "records.csv", *MICRO, *EPS, "--mechanism", mechanism, "--output", "c.json").code == 0
+    assert (
+        run("design", "records.csv", *MICRO, *EPS, "--mechanism", mechanism, "--output", "c.json").code == 0
+    )
     joint = read_joint("records.csv", sensitive="group", useful="job")
     assert md.audit(md.Channel.load("c.json"), joint, md.ALIP(0.5, 0.5)).satisfied
     assert {path.name for path in folder.iterdir()} == {"records.csv", "counts.csv", "c.json"}
@@ -78,9 +80,9 @@ def test_every_mechanism_writes_a_channel_that_audits(folder, run, mechanism):
     ],
 )
 def test_every_notion_is_designed_written_and_audited(folder, run, options, notion):
-    assert run("design", "counts.csv", "--contingency", *options, "--output", "c.json", "--json").record["notion"] == (
-        notion
-    )
+    assert run("design", "counts.csv", "--contingency", *options, "--output", "c.json", "--json").record[
+        "notion"
+    ] == (notion)
     audit = run("audit", "c.json", "--json")
     assert audit.code == 0
     assert audit.record["satisfied"] is True
@@ -89,8 +91,12 @@ def test_every_notion_is_designed_written_and_audited(folder, run, options, noti
 
 def test_the_ways_to_write_a_table_agree(folder, run):
     (folder / "long.csv").write_text("job,group,n\n" + LONG, encoding="utf-8")
-    (folder / "p.csv").write_text("group,clerk,baker,smith,weaver\na,.25,.1,.1,.1\nb,.1,.05,.25,.05\n", encoding="utf-8")
-    (folder / "wide.csv").write_text("group,clerk,baker,smith,weaver\na,25,10,10,10\nb,10,5,25,5\n", encoding="utf-8")
+    (folder / "p.csv").write_text(
+        "group,clerk,baker,smith,weaver\na,.25,.1,.1,.1\nb,.1,.05,.25,.05\n", encoding="utf-8"
+    )
+    (folder / "wide.csv").write_text(
+        "group,clerk,baker,smith,weaver\na,25,10,10,10\nb,10,5,25,5\n", encoding="utf-8"
+    )
     frame = pa.table({"job": ["clerk", "clerk", "baker"], "group": ["a", "b", "a"], "n": [1, 2, 3]})
     pq.write_table(frame, folder / "t.parquet")
     parquet = run("design", "t.parquet", *MICRO, "--weight", "n", *EPS, "--json").record
@@ -115,13 +121,21 @@ LONG = "".join(
 
 def test_crossed_columns_and_names_with_commas(folder, run):
     text = 'group,"job, main",town\n' + "".join(
-        f"{g},{j},{t}\n" for g in "ab" for j in "xyz" for t in "NS" for _ in range(1 + (g == "a") * (j == "x"))
+        f"{g},{j},{t}\n"
+        for g in "ab"
+        for j in "xyz"
+        for t in "NS"
+        for _ in range(1 + (g == "a") * (j == "x"))
     )
     (folder / "t.csv").write_text(text, encoding="utf-8")
-    whole = run("design", "t.csv", "--sensitive", "group", "--useful", "job, main", *EPS, "--output", "c.json")
+    whole = run(
+        "design", "t.csv", "--sensitive", "group", "--useful", "job, main", *EPS, "--output", "c.json"
+    )
     assert whole.code == 0
     assert md.Channel.load("c.json").useful.columns == ("job, main",)
-    crossed = run("design", "t.csv", "--sensitive", "group", "--useful", '"job, main",town', *EPS, "-o", "d.json")
+    crossed = run(
+        "design", "t.csv", "--sensitive", "group", "--useful", '"job, main",town', *EPS, "-o", "d.json"
+    )
     assert crossed.code == 0, crossed.err
     assert md.Channel.load("d.json").useful.columns == ("job, main", "town")
 
@@ -189,7 +203,10 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--notion", "ldp"), "no released value is more than 2.7183 times as likely under one group as under another"),
+        (
+            ("--notion", "ldp"),
+            "no released value is more than 2.7183 times as likely under one group as under another",
+        ),
         (("--notion", "max-lift"), "at most 2.7183 times as likely as before"),
         (("--notion", "min-lift"), "at least 0.36787 times as likely as before"),
     ],
@@ -213,7 +230,10 @@ def test_audit_of_another_notion_says_no_with_exit_1(channel, run):
 
 def test_audit_with_a_budget_alone_keeps_the_notion_of_the_channel(folder, run):
     assert run("design", "records.csv", *MICRO, *EPS, "--notion", "ldp", "--output", "c.json").code == 0
-    assert run("audit", "c.json", "--epsilon", "2", "--json").record["notion"] == {"name": "ldp", "epsilon": 2.0}
+    assert run("audit", "c.json", "--epsilon", "2", "--json").record["notion"] == {
+        "name": "ldp",
+        "epsilon": 2.0,
+    }
 
 
 def test_audit_on_another_table(channel, folder, run):
@@ -237,8 +257,12 @@ def test_shown_csv_is_the_matrix_and_audits_alike(channel, folder, run):
 
 
 def test_a_leaky_matrix_is_refuted(folder, run):
-    (folder / "W.csv").write_text("job,y0,y1\nclerk,1,0\nbaker,0,1\nsmith,0,1\nweaver,0,1\n", encoding="utf-8")
-    result = run("audit", "--matrix", "W.csv", "--table", "counts.csv", "--contingency", "--epsilon", "0.5", "--json")
+    (folder / "W.csv").write_text(
+        "job,y0,y1\nclerk,1,0\nbaker,0,1\nsmith,0,1\nweaver,0,1\n", encoding="utf-8"
+    )
+    result = run(
+        "audit", "--matrix", "W.csv", "--table", "counts.csv", "--contingency", "--epsilon", "0.5", "--json"
+    )
     assert result.code == 1
     assert result.record["worst"]["output"] == "y0"
     assert result.record["worst"]["lift"] == pytest.approx(0.5)

@@ -30,7 +30,7 @@ def test_every_help_has_an_example_that_names_the_command(run, command):
 def test_the_main_help_lists_every_command_and_none_that_is_not_built(run):
     out = run("--help").out
     assert all(f" {command} " in out for command in COMMANDS)
-    assert not any(f"│ {absent} " in out for absent in ("compare", "check", "quantize", "nonstochastic"))
+    assert not any(f"│ {absent} " in out for absent in ("compare", "check", "quantize"))
 
 
 def test_version(run):
@@ -70,7 +70,9 @@ def test_errors_become_one_line_and_an_exit_code(folder, run, monkeypatch, error
     assert not (folder / "c.json").exists()
 
 
-@pytest.mark.parametrize("error", [SolverFailure("x"), ZeroDivisionError("x"), OSError("x"), MemoryError("x")])
+@pytest.mark.parametrize(
+    "error", [SolverFailure("x"), ZeroDivisionError("x"), OSError("x"), MemoryError("x")]
+)
 def test_debug_shows_the_traceback(folder, monkeypatch, error):
     monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
     with pytest.raises(type(error)):
@@ -84,7 +86,9 @@ def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
 
     def fallback(joint, notion, **_):
         design = subset_merging(joint, notion)
-        return dataclasses.replace(design, fallback_from="optimal", messages=("the time limit ended the search",))
+        return dataclasses.replace(
+            design, fallback_from="optimal", messages=("the time limit ended the search",)
+        )
 
     monkeypatch.setattr("mechdesign.mechanisms.design", fallback)
     result = run("design", "records.csv", *MICRO, "--json")
@@ -118,25 +122,41 @@ def test_python_m_and_a_closed_pipe():
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "mechdesign", "design", "--help"]
     assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
 
 
 def test_unicode_is_printed_in_any_locale(folder):
     (folder / "t.csv").write_text("g,x\na,é\nb,日本\na,日本\n", encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+    }
     command = ["-m", "mechdesign", "design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600"]
-    subprocess.run([sys.executable, *command, "-o", "c.json"], env=environment, capture_output=True, check=True)
+    subprocess.run(
+        [sys.executable, *command, "-o", "c.json"], env=environment, capture_output=True, check=True
+    )
     shown = subprocess.run(
-        [sys.executable, "-m", "mechdesign", "show", "c.json"], env=environment, capture_output=True, check=True
+        [sys.executable, "-m", "mechdesign", "show", "c.json"],
+        env=environment,
+        capture_output=True,
+        check=True,
     )
     assert "日本" in shown.stdout.decode("utf-8")
 
 
 def test_labels_cannot_move_the_cursor_of_a_terminal(folder, run):
     (folder / "t.csv").write_text("g,x\na,\x1b[2J\nb,y\na,y\n", encoding="utf-8")
-    assert run("design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600", "-o", "c.json").code == 0
+    assert (
+        run("design", "t.csv", "--sensitive", "g", "--useful", "x", "--epsilon", "600", "-o", "c.json").code
+        == 0
+    )
     assert "\x1b" not in run("show", "c.json").out
     (folder / "in.csv").write_text("x\n\x1b[31mred\n", encoding="utf-8")
     assert "\x1b" not in run("apply", "c.json", "in.csv", "out.csv").err
