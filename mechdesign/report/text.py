@@ -13,6 +13,7 @@ from mechdesign.report.wording import (
     at_least,
     at_most,
     count,
+    item,
     label,
     paragraph,
     percent,
@@ -23,7 +24,8 @@ SCOPE = (
     "It covers the released column alone, against an observer who knows this table and the channel and nothing "
     "else about the record. Other columns left in the file, or other knowledge of {useful}, void it. Each record "
     "gets one draw: releasing the same record twice, independently, can leak more than the two budgets together. "
-    "Whoever starts from other probabilities of {sensitive} finds them changed by at most exp({eps_ldp}) times."
+    "Whoever starts from other probabilities of {sensitive}, with {useful} given {sensitive} as in the table, finds "
+    "them multiplied or divided by at most exp({eps_ldp})."
 )
 
 
@@ -38,7 +40,7 @@ def design_text(design: Design, joint: Joint) -> str:
         *[paragraph(text) for text in _promises(design, sensitive)],
         "",
         "What follows from it",
-        *[f"  - {text}" for text in _consequences(design, sensitive)],
+        *[item(text) for text in _consequences(design, sensitive)],
         "",
         "What it costs",
         *[paragraph(text) for text in _costs(design, useful)],

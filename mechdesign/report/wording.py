@@ -55,13 +55,18 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def paragraph(text: str, indent: str = "  ") -> str:
-    """`text` wrapped, with labels left whole."""
+def paragraph(text: str, first: str = "  ") -> str:
+    """`text` wrapped and indented, with labels left whole."""
     return textwrap.fill(
         text,
         WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def item(text: str) -> str:
+    """`text` as an item of a list."""
+    return paragraph(text, "  - ")

@@ -93,3 +93,15 @@ def test_a_constant_channel_leaks_nothing():
 def test_a_huge_lower_budget_does_not_overflow():
     assert guarantees(700.0, 700.0).alpha_lift_inverse == pytest.approx(math.exp(700.0))
     assert guarantees(700.0, 700.0).chi2_lift_inverse == math.inf
+
+
+@given(st.integers(2, 6), st.integers(1, 5), st.integers(0, 10**6))
+def test_another_prior_changes_beliefs_by_at_most_the_ldp_budget(n, outputs, seed):
+    """With P(y|s) as it is and any prior q on S: exp(-eps_ldp) <= P_q(s|y) / q(s) <= exp(eps_ldp)."""
+    rng = np.random.default_rng(seed)
+    given_s = rng.dirichlet(np.ones(outputs), n) + 1e-3
+    eps_ldp = float(np.log(given_s.max(axis=0) / given_s.min(axis=0)).max())
+    q = rng.dirichlet(np.full(n, 0.3))
+    lift = given_s / (q @ given_s)
+    assert lift.max() <= math.exp(eps_ldp) * ROUNDING
+    assert lift.min() >= math.exp(-eps_ldp) / ROUNDING
