@@ -1,0 +1,178 @@
+"""Quantisers for a budget from two numbers: the query's range R and its sensitivity S.
+
+Every fibre lies in an interval of length at most S, so these designs hold for every query. Farokhi
+2020, Theorem 8, allows q <= 2^epsilon R / S equal cells; that is false, because an interval of
+length S can straddle one cell more (theory.md, section 9). An interval of length S meets at most
+min(q, ceil(q S / R) + 1) of q equal cells, and this is attained.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.domains import IntervalDomain, exact_number
+from mechdesign.nonstochastic.levels import Allowance, allowance
+from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
+from mechdesign.nonstochastic.queries import LinearQuery, MonotoneQuery, Query
+
+Layout = Literal["uniform", "widest", "levels"]
+LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
+
+
+@dataclass(frozen=True)
+class QuantizerDesign:
+    """A quantiser for a query, with its proof.
+
+    Parameters
+    ----------
+    allowance
+        The budget and the number of outputs that it allows.
+    certificate
+        The exact count of outputs; never above the allowance.
+    layout
+        Which design it is.
+    """
+
+    query: Query
+    quantizer: Quantizer
+    allowance: Allowance
+    certificate: Certificate
+    layout: str
+
+
+def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> int:
+    """The corrected Theorem 8: the most cells, of `levels` equal ones, that a fibre can meet.
+
+    ``min(q, ceil(q S / R) + 1)``; attained when fibres slide over the whole range.
+    """
+    if span == 0 or sensitivity == 0:
+        return 1
+    return min(levels, math.ceil(levels * sensitivity / span) + 1)
+
+
+def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
+    """The largest q with ``min(q, ceil(q S / R) + 1) <= outputs`` (1 for a constant query)."""
+    if span == 0 or sensitivity == 0:
+        return 1
+    return max(outputs, math.floor((outputs - 1) * span / sensitivity))
+
+
+def _at(lo: Fraction, hi: Fraction, cuts: list[Fraction]) -> Quantizer:
+    return Quantizer(lo, hi, tuple(cuts))
+
+
+def _spaced(lo: Fraction, hi: Fraction, spacing: Fraction) -> Quantizer:
+    """As many thresholds at this spacing as fit inside (lo, hi), the end cells equal."""
+    count = math.ceil((hi - lo) / spacing)
+    first = lo + ((hi - lo) - (count - 1) * spacing) / 2
+    return _at(lo, hi, [first + k * spacing for k in range(count)])
+
+
+def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:
+    """(K - 1) ceil(R / S) thresholds: groups of K - 1, each group S above the one before.
+
+    No quantiser has more when the fibres are all intervals of length S: the thresholds j and
+    j + K - 1 cannot be closer than S, so the first of group ceil(R / S) + 1 would be above hi.
+    """
+    groups = math.ceil((hi - lo) / sensitivity)
+    room = (hi - lo) - (groups - 1) * sensitivity
+    within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
+    return _at(lo, hi, [lo + a * sensitivity + w for a in range(groups) for w in within])
+
+
+def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout) -> Quantizer:
+    """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells.
+
+    Parameters
+    ----------
+    lo, hi
+        The range of the query.
+    sensitivity
+        sup |f - f'| over datasets that differ in one individual, at most hi - lo.
+    outputs
+        floor(2^epsilon).
+    layout
+        - "uniform": equal cells, as many as the corrected Theorem 8 allows.
+        - "widest": the smallest possible widest cell, that is the smallest worst-case error. With
+          K outputs, K - 1 cells side by side inside the range span at least S, or there are at most
+          K cells; so no quantiser has a widest cell below min(S / (K - 1), R / K), which is reached.
+        - "levels": the most cells that any quantiser can have, (K - 1) ceil(R / S) + 1.
+    """
+    if layout not in LAYOUTS:
+        raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
+    span = hi - lo
+    if outputs == 1 or span == 0 or sensitivity == 0:
+        return Quantizer(lo, hi)
+    if layout == "uniform":
+        return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
+    if layout == "levels":
+        return _most(lo, hi, sensitivity, outputs)
+    if span / outputs <= sensitivity / (outputs - 1):
+        return uniform_quantizer(lo, hi, outputs)
+    return _spaced(lo, hi, sensitivity / (outputs - 1))
+
+
+def sensitivity_of(query: Query, given: object = None) -> Fraction:
+    """The sensitivity of the query: its own, or the one given for a monotone query.
+
+    Raises
+    ------
+    InputError
+        If the query does not bound it and none is given.
+    """
+    if given is not None:
+        value = exact_number("sensitivity", given)
+        if value < 0:
+            raise InputError(f"sensitivity ({float(value):g}) must not be negative")
+        return value
+    if isinstance(query, MonotoneQuery):
+        raise InputError(
+            "the sensitivity of this monotone query cannot be bounded from its description; "
+            "give sensitivity=, the largest change of the answer when one individual changes"
+        )
+    return query.sensitivity
+
+
+def design_quantizer(
+    query: Query, epsilon: object, *, layout: Layout = "widest", sensitivity: object = None
+) -> QuantizerDesign:
+    """A quantiser that makes the query epsilon-noiselessly private, counted exactly afterwards.
+
+    Parameters
+    ----------
+    query
+        Any query; only its range and its sensitivity are used for the design.
+    epsilon
+        Budget in bits; floor(2^epsilon) outputs are allowed.
+    layout
+        See `lay_out`.
+    sensitivity
+        Needed for a monotone query only.
+
+    Raises
+    ------
+    InputError
+        If the budget is not usable, or the sensitivity cannot be bounded.
+    SolverFailure
+        If the count exceeds the budget after all; then the sensitivity given was too small.
+    """
+    allowed = allowance(epsilon)
+    lo, hi = query.range
+    quantizer = lay_out(lo, hi, min(sensitivity_of(query, sensitivity), hi - lo), allowed.outputs, layout)
+    certificate = certify(query, quantizer)
+    if certificate.outputs > allowed.outputs:
+        raise SolverFailure(
+            f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are allowed; "
+            "the sensitivity given is too small, or the bounds of a monotone query are too loose"
+        )
+    return QuantizerDesign(query, quantizer, allowed, certificate, layout)
+
+
+def has_interval_fibres(query: Query) -> bool:
+    """Whether every fibre is an interval, so that the layouts "widest" and "levels" are optimal."""
+    return isinstance(query, LinearQuery) and all(isinstance(b.domain, IntervalDomain) for b in query.blocks)

@@ -1,0 +1,111 @@
+"""What one individual's data can be: a closed interval or a finite set of numbers, exact.
+
+Every individual ranges over its own domain independently of the others (a product range), as the
+guarantees of noiseless privacy ask (theory.md, section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from mechdesign.errors import InputError
+from mechdesign.exact import fraction_of, quoted
+
+
+def exact_number(name: str, value: object) -> Fraction:
+    """`value` as an exact rational; a float is what its bits say.
+
+    Raises
+    ------
+    InputError
+        If it is missing, NaN, infinite or no number; the message starts with `name`.
+    """
+    try:
+        return fraction_of(value)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+@dataclass(frozen=True)
+class IntervalDomain:
+    """All real numbers from `lo` to `hi`, both included."""
+
+    lo: Fraction
+    hi: Fraction
+
+    def __post_init__(self) -> None:
+        lo, hi = (
+            exact_number("lower end of the range", self.lo),
+            exact_number("upper end of the range", self.hi),
+        )
+        if lo > hi:
+            raise InputError(
+                f"the range ({quoted(self.lo)}, {quoted(self.hi)}) is reversed; give lower,upper"
+            )
+        object.__setattr__(self, "lo", lo)
+        object.__setattr__(self, "hi", hi)
+
+
+@dataclass(frozen=True)
+class FiniteDomain:
+    """A finite set of numbers; `values` is sorted and has no repetitions."""
+
+    values: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        distinct = sorted({exact_number("domain", v) for v in self.values})
+        if not distinct:
+            raise InputError("the domain is empty; a range needs at least one value")
+        object.__setattr__(self, "values", tuple(distinct))
+
+    @property
+    def lo(self) -> Fraction:
+        """The smallest value."""
+        return self.values[0]
+
+    @property
+    def hi(self) -> Fraction:
+        """The largest value."""
+        return self.values[-1]
+
+
+Domain: TypeAlias = IntervalDomain | FiniteDomain
+
+
+def interval(lo: object, hi: object) -> IntervalDomain:
+    """The closed interval [lo, hi].
+
+    Raises
+    ------
+    InputError
+        If an end is not a finite number, or lo > hi.
+    """
+    return IntervalDomain(
+        exact_number("lower end of the range", lo), exact_number("upper end of the range", hi)
+    )
+
+
+def finite(values: Iterable[object]) -> FiniteDomain:
+    """The finite domain of these numbers; repetitions count once.
+
+    Raises
+    ------
+    InputError
+        If there are none, or one is not a finite number.
+    """
+    return FiniteDomain(tuple(exact_number("domain", v) for v in values))
+
+
+def integers(lo: int, hi: int) -> FiniteDomain:
+    """The integers from `lo` to `hi`, both included."""
+    if lo > hi:
+        raise InputError(f"the range ({lo}, {hi}) is reversed; give lower,upper")
+    return FiniteDomain(tuple(Fraction(v) for v in range(lo, hi + 1)))
+
+
+def width(domain: Domain) -> Fraction:
+    """hi - lo."""
+    return domain.hi - domain.lo

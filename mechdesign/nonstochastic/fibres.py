@@ -1,0 +1,208 @@
+"""The most outputs that a quantiser gives on one fibre of a linear query, counted exactly.
+
+A fibre of block b is {s + w x : x in the domain of b}, where the base s is the contribution of all
+the others. The number of cells on it is a piecewise constant function of s, so it is enough to look
+at the bases where it can rise.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
+from mechdesign.nonstochastic.queries import Block, LinearQuery
+from mechdesign.nonstochastic.sums import LARGEST_INTEGER, sumset
+
+CHUNK = 1 << 20
+"""Answers that are placed into cells at a time: 8 MB."""
+
+MOST_ANSWERS = 2 * 10**9
+"""Answers that are placed into cells in all: some 100 s. Beyond it the bases are relaxed."""
+
+MOST_STEPS = 30_000_000
+"""Answers of one finite individual among others on intervals, placed one by one: some 10 s."""
+
+MOST_COMPONENTS = 100_000
+"""Intervals of bases that are walked through one by one in exact arithmetic."""
+
+Integers = NDArray[np.int64]
+Interval = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Count:
+    """At most `outputs` cells on any fibre; `attained` of them at `base` (of block `block`)."""
+
+    outputs: int
+    attained: int
+    block: int
+    base: Fraction
+
+
+def others(query: LinearQuery, block: int) -> list[Block]:
+    """The blocks of everybody but one individual of block `block`."""
+    changed = [replace(b, count=b.count - 1) if k == block else b for k, b in enumerate(query.blocks)]
+    return [b for b in changed if b.count]
+
+
+def is_finite(block: Block) -> bool:
+    """Whether one individual of the block has finitely many contributions."""
+    return isinstance(block.domain, FiniteDomain) or block.weight == 0 or width(block.domain) == 0
+
+
+def contributions(block: Block) -> list[Fraction]:
+    """The contributions w x of one individual of a finite block, sorted."""
+    values = block.domain.values if isinstance(block.domain, FiniteDomain) else (block.domain.lo,)
+    return sorted({block.weight * v for v in values})
+
+
+def lattice_unit(blocks: Iterable[Block]) -> int:
+    """The smallest integer u such that u times every contribution of the finite blocks is an integer."""
+    return math.lcm(*(v.denominator for b in blocks if is_finite(b) for v in contributions(b)))
+
+
+def base_sums(blocks: Sequence[Block], unit: int) -> Integers | None:
+    """Sorted distinct sums of everyone's contribution in units of 1/unit; None if too many."""
+    return sumset([([int(v * unit) for v in contributions(b)], b.count) for b in blocks])
+
+
+def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
+    """The largest number of cells on a fibre of the query.
+
+    Exact (``outputs == attained``) unless the sums of the others are too many to list; then they
+    are relaxed to all real numbers between the smallest and the largest, which counts no fibre out.
+    """
+    best: Count | None = None
+    for k in range(len(query.blocks)):
+        found = _most_in_block(query, k, thresholds)
+        if best is None:
+            best = found
+            continue
+        attained = found if found.attained > best.attained else best
+        best = replace(attained, outputs=max(best.outputs, found.outputs))
+    if best is None:
+        raise InputError("a query needs at least one individual")
+    return best
+
+
+def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -> Count:
+    block, rest = query.blocks[k], others(query, k)
+    if is_finite(block) and all(is_finite(b) for b in rest):
+        found = _most_on_lattice(block, rest, thresholds)
+        if found is not None:
+            return replace(found, block=k)
+    bases = _components(rest)
+    if bases is not None and not _too_many_rises(block, thresholds):
+        outputs, base = _most_over(block, bases, thresholds)
+        return Count(outputs, outputs, k, base)
+    lo = sum((b.ends[0] * b.count for b in rest), Fraction(0))
+    hi = sum((b.ends[1] * b.count for b in rest), Fraction(0))
+    filled = replace(block, domain=IntervalDomain(block.domain.lo, block.domain.hi))
+    outputs, _ = _most_over(filled, bases or [(lo, hi)], thresholds)
+    attained, base = max(_at_base(block, s, thresholds) for s in (lo, hi))
+    return Count(outputs, attained, k, base)
+
+
+def _too_many_rises(block: Block, thresholds: Sequence[Fraction]) -> bool:
+    return is_finite(block) and len(thresholds) * len(contributions(block)) ** 2 > MOST_STEPS
+
+
+def _at_base(block: Block, base: Fraction, thresholds: Sequence[Fraction]) -> tuple[int, Fraction]:
+    """The number of cells on one fibre, and its base."""
+    if is_finite(block):
+        return len({bisect_right(thresholds, base + v) for v in contributions(block)}), base
+    first, last = (bisect_right(thresholds, base + end) for end in block.ends)
+    return 1 + last - first, base
+
+
+def _most_on_lattice(block: Block, rest: list[Block], thresholds: Sequence[Fraction]) -> Count | None:
+    """All domains finite: answers are integers u * y, and y >= t iff u * y >= ceil(u * t)."""
+    unit = lattice_unit([block, *rest])
+    bases = base_sums(rest, unit)
+    steps = [int(v * unit) for v in contributions(block)]
+    if bases is None or max(abs(s) for s in steps) > LARGEST_INTEGER:
+        return None
+    # An answer is on the same side of a clipped threshold as of the true one.
+    limits = (-2 * LARGEST_INTEGER, 2 * LARGEST_INTEGER)
+    cuts = np.array(
+        sorted({min(max(math.ceil(t * unit), limits[0]), limits[1]) for t in thresholds}), dtype=np.int64
+    )
+    step = np.asarray(steps, dtype=np.int64)
+    gaps = np.diff(step)
+    if gaps.size and gaps.min() == gaps.max() and (cuts.size < 2 or np.diff(cuts).min() >= gaps[0]):
+        # Equal steps no longer than a cell skip no cell: the two ends of a fibre count it.
+        step = step[[0, -1]]
+        return _most_over_sums(bases, step, cuts, unit, skipping=False)
+    if bases.size * step.size > MOST_ANSWERS:
+        return None
+    return _most_over_sums(bases, step, cuts, unit, skipping=True)
+
+
+def _most_over_sums(bases: Integers, step: Integers, cuts: Integers, unit: int, *, skipping: bool) -> Count:
+    """The largest count over listed bases; without `skipping`, all cells between the ends count."""
+    rows = max(1, CHUNK // step.size)
+    attained, base = 0, 0
+    for start in range(0, bases.size, rows):
+        part = bases[start : start + rows]
+        jumps = np.diff(np.searchsorted(cuts, part[:, None] + step[None, :], side="right"), axis=1)
+        counts = 1 + (np.count_nonzero(jumps, axis=1) if skipping else jumps.sum(axis=1))
+        place = int(counts.argmax())
+        if counts[place] > attained:
+            attained, base = int(counts[place]), int(part[place])
+    return Count(attained, attained, 0, Fraction(base, unit))
+
+
+def _components(rest: list[Block]) -> list[Interval] | None:
+    """The set of bases as disjoint closed intervals, or None if it has too many of them."""
+    discrete = [b for b in rest if is_finite(b)]
+    lo = sum((b.ends[0] * b.count for b in rest if not is_finite(b)), Fraction(0))
+    hi = sum((b.ends[1] * b.count for b in rest if not is_finite(b)), Fraction(0))
+    unit = lattice_unit(discrete)
+    sums = base_sums(discrete, unit)
+    if sums is None:
+        return None
+    span = hi - lo
+    breaks = (
+        np.flatnonzero(np.diff(sums) > math.floor(span * unit))
+        if sums.size > 1
+        else np.empty(0, dtype=np.int64)
+    )
+    if breaks.size >= MOST_COMPONENTS:
+        return None
+    first = sums[np.concatenate(([0], breaks + 1))].tolist()
+    last = sums[np.concatenate((breaks, [sums.size - 1]))].tolist()
+    return [(lo + Fraction(a, unit), hi + Fraction(b, unit)) for a, b in zip(first, last, strict=True)]
+
+
+def _most_over(
+    block: Block, bases: Sequence[Interval], thresholds: Sequence[Fraction]
+) -> tuple[int, Fraction]:
+    """The largest count over closed intervals of bases, and a base where it is attained."""
+    steps = contributions(block) if is_finite(block) else list(block.ends)
+    scale = math.lcm(
+        *(t.denominator for t in thresholds),
+        *(v.denominator for v in steps),
+        *(e.denominator for b in bases for e in b),
+    )
+    cuts = [int(t * scale) for t in thresholds]
+    offsets = [int(v * scale) for v in steps]
+    rises = sorted({t - v for t in cuts for v in (offsets if is_finite(block) else offsets[1:])})
+    attained, base = 0, 0
+    for a, b in bases:
+        first, last = int(a * scale), int(b * scale)
+        for s in (first, *rises[bisect_left(rises, first) : bisect_right(rises, last)]):
+            if is_finite(block):
+                count = len({bisect_right(cuts, s + v) for v in offsets})
+            else:
+                count = 1 + bisect_right(cuts, s + offsets[1]) - bisect_right(cuts, s + offsets[0])
+            if count > attained:
+                attained, base = count, s
+    return attained, Fraction(base, scale)

@@ -1,0 +1,163 @@
+"""Noiseless privacy, certified exactly (Farokhi 2020, Definitions 1 and 2).
+
+A mechanism is epsilon-noiselessly private if, whoever varies and whatever the others are, its
+output takes at most 2^epsilon values. A certificate is that number of values: counted, attained by
+a witness where it is exact, and never taken from a theorem that only bounds it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.domains import Domain, IntervalDomain
+from mechdesign.nonstochastic.fibres import most_outputs
+from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.monotone import most_outputs_monotone
+from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.queries import (
+    EvenMedian,
+    LinearQuery,
+    MonotoneQuery,
+    OrderStatistic,
+    Query,
+    identity_query,
+    mean_query,
+)
+from mechdesign.nonstochastic.tables import check_size, fibre_counts
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How many outputs one individual can bring about, at most.
+
+    Parameters
+    ----------
+    outputs
+        Proven: no fibre has more.
+    attained
+        A fibre has this many; equal to `outputs` if the certificate is exact.
+    method
+        How it was counted: "structure", "enumeration" or "bounds".
+    witness
+        A fibre with `attained` outputs, in words.
+    """
+
+    outputs: int
+    attained: int
+    method: str
+    witness: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether `outputs` is the maximum, not only a bound on it."""
+        return self.outputs == self.attained
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest budget (bits, a double rounded upwards) that the mechanism keeps."""
+        return epsilon_for(self.outputs)
+
+    def satisfies(self, epsilon: object) -> bool:
+        """Whether the mechanism is proven epsilon-noiselessly private (epsilon in bits)."""
+        return self.outputs <= outputs_allowed(epsilon)
+
+
+def certify(query: Query, quantizer: Quantizer) -> Certificate:
+    """The most outputs that ``quantizer`` of ``query`` gives while one individual varies.
+
+    Exact for linear queries (sums, means, counts, the identity), order statistics and medians,
+    and for anything tabulated; for monotone queries a proven bound, mostly exact.
+
+    Raises
+    ------
+    InputError
+        If the answers can leave the range of the quantiser.
+    """
+    lo, hi = query.range
+    if lo < quantizer.lo or hi > quantizer.hi:
+        raise InputError(
+            f"the answers range over {float(lo):g} to {float(hi):g}, beyond the quantiser's "
+            f"{float(quantizer.lo):g} to {float(quantizer.hi):g}; widen it"
+        )
+    if isinstance(query, LinearQuery):
+        return _linear(query, quantizer)
+    if isinstance(query, OrderStatistic):
+        # The others can be at both ends of the domain, so that the answer is x_i itself; whatever
+        # else they are, the fibre is a part of the domain.
+        found = _linear(identity_query(query.domain), quantizer)
+        return Certificate(
+            found.outputs, found.attained, found.method, "the others at the ends of the domain"
+        )
+    if isinstance(query, EvenMedian):
+        # With the others at both ends and one at z, the answer is (x_i + z)/2: the mean of two.
+        found = _linear(mean_query(2, query.domain), quantizer)
+        return Certificate(
+            found.outputs,
+            found.attained,
+            found.method,
+            f"two in the middle, the others at the ends; {found.witness}",
+        )
+    if isinstance(query, MonotoneQuery):
+        outputs, attained, data = most_outputs_monotone(query, quantizer.thresholds)
+        witness = f"individual {data[0] + 1} varies, the others are {_listed(data[1])}"
+        return Certificate(outputs, attained, "structure" if outputs == attained else "bounds", witness)
+    cells = [bisect_right(quantizer.thresholds, value) for value in query.values]
+    return certify_table(np.asarray(cells, dtype=np.int64)[query.ranks])
+
+
+def _linear(query: LinearQuery, quantizer: Quantizer) -> Certificate:
+    count = most_outputs(query, quantizer.thresholds)
+    who = query.blocks[count.block]
+    witness = f"an individual of weight {who.weight}, the others contribute {count.base}"
+    method = "structure" if count.outputs == count.attained else "bounds"
+    return Certificate(count.outputs, count.attained, method, witness)
+
+
+def certify_table(outputs: Any) -> Certificate:
+    """The most outputs of any mechanism, given by its output on every dataset of a finite domain.
+
+    Parameters
+    ----------
+    outputs : (d_1, ..., d_n) array of labels (numbers or text)
+        One axis for each individual.
+
+    Raises
+    ------
+    InputError
+        If the table is empty or has more datasets than can be enumerated.
+    """
+    array = np.asarray(outputs)
+    if array.ndim == 0 or array.size == 0:
+        raise InputError("the table of outputs is empty; give one axis for each individual")
+    check_size(array.shape)
+    _, inverse = np.unique(array.reshape(-1), return_inverse=True)
+    labels = np.asarray(inverse, dtype=np.int64).reshape(array.shape)
+    most, witness = 0, ""
+    for axis in range(labels.ndim):
+        counts = fibre_counts(labels, axis)
+        place = int(counts.argmax())
+        if counts[place] > most:
+            most = int(counts[place])
+            rest = [d for k, d in enumerate(labels.shape) if k != axis]
+            at = tuple(int(c) for c in np.unravel_index(place, rest)) if rest else ()
+            witness = f"individual {axis + 1} varies, the others have the values numbered {at}"
+    return Certificate(most, most, "enumeration", witness)
+
+
+def certify_local(quantizer: Quantizer, domain: Domain | None = None) -> Certificate:
+    """Local noiseless privacy: each individual's own value is quantised (Farokhi 2020, Definition 2).
+
+    The number of outputs is the number of cells that `domain` (default: the whole range) meets.
+    """
+    return certify(identity_query(domain or IntervalDomain(quantizer.lo, quantizer.hi)), quantizer)
+
+
+def _listed(values: tuple[Fraction, ...], most: int = 8) -> str:
+    shown = ", ".join(str(v) for v in values[:most])
+    return f"({shown}{', ...' if len(values) > most else ''})"

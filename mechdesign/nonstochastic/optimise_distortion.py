@@ -1,0 +1,237 @@
+"""Least distortion for a budget on a finite domain: dynamic programming, or a MILP.
+
+A noiseless budget forbids K = floor(2^epsilon) thresholds inside one fibre, so a dynamic program
+from left to right must remember the last K - 1 thresholds (theory.md, section 7).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.cell_costs import CellLoss, Loss, check_loss, cost_matrix, exact_weights
+from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
+from mechdesign.nonstochastic.levels import allowance
+from mechdesign.nonstochastic.milp import Program, solve
+from mechdesign.nonstochastic.optimise_levels import (
+    PROVEN_BY_SEARCH,
+    STOPPED,
+    SUFFICIENT,
+    TIME_LIMIT,
+    OptimalQuantizer,
+    earliest,
+    recertify,
+)
+from mechdesign.nonstochastic.quantizers import quantizer_between
+from mechdesign.nonstochastic.queries import Query
+from mechdesign.nonstochastic.separation import Separation
+
+DistortionMethod = Literal["auto", "dp", "milp"]
+
+LARGEST_COSTS = 3_000
+"""Answers of which all cells are priced: 72 MB."""
+
+LARGEST_MEMORY = 20_000_000
+"""States of the dynamic program: 160 MB."""
+
+LARGEST_MILP = 150
+"""Answers up to which "auto" tries the MILP (11,000 cells)."""
+
+Floats = NDArray[np.float64]
+
+
+def least_distortion(
+    query: Query | GapProblem,
+    epsilon: object,
+    *,
+    weights: Sequence[object] | None = None,
+    loss: Loss = "squared",
+    method: DistortionMethod = "auto",
+    time_limit: float = TIME_LIMIT,
+) -> OptimalQuantizer:
+    """The epsilon-noiselessly private quantiser of a finite query with least distortion.
+
+    Parameters
+    ----------
+    weights : one for each answer (`GapProblem.values`)
+        How much each counts, for example its prior probability; equal by default. They must not
+        be taken from the private data.
+    loss
+        "squared", "absolute" (weighted means over the answers) or "worst" (the largest error).
+    method
+        - "dp": every threshold inside a fibre counts; exact if each fibre is a run of answers.
+        - "milp": exact for all fibres.
+        - "auto": "dp" if exact and its memory suffices, else "milp" if small, else "dp".
+
+    Returns
+    -------
+    OptimalQuantizer
+        `distortion` is exact (rounded to a double once); the released numbers are those of
+        `representatives`.
+
+    Raises
+    ------
+    InputError
+        If an argument is not usable, or the problem too large for the method.
+    """
+    problem = query if isinstance(query, GapProblem) else gap_problem(query)
+    allowed, outputs = allowance(epsilon), allowance(epsilon).outputs
+    check_loss(loss)
+    if method not in ("auto", "dp", "milp"):
+        raise InputError(f"method ({method!r}) must be auto, dp or milp")
+    size = len(problem.values)
+    exact = CellLoss(problem.values, exact_weights(weights, size), loss)
+    if size > LARGEST_COSTS:
+        raise InputError(
+            f"{size:,} answers are too many to price all cells ({LARGEST_COSTS:,} at most); use fewer"
+        )
+    costs = cost_matrix(
+        np.array([float(v) for v in problem.values]), np.array([float(w) for w in exact.weights]), loss
+    )
+    fits = (size + 1) ** _memory(problem, outputs) <= LARGEST_MEMORY
+    if method == "auto":
+        method = "dp" if fits and (problem.runs or size > LARGEST_MILP) else "milp"
+    if method == "milp":
+        gaps, bound, optimal = _by_milp(problem, outputs, costs, loss, time_limit)
+        because = PROVEN_BY_SEARCH if optimal else STOPPED
+    elif not fits:
+        raise InputError(
+            f"remembering {outputs - 1} thresholds among {size} answers needs more than {LARGEST_MEMORY:,} states; "
+            "use method='milp', or fewer answers"
+        )
+    else:
+        gaps, value = _by_dp(problem, outputs, costs, loss)
+        optimal = problem.runs
+        bound = value if optimal else 0.0
+        because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
+    certificate = recertify(problem, gaps, outputs)
+    scale = 1.0 if loss == "worst" else float(sum(exact.weights))
+    return OptimalQuantizer(
+        query=problem.query,
+        quantizer=quantizer_between(problem.values, gaps),
+        gaps=tuple(gaps),
+        budget="noiseless",
+        outputs_allowed=outputs,
+        attained=certificate.outputs,
+        method=method,
+        optimal=optimal,
+        because=because,
+        bound=bound / scale,
+        certificate=certificate,
+        distortion=float(exact.total(edges_of(gaps, size))),
+        representatives=tuple(exact.representative(a, b) for a, b in _cells(gaps, size)),
+        notice=allowed.notice,
+    )
+
+
+def edges_of(gaps: Sequence[int], size: int) -> list[int]:
+    """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
+    return [0, *(g + 1 for g in gaps), size]
+
+
+def _cells(gaps: Sequence[int], size: int) -> list[tuple[int, int]]:
+    edges = edges_of(gaps, size)
+    return list(itertools.pairwise(edges))
+
+
+def _memory(problem: GapProblem, outputs: int) -> int:
+    """How many last edges the program must remember; 1 if no fibre has room for K thresholds."""
+    longest = int(np.diff(problem.intervals, axis=1).max(initial=0))
+    return 1 if longest < outputs else max(outputs - 1, 1)
+
+
+def _by_dp(problem: GapProblem, outputs: int, costs: Floats, loss: Loss) -> tuple[list[int], float]:
+    """States are the last K - 1 edges (0 where there are fewer); a new edge c is allowed after the
+    K - 1 edges t_0 < .. iff c is beyond the reach of t_0.
+    """
+    size = len(problem.values)
+    combine = np.maximum if loss == "worst" else np.add
+    if outputs == 1:
+        gaps = earliest(problem, 1)
+        return gaps, float(combine.reduce([costs[a, b] for a, b in _cells(gaps, size)]))
+    memory = _memory(problem, outputs)
+    # Edge p is gap p - 1; it reaches to gap reach[p - 1], that is edge reach[p - 1] + 1. Edge 0 is no threshold.
+    beyond = np.concatenate(([0], problem.reach() + 1))
+    if memory < outputs - 1:
+        beyond[:] = 0
+    table = np.full((size + 1,) * memory, np.inf)
+    table[(0,) * memory] = 0.0
+
+    def free(c: int) -> int:
+        """Number of first edges t_0 that allow the edge c; the last edge is no threshold."""
+        return c if c == size else min(c, int(np.searchsorted(beyond, c, side="right")))
+
+    best = np.full((size + 1,) * (memory - 1), np.inf)
+    before = 0
+    for c in range(1, size + 1):
+        now = free(c)
+        if memory == 1:
+            table[c] = combine(table[:now], costs[:now, c]).min()
+            continue
+        if now > before and c > 1:
+            older = np.s_[..., : c - 1]
+            best[older] = np.minimum(best[older], table[before:now][older].min(axis=0))
+        best[..., c - 1] = table[:now, ..., c - 1].min(axis=0)
+        table[..., :c, c] = combine(best[..., :c], costs[:c, c])
+        before = now
+    return _trace(table, costs, combine, free, memory)
+
+
+def _trace(
+    table: Floats, costs: Floats, combine: np.ufunc, free: Callable[[int], int], memory: int
+) -> tuple[list[int], float]:
+    """Walk back from the best final state to the first edge, 0."""
+    size = table.shape[0] - 1
+    last = np.unravel_index(int(np.argmin(table[..., size])), table.shape[:-1])
+    value = float(table[(*last, size)])
+    state = (*(int(k) for k in last), size)
+    edges: list[int] = []
+    while (edge := state[-1]) > 0:
+        edges.append(edge)
+        before = slice(0, free(edge))
+        if memory == 1:
+            choices = combine(table[before], costs[before, edge])
+        else:
+            choices = table[(before, *state[:-1])]
+        state = (int(np.argmin(choices)), *state[:-1])
+    return sorted(e - 1 for e in edges if e < size), value
+
+
+def _by_milp(
+    problem: GapProblem, outputs: int, costs: Floats, loss: Loss, time_limit: float
+) -> tuple[list[int], float, bool]:
+    """A path of cells from 0 to m; an inner node on the path is a threshold."""
+    size, gaps = len(problem.values), problem.gaps
+    if gaps == 0:
+        return [], 0.0, True
+    model = Separation(gaps)
+    for fibre in problem.binding(outputs):
+        model.limit_fibre(fibre, outputs)
+    tails, heads = np.nonzero(np.isfinite(costs))
+    first, rows = model.columns, model.rows
+    price = costs[tails, heads]
+    worst = float(price.max()) or 1.0
+    for node in range(size + 1):
+        for ends, exists in ((tails, node < size), (heads, node > 0)):
+            if exists:
+                cells = (first + np.flatnonzero(ends == node)).tolist()
+                if 0 < node < size:
+                    rows.add([*cells, node - 1], [1.0] * len(cells) + [-1.0], 0.0, 0.0)
+                else:
+                    rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
+    extra = price / worst
+    if loss == "worst":
+        height = first + extra.size
+        for node in range(size):
+            places = np.flatnonzero(tails == node)
+            rows.add([height, *(first + places).tolist()], [1.0, *(-extra[places]).tolist()], 0.0, math.inf)
+        extra = np.concatenate((np.zeros(extra.size), [1.0]))
+    program: Program = model.program(np.zeros(gaps), extra)
+    found = solve(program, time_limit=time_limit)
+    return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

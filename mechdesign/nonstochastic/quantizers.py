@@ -1,0 +1,194 @@
+"""Quantisers: piecewise constant mechanisms with exact thresholds (Farokhi 2020, Definition 3).
+
+A quantiser cuts [lo, hi] at thresholds t_1 < t_2 < ... into cells [lo, t_1), [t_1, t_2), ..,
+[t_m, hi] and releases which cell the answer lies in. Thresholds are exact rationals, and a double
+is compared with them without rounding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.domains import IntervalDomain, exact_number, interval
+
+Outside = Literal["refuse", "clip"]
+
+
+def double_at_least(value: Fraction) -> float:
+    """The smallest double that is not below `value`: x >= value iff x >= it, for a double x."""
+    try:
+        nearest = value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -float(np.finfo(np.float64).max)
+    return math.nextafter(nearest, math.inf) if Fraction(nearest) < value else nearest
+
+
+@dataclass(frozen=True)
+class Quantizer:
+    """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both sides.
+
+    Parameters
+    ----------
+    lo, hi
+        The range of the answers; it must not depend on the data.
+    thresholds
+        Strictly increasing, in (lo, hi].
+    """
+
+    lo: Fraction
+    hi: Fraction
+    thresholds: tuple[Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        ends = interval(self.lo, self.hi)
+        cuts = tuple(exact_number(f"threshold {k + 1}", t) for k, t in enumerate(self.thresholds))
+        if any(b <= a for a, b in itertools.pairwise(cuts)):
+            raise InputError("thresholds must increase strictly")
+        if cuts and not (ends.lo < cuts[0] and cuts[-1] <= ends.hi):
+            raise InputError(
+                f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"
+            )
+        object.__setattr__(self, "lo", ends.lo)
+        object.__setattr__(self, "hi", ends.hi)
+        object.__setattr__(self, "thresholds", cuts)
+
+    @property
+    def levels(self) -> int:
+        """Number of cells."""
+        return len(self.thresholds) + 1
+
+    @property
+    def edges(self) -> tuple[Fraction, ...]:
+        """lo, the thresholds and hi."""
+        return (self.lo, *self.thresholds, self.hi)
+
+    @cached_property
+    def midpoints(self) -> tuple[Fraction, ...]:
+        """The middle of each cell: what is released for it. It does not depend on the data."""
+        edges = self.edges
+        return tuple((a + b) / 2 for a, b in itertools.pairwise(edges))
+
+    @cached_property
+    def _cuts(self) -> NDArray[np.float64]:
+        return np.array([double_at_least(t) for t in self.thresholds])
+
+    @property
+    def widest_cell(self) -> Fraction:
+        """Width of the widest cell; half of it is the worst-case error of the midpoints."""
+        edges = self.edges
+        return max(b - a for a, b in itertools.pairwise(edges))
+
+    def cell(self, answer: object, outside: Outside = "refuse") -> int:
+        """Index of the cell of one exact answer (0 for the lowest).
+
+        Raises
+        ------
+        InputError
+            If it is no number, or lies outside [lo, hi] and `outside` is "refuse".
+        """
+        value = exact_number("answer", answer)
+        if not self.lo <= value <= self.hi and outside == "refuse":
+            raise InputError(self._outside_message(1, float(value)))
+        return bisect_right(self.thresholds, value)
+
+    def cells(self, answers: Any, outside: Outside = "refuse") -> NDArray[np.int64]:
+        """Indices of the cells of many doubles, exact for each double.
+
+        Parameters
+        ----------
+        answers : (n,) array of floats
+        outside
+            What to do with answers outside [lo, hi]: "refuse" them, or "clip" them to the end cells.
+
+        Returns
+        -------
+        (n,) integers
+
+        Raises
+        ------
+        InputError
+            On NaN, and on answers outside the range unless told to clip.
+        """
+        if outside not in ("refuse", "clip"):
+            raise InputError(f"outside ({outside!r}) must be 'refuse' or 'clip'")
+        values = np.asarray(answers, dtype=np.float64)
+        if bool(np.isnan(values).any()):
+            raise InputError("the data contain NaN, which lies in no cell; drop it first")
+        beyond = (values < double_at_least(self.lo)) | (values > -double_at_least(-self.hi))
+        if outside == "refuse" and bool(beyond.any()):
+            first = float(values[beyond][0])
+            raise InputError(self._outside_message(int(np.count_nonzero(beyond)), first))
+        return np.searchsorted(self._cuts, values, side="right").astype(np.int64)
+
+    def release(self, answers: Any, outside: Outside = "refuse") -> NDArray[np.float64]:
+        """The midpoints (nearest doubles) of the cells of `answers`; errors as in `cells`."""
+        return np.array([float(m) for m in self.midpoints])[self.cells(answers, outside)]
+
+    def _outside_message(self, count: int, first: float) -> str:
+        verb = "lies" if count == 1 else "lie"
+        return (
+            f"{count} of the values {verb} outside the range {float(self.lo):g} to {float(self.hi):g} "
+            f"(the first is {first!r}); widen the range, or ask for clipping"
+        )
+
+    def used(self, answers: Iterable[object]) -> int:
+        """Number of cells that hold at least one of these exact answers."""
+        return len({self.cell(answer) for answer in answers})
+
+    def refine(self, other: Quantizer) -> Quantizer:
+        """The quantiser that tells the cells of both: what releasing both amounts to.
+
+        Raises
+        ------
+        InputError
+            If the two have different ranges.
+        """
+        if (self.lo, self.hi) != (other.lo, other.hi):
+            raise InputError("two quantisers can be refined only on the same range")
+        return Quantizer(self.lo, self.hi, tuple(sorted({*self.thresholds, *other.thresholds})))
+
+
+def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
+    """`levels` cells of the same width (the linear quantiser of Farokhi 2020, Definition 3).
+
+    Raises
+    ------
+    InputError
+        If `levels` is below 1, or is above 1 on a range without width.
+    """
+    domain = interval(lo, hi)
+    if isinstance(levels, bool) or levels < 1:
+        raise InputError(f"levels ({levels!r}) must be an integer of at least 1")
+    return Quantizer(domain.lo, domain.hi, _even_cuts(domain, levels))
+
+
+def _even_cuts(domain: IntervalDomain, levels: int) -> tuple[Fraction, ...]:
+    span = domain.hi - domain.lo
+    if span == 0 and levels > 1:
+        raise InputError("a range without width has one level; give a range with lower < upper")
+    return tuple(domain.lo + span * k / levels for k in range(1, levels))
+
+
+def quantizer_between(values: Iterable[Fraction], gaps: Iterable[int]) -> Quantizer:
+    """The quantiser of a finite set of answers with a threshold half-way in each chosen gap.
+
+    Parameters
+    ----------
+    values : (m,) sorted distinct answers
+    gaps
+        Indices g from 0 to m - 2: a threshold between values[g] and values[g + 1].
+    """
+    members = list(values)
+    cuts = tuple((members[g] + members[g + 1]) / 2 for g in sorted(gaps))
+    return Quantizer(members[0], members[-1], cuts)

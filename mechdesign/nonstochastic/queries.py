@@ -1,0 +1,220 @@
+"""Queries on a private dataset, described so that their fibres are known exactly.
+
+A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one individual can bring about
+while all the others stay as they are (Farokhi 2020, Definition 1). Its structure is what makes an
+exact certificate possible without enumerating all datasets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.domains import Domain, FiniteDomain, exact_number, finite, width
+from mechdesign.nonstochastic.tables import TabulatedQuery
+
+
+def check_individuals(count: object) -> int:
+    """`count` as a number of individuals, at least 1."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise InputError(f"individuals ({count!r}) must be an integer of at least 1")
+    return count
+
+
+@dataclass(frozen=True)
+class Block:
+    """`count` individuals who share a weight and a domain."""
+
+    weight: Fraction
+    domain: Domain
+    count: int
+
+    @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest contribution of one individual of the block."""
+        a, b = self.weight * self.domain.lo, self.weight * self.domain.hi
+        return (a, b) if a <= b else (b, a)
+
+    @property
+    def width(self) -> Fraction:
+        """How far one individual of the block can move the answer."""
+        return abs(self.weight) * width(self.domain)
+
+
+@dataclass(frozen=True)
+class LinearQuery:
+    """The weighted sum of everyone's data: sums, means, counts, the identity.
+
+    Blocks with the same weight and domain are merged, and blocks of nobody are dropped.
+    """
+
+    name: str
+    blocks: tuple[Block, ...]
+
+    def __post_init__(self) -> None:
+        merged: dict[tuple[Fraction, Domain], int] = {}
+        for block in self.blocks:
+            key = (block.weight, block.domain)
+            merged[key] = merged.get(key, 0) + block.count
+        blocks = tuple(Block(w, d, count) for (w, d), count in merged.items() if count)
+        if not blocks:
+            raise InputError("a query needs at least one individual")
+        object.__setattr__(self, "blocks", blocks)
+
+    @property
+    def individuals(self) -> int:
+        """Number of individuals."""
+        return sum(block.count for block in self.blocks)
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        lo = sum((block.ends[0] * block.count for block in self.blocks), Fraction(0))
+        hi = sum((block.ends[1] * block.count for block in self.blocks), Fraction(0))
+        return lo, hi
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """sup |f - f'| over two datasets that differ in one individual (theory.md, section 9)."""
+        return max(block.width for block in self.blocks)
+
+
+@dataclass(frozen=True)
+class OrderStatistic:
+    """The `rank`-th smallest of the data of `individuals` people with one common domain."""
+
+    rank: int
+    individuals: int
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        check_individuals(self.individuals)
+        if isinstance(self.rank, bool) or not 1 <= self.rank <= self.individuals:
+            raise InputError(
+                f"rank ({self.rank!r}) must be an integer from 1 to {self.individuals}, the individuals"
+            )
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        return self.domain.lo, self.domain.hi
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """The whole width: the others can lie so that the answer is x_i itself."""
+        return width(self.domain)
+
+
+@dataclass(frozen=True)
+class EvenMedian:
+    """The mean of the two middle values of an even number of people with one common domain."""
+
+    individuals: int
+    domain: Domain
+
+    def __post_init__(self) -> None:
+        if check_individuals(self.individuals) % 2:
+            raise InputError(
+                f"individuals ({self.individuals}) must be even here; an odd median is an OrderStatistic"
+            )
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        return self.domain.lo, self.domain.hi
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """Half the width: x_i is averaged with the other middle value."""
+        return width(self.domain) / 2
+
+
+@dataclass(frozen=True)
+class MonotoneQuery:
+    """A query that never falls when one individual's data grows.
+
+    Parameters
+    ----------
+    function
+        Takes a tuple of Fractions, one for each individual, and returns an int or a Fraction
+        (floats would make the certificate inexact). On interval domains it must be continuous.
+    domains
+        One for each individual: all intervals or all finite.
+    """
+
+    function: Callable[[tuple[Fraction, ...]], Fraction | int]
+    domains: tuple[Domain, ...]
+
+    def __post_init__(self) -> None:
+        if not self.domains:
+            raise InputError("a query needs at least one individual")
+        if len({isinstance(d, FiniteDomain) for d in self.domains}) > 1:
+            raise InputError("a monotone query needs domains of one kind: all intervals or all finite")
+
+    @property
+    def individuals(self) -> int:
+        """Number of individuals."""
+        return len(self.domains)
+
+    def __call__(self, data: tuple[Fraction, ...]) -> Fraction:
+        """The exact answer on one dataset."""
+        answer = self.function(data)
+        if isinstance(answer, bool) or not isinstance(answer, int | Fraction):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(
+                f"the query returned {answer!r}; a monotone query must return an int or a Fraction, "
+                "so that comparing it with a threshold is exact"
+            )
+        return Fraction(answer)
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        return self(tuple(d.lo for d in self.domains)), self(tuple(d.hi for d in self.domains))
+
+
+Query: TypeAlias = LinearQuery | OrderStatistic | EvenMedian | MonotoneQuery | TabulatedQuery
+
+
+def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) -> LinearQuery:
+    """The query sum_i weights[i] * x_i.
+
+    Raises
+    ------
+    InputError
+        If there are no weights, one is no number, or the number of domains differs.
+    """
+    exact = [exact_number(f"weight {i + 1}", w) for i, w in enumerate(weights)]
+    each = [domains] * len(exact) if isinstance(domains, Domain) else list(domains)
+    if len(each) != len(exact):
+        raise InputError(f"{len(exact)} weights need {len(exact)} domains, not {len(each)}")
+    return LinearQuery("linear", tuple(Block(w, d, 1) for w, d in zip(exact, each, strict=True)))
+
+
+def mean_query(individuals: int, domain: Domain) -> LinearQuery:
+    """The mean of the data of `individuals` people."""
+    n = check_individuals(individuals)
+    return LinearQuery("mean", (Block(Fraction(1, n), domain, n),))
+
+
+def sum_query(individuals: int, domain: Domain) -> LinearQuery:
+    """The sum of the data of `individuals` people."""
+    return LinearQuery("sum", (Block(Fraction(1), domain, check_individuals(individuals)),))
+
+
+def count_query(individuals: int) -> LinearQuery:
+    """How many of `individuals` people have a property: a sum of zeros and ones."""
+    return LinearQuery("count", (Block(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
+
+
+def identity_query(domain: Domain) -> LinearQuery:
+    """f_i(x) = x_i: what the local version of noiseless privacy releases (Farokhi 2020, Definition 2)."""
+    return LinearQuery("identity", (Block(Fraction(1), domain, 1),))
+
+
+def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:
+    """The median of the data of `individuals` people."""
+    n = check_individuals(individuals)
+    return OrderStatistic((n + 1) // 2, n, domain) if n % 2 else EvenMedian(n, domain)

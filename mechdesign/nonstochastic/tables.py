@@ -1,0 +1,129 @@
+"""Queries and mechanisms given by a table over a small finite domain.
+
+The table has one axis for each individual. Everything about a table is counted, nothing assumed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.domains import FiniteDomain, exact_number
+
+LARGEST_TABLE = 5_000_000
+"""Datasets that are enumerated: some 10 s of Python calls, 40 MB of indices."""
+
+Indices = NDArray[np.int64]
+
+
+def fibre_counts(outputs: Indices, axis: int) -> Indices:
+    """Number of distinct outputs on each fibre along `axis`.
+
+    Parameters
+    ----------
+    outputs : (d_1, ..., d_n) integers
+        Output of the mechanism on each dataset.
+    axis : int
+        The individual who varies.
+
+    Returns
+    -------
+    (prod of the other d_j,) integers
+    """
+    lines = np.moveaxis(outputs, axis, -1).reshape(-1, outputs.shape[axis])
+    ordered = np.sort(lines, axis=1)
+    return 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
+
+
+def check_size(shape: Sequence[int]) -> None:
+    """Refuse a domain with more than `LARGEST_TABLE` datasets."""
+    if math.prod(shape) > LARGEST_TABLE:
+        raise InputError(
+            f"the domain has {math.prod(shape):,} datasets, more than {LARGEST_TABLE:,}: too many to enumerate; "
+            "a sum, mean, count, linear or monotone query, a median or an order statistic needs no enumeration: "
+            "use linear_query, mean_query, median_query, OrderStatistic or MonotoneQuery"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedQuery:
+    """A query with exact answers on every dataset of a finite domain.
+
+    Parameters
+    ----------
+    values : (m,) tuple of Fractions
+        The distinct answers, sorted.
+    ranks : (d_1, ..., d_n) integers
+        ``values[ranks[x]]`` is the answer on dataset x (indices into the domains).
+    """
+
+    values: tuple[Fraction, ...]
+    ranks: Indices = field(repr=False)
+
+    @property
+    def individuals(self) -> int:
+        """Number of individuals."""
+        return self.ranks.ndim
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        return self.values[0], self.values[-1]
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """sup |f - f'| over two datasets that differ in one individual."""
+        widest = Fraction(0)
+        for axis in range(self.ranks.ndim):
+            pairs = np.stack([self.ranks.min(axis=axis).ravel(), self.ranks.max(axis=axis).ravel()], axis=1)
+            distinct: list[list[int]] = np.unique(pairs, axis=0).tolist()
+            widest = max([widest, *(self.values[high] - self.values[low] for low, high in distinct)])
+        return widest
+
+    @classmethod
+    def from_array(cls, answers: Any) -> TabulatedQuery:
+        """From an array of numbers, one axis for each individual; floats are what their bits say.
+
+        Raises
+        ------
+        InputError
+            If it is empty, too large, or holds something that is no finite number.
+        """
+        array = np.asarray(answers)
+        if array.ndim == 0 or array.size == 0:
+            raise InputError("the table of the query is empty; give one axis for each individual")
+        check_size(array.shape)
+        distinct, inverse = np.unique(array.reshape(-1), return_inverse=True)
+        exact = [exact_number("query", v) for v in distinct.tolist()]
+        return cls(tuple(exact), np.asarray(inverse, dtype=np.int64).reshape(array.shape))
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[[tuple[Fraction, ...]], object], domains: Sequence[FiniteDomain]
+    ) -> TabulatedQuery:
+        """By enumeration of every dataset of the product of `domains`.
+
+        Raises
+        ------
+        InputError
+            If there are more than `LARGEST_TABLE` datasets, or an answer is no finite number.
+        """
+        shape = [len(domain.values) for domain in domains]
+        if not shape:
+            raise InputError("a query needs at least one individual")
+        check_size(shape)
+        answers = [
+            exact_number("query", function(data)) for data in itertools.product(*(d.values for d in domains))
+        ]
+        values = sorted(set(answers))
+        place = {value: rank for rank, value in enumerate(values)}
+        ranks = np.fromiter((place[a] for a in answers), dtype=np.int64, count=len(answers))
+        return cls(tuple(values), ranks.reshape(shape))
