@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from mechdesign.nonstochastic.boxes import (
         Boxes,
     )
-    from mechdesign.nonstochastic.continuous import (
-        MeasuredRange,
-    )
+    from mechdesign.nonstochastic.continuous import MeasuredRange, box_space, largest_region_difference
     from mechdesign.nonstochastic.guessing import (
         WorstAttribute,
         brute_force_leakage,
@@ -109,6 +107,7 @@ __all__ = [
     "best_accuracy",
     "blurred_measure",
     "box_difference",
+    "box_space",
     "brute_force_leakage",
     "capacity_bounds",
     "chain",
@@ -124,6 +123,7 @@ __all__ = [
     "is_indistinguishable",
     "is_one_shot",
     "largest_difference",
+    "largest_region_difference",
     "largest_stochastic_leakage",
     "leakage_bound",
     "least_accuracy",
@@ -158,6 +158,8 @@ _HOMES = {
     "JointRange": "ranges",
     "LinearLevels": "indistinguishability",
     "MeasuredRange": "continuous",
+    "box_space": "continuous",
+    "largest_region_difference": "continuous",
     "OneShotCode": "zero_error",
     "OverlapPartition": "information",
     "RangeReport": "information",

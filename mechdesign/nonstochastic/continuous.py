@@ -13,20 +13,32 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.exact import quoted
+from mechdesign.exact import fraction_of, quoted
 from mechdesign.nonstochastic import grids
 from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.encoding import LARGEST_ENUMERATION
+from mechdesign.nonstochastic.logarithms import log_ratio
 from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.spaces import UncertainSpace
 
 Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A value of a discrete variable, where a piece of a continuous one has a box."""
+
+    value: Hashable
+
+
+Side: TypeAlias = grids.Box | Symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +52,14 @@ class MeasuredRange:
     x_weights, y_weights
         Measure of every cell, in the order of the symbols of `cells`; positive. A discrete
         variable has one cell of measure 1 for each symbol.
-    x_continuous, y_continuous
-        Whether the variable is continuous.
+    pieces
+        The products whose union the joint range is.
     """
 
     cells: JointRange
     x_weights: tuple[Fraction, ...] = field(repr=False)
     y_weights: tuple[Fraction, ...] = field(repr=False)
-    x_continuous: bool
-    y_continuous: bool
+    pieces: tuple[tuple[Side, Side], ...] = field(repr=False)
 
     @classmethod
     def from_boxes(cls, pieces: Iterable[tuple[Any, Any]]) -> MeasuredRange:
@@ -76,7 +87,10 @@ class MeasuredRange:
         y_cells, y_weights = _cut([ys[k] for k in solid])
         cells, x_kept, y_kept = _relate(x_cells, y_cells)
         return cls(
-            cells, tuple(x_weights[k] for k in x_kept), tuple(y_weights[k] for k in y_kept), True, True
+            cells,
+            tuple(x_weights[k] for k in x_kept),
+            tuple(y_weights[k] for k in y_kept),
+            tuple((xs[k], ys[k]) for k in solid),
         )
 
     @classmethod
@@ -100,8 +114,7 @@ class MeasuredRange:
             JointRange.from_codes(cells.x_symbols, tuple(regions), cells.rows, cells.columns),
             tuple(x_weights[k] for k in x_kept),
             (Fraction(1),) * len(regions),
-            True,
-            False,
+            tuple((box, Symbol(y)) for y, region in regions.items() for box in region.boxes()),
         )
 
     @property
@@ -111,7 +124,7 @@ class MeasuredRange:
 
     def log(self, ratio: Fraction) -> float:
         """Natural logarithm of an exact positive number of any size."""
-        return math.log(ratio.numerator) - math.log(ratio.denominator)
+        return log_ratio(ratio, self.unit)
 
     @cached_property
     def x_total(self) -> Fraction:
@@ -141,8 +154,102 @@ class MeasuredRange:
     @cached_property
     def reverse(self) -> MeasuredRange:
         """The same joint range seen from Y."""
-        return MeasuredRange(
-            self.cells.reverse, self.y_weights, self.x_weights, self.y_continuous, self.x_continuous
+        swapped = tuple((y, x) for x, y in self.pieces)
+        return MeasuredRange(self.cells.reverse, self.y_weights, self.x_weights, swapped)
+
+    def x_range(self) -> Boxes | frozenset[Hashable]:
+        """The marginal range [[X]]: a region, or the symbols of a discrete variable."""
+        return _gathered([x for x, _ in self.pieces])
+
+    def x_given(self, y: Any) -> Boxes | frozenset[Hashable]:
+        """The conditional range [[X|y]].
+
+        Parameters
+        ----------
+        y
+            A symbol of a discrete variable; a number, or one number a coordinate; or a `Boxes` region
+            that Y is known to lie in (pieces that it meets in a null set do not count).
+
+        Raises
+        ------
+        InputError
+            If `y` is outside the range of Y.
+        """
+        kept = [x for x, side in self.pieces if _holds(side, y)]
+        if not kept:
+            raise InputError(f"value {quoted(y)} is not in the range of the variable conditioned on")
+        return _gathered(kept)
+
+    def is_unrelated(self) -> bool:
+        """Whether X and Y are unrelated, up to null sets: the joint range is the whole product."""
+        return self.cells.is_unrelated()
+
+
+def _gathered(sides: Sequence[Side]) -> Boxes | frozenset[Hashable]:
+    symbols = frozenset(side.value for side in sides if isinstance(side, Symbol))
+    return symbols or Boxes.union([side for side in sides if not isinstance(side, Symbol)])
+
+
+def _holds(side: Side, value: Any) -> bool:
+    if isinstance(side, Symbol):
+        return side.value == value
+    if isinstance(value, Boxes):
+        return not (value & Boxes.box(side)).is_null
+    point = list(value) if isinstance(value, tuple | list | np.ndarray) else [value]
+    if len(point) != len(side):
+        raise InputError(f"a point must have {len(side)} coordinate(s), not {len(point)}")
+    return all(low <= fraction_of(p) <= high for p, (low, high) in zip(point, side, strict=True))
+
+
+def box_space(pieces: Iterable[Mapping[str, Any]]) -> UncertainSpace:
+    """Several continuous variables as a space of cells, for unrelatedness and Markov chains.
+
+    Parameters
+    ----------
+    pieces
+        Each a box, one sequence of (low, high) pairs for every named variable; the joint range is
+        their union. Cells are numbered; what the space says holds up to null sets.
+
+    Raises
+    ------
+    InputError
+        If no piece has a volume, names differ, or there are too many cells.
+    """
+    given = list(pieces)
+    if not given or any(set(piece) != set(given[0]) for piece in given):
+        raise InputError("a space of boxes needs at least one piece, and the same variables in all of them")
+    boxes = {name: _read(name, [piece[name] for piece in given]) for name in given[0]}
+    solid = [k for k in range(len(given)) if all(_is_solid(sides[k]) for sides in boxes.values())]
+    if not solid:
+        raise InputError("the joint range has measure zero: every piece is a point or a surface")
+    cells = [_cut([sides[k] for k in solid])[0] for sides in boxes.values()]
+    _check_outcomes(sum(math.prod(part[k].size for part in cells) for k in range(len(solid))))
+    grid = [np.meshgrid(*(part[k] for part in cells), indexing="ij") for k in range(len(solid))]
+    columns = [np.concatenate([axes[v].reshape(-1) for axes in grid]) for v in range(len(boxes))]
+    return UncertainSpace.from_columns(dict(zip(boxes, columns, strict=True)))
+
+
+def largest_region_difference(joint: MeasuredRange) -> Fraction:
+    """The largest measure of a symmetric difference of [[Y|x]] and [[Y|x']], over essentially all x, x'.
+
+    A continuous query is epsilon-indistinguishable (Farokhi 2020, eq. (12), nats) if this is at most
+    e^epsilon for every individual. Quadratic in the number of x cells.
+    """
+    rows: list[set[int]] = [set() for _ in range(joint.cells.shape[0])]
+    for i, j in zip(joint.cells.rows.tolist(), joint.cells.columns.tolist(), strict=True):
+        rows[i].add(j)
+    distinct = list({frozenset(row) for row in rows})
+    return max(
+        (sum((joint.y_weights[j] for j in a ^ b), Fraction(0)) for a, b in combinations(distinct, 2)),
+        default=Fraction(0),
+    )
+
+
+def _check_outcomes(number: int) -> None:
+    if number > LARGEST_ENUMERATION:
+        raise InputError(
+            f"the pieces are cut into {number:,} pairs of cells, more than {LARGEST_ENUMERATION:,}; "
+            "use fewer pieces or shared endpoints"
         )
 
 
@@ -180,12 +287,7 @@ def _cut(boxes: Sequence[grids.Box]) -> tuple[list[Places], list[Fraction]]:
 
 def _relate(xs: Sequence[Places], ys: Sequence[Places]) -> tuple[JointRange, list[int], list[int]]:
     """The relation of the cells of each piece, and the cells that take part."""
-    n_pairs = sum(x.size * y.size for x, y in zip(xs, ys, strict=True))
-    if n_pairs > LARGEST_ENUMERATION:
-        raise InputError(
-            f"the pieces are cut into {n_pairs:,} pairs of cells, more than {LARGEST_ENUMERATION:,}; "
-            "use fewer pieces or shared endpoints"
-        )
+    _check_outcomes(sum(x.size * y.size for x, y in zip(xs, ys, strict=True)))
     rows = np.concatenate([np.repeat(x, y.size) for x, y in zip(xs, ys, strict=True)])
     columns = np.concatenate([np.tile(y, x.size) for x, y in zip(xs, ys, strict=True)])
     x_kept, rows = np.unique(rows, return_inverse=True)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.exact import fraction_of, quoted
 from mechdesign.nonstochastic.boxes import Boxes
+from mechdesign.nonstochastic.logarithms import log_ratio
 from mechdesign.nonstochastic.ranges import JointRange
 
 Region = TypeVar("Region", frozenset[Hashable], Boxes)
@@ -144,14 +145,7 @@ class TestingProblem(Generic[Region]):
         return self._log(size(self.outputs) / min(size(self.null), size(self.alternative)))
 
     def _log(self, ratio: Fraction) -> float:
-        return _log(ratio, self.unit)
-
-
-def _log(ratio: Fraction, unit: str) -> float:
-    if ratio == 0:
-        return -math.inf
-    log = math.log2 if unit == "bits" else math.log
-    return log(ratio.numerator) - log(ratio.denominator)
+        return log_ratio(ratio, self.unit)
 
 
 def size(region: frozenset[Hashable] | Boxes) -> Fraction:
@@ -168,7 +162,7 @@ def leakage_bound(epsilon: object, unit: str = "nats") -> float:
     value = read_epsilon(epsilon, positive=True)
     if unit not in ("nats", "bits"):
         raise InputError(f"unit ({quoted(unit)}) must be 'nats' or 'bits'")
-    return _log((1 + value) / value, unit)
+    return log_ratio((1 + value) / value, unit)
 
 
 def finite_problem(

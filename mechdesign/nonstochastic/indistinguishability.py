@@ -26,8 +26,8 @@ from mechdesign.nonstochastic.sums import sumset
 LARGEST_LEVELS = 1_000_000
 """Levels of a quantiser whose shifts are enumerated exactly: some seconds."""
 
-BLOCK = 512
-"""Rows of the table of pairwise differences computed at a time, to bound memory."""
+CELLS_AT_A_TIME = 1 << 22
+"""Entries of the table of pairwise differences held at a time: 32 MB, and a few copies."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ def largest_difference(joint: JointRange) -> Difference:
     """The pair of values of X whose ranges of outputs differ most, exactly (quadratic in |X|)."""
     table = joint.incidence.astype(np.int64)
     best = Difference(0, (joint.x_symbols[0], joint.x_symbols[0]))
-    for start in range(0, joint.shape[0], BLOCK):
-        shared = (table[start : start + BLOCK] @ table.T).toarray()
-        sizes = joint.y_sizes[start : start + BLOCK, None] + joint.y_sizes[None, :] - 2 * shared
+    block = max(1, CELLS_AT_A_TIME // joint.shape[0])
+    for start in range(0, joint.shape[0], block):
+        shared = (table[start : start + block] @ table.T).toarray()
+        sizes = joint.y_sizes[start : start + block, None] + joint.y_sizes[None, :] - 2 * shared
         i, j = np.unravel_index(int(sizes.argmax()), sizes.shape)
         if sizes[i, j] > best.size:
             best = Difference(int(sizes[i, j]), (joint.x_symbols[start + int(i)], joint.x_symbols[int(j)]))

@@ -9,7 +9,6 @@ and conditional unrelatedness are in `spaces`; continuous variables in `boxes` a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,6 +28,7 @@ from mechdesign.nonstochastic.encoding import (
     read_incidence,
     refuse_nan,
 )
+from mechdesign.nonstochastic.logarithms import log_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class JointRange:
 
     def log(self, ratio: Fraction) -> float:
         """Base-2 logarithm of an exact positive number of any size."""
-        return math.log2(ratio.numerator) - math.log2(ratio.denominator)
+        return log_ratio(ratio, self.unit)
 
     @property
     def x_total(self) -> int:

@@ -104,3 +104,12 @@ def test_stochastic_maximal_leakage_of_known_channels():
 def test_bad_input_is_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_nearly_equal_sizes_are_told_apart_in_no_time():
+    """|X| = 10^6 and min |X|y| = 10^6 - 1: log2 of the ratio is 1.4e-6, to the last digit."""
+    joint = JointRange.from_columns([*range(10**6), *range(1, 10**6)], [0] * 10**6 + [1] * (10**6 - 1))
+    epsilon = identifiability(joint)
+    assert epsilon == pytest.approx(math.log1p(1 / (10**6 - 1)) / math.log(2), rel=1e-15)
+    assert is_identifiable(joint, epsilon)
+    assert not is_identifiable(joint, math.nextafter(epsilon, 0))

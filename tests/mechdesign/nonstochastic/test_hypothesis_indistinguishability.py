@@ -78,6 +78,18 @@ def test_the_largest_difference_names_the_pair():
     assert largest_difference(JointRange.from_function(lambda _: 0, "ab")).size == 0
 
 
+def test_blocks_of_the_table_of_differences_do_not_matter(monkeypatch):
+    joint = JointRange.from_channel(
+        lambda x: {k for k in range(12) if (x >> (k % 5)) & 1 or k == x % 12}, range(30)
+    )
+    whole = largest_difference(joint)
+    monkeypatch.setattr("mechdesign.nonstochastic.indistinguishability.CELLS_AT_A_TIME", 100)
+    by_blocks = largest_difference(joint)
+    assert by_blocks.size == whole.size
+    a, b = (joint.y_given(x) for x in by_blocks.pair)
+    assert len(a ^ b) == whole.size
+
+
 def test_leakage_of_quantised_means():
     """For q >= n the end cell {sum < n/q} is a simplex of volume (n/q)^n / n!."""
     assert averaging_leakage(3, 6) == pytest.approx(-math.log(0.5**3 / 6))

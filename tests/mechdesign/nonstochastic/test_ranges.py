@@ -179,3 +179,12 @@ def test_a_domain_too_large_says_which_structure_would_do(monkeypatch):
     joint = JointRange.from_function(abs, range(3))
     with pytest.raises(InputError, match=r"9 pairs, over 8.*composed_maximal_leakage"):
         product(joint, joint)
+
+
+def test_every_public_name_is_there():
+    from mechdesign import nonstochastic
+
+    assert set(nonstochastic.__all__) <= set(dir(nonstochastic))
+    assert all(getattr(nonstochastic, name) is not None for name in nonstochastic.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'measure'"):
+        _ = nonstochastic.measure

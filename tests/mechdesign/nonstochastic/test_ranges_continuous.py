@@ -7,7 +7,9 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.errors import InputError
-from mechdesign.nonstochastic import Boxes, MeasuredRange, grids
+from mechdesign.nonstochastic import Boxes, MeasuredRange, box_space, grids, largest_region_difference
+
+PLANE = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)])])
 
 
 def test_measures_are_exact_rationals():
@@ -58,7 +60,12 @@ def test_a_quantised_interval():
     assert joint.x_total == 4
     assert joint.x_measures == (1, 3)
     assert joint.reverse.x_total == 2
-    assert (joint.x_continuous, joint.y_continuous) == (True, False)
+    assert joint.x_range() == Boxes.interval(0, 4)
+    assert joint.reverse.x_range() == {"low", "high"}
+    assert joint.x_given("high") == Boxes.interval(1, 4)
+    assert joint.reverse.x_given(Fraction(1, 2)) == {"low"}
+    assert joint.reverse.x_given(Boxes.interval("0.5", 2)) == {"low", "high"}
+    assert not joint.is_unrelated()
 
 
 def test_boxes_in_the_plane_have_the_conditional_ranges_of_a_picture():
@@ -67,6 +74,24 @@ def test_boxes_in_the_plane_have_the_conditional_ranges_of_a_picture():
     assert joint.x_total == 3
     assert sorted(joint.x_measures) == [1, 1, 3]
     assert (joint.smallest_x, joint.largest_x) == (1, 3)
+    assert joint.x_given(0.5) == Boxes.interval(1, 2)
+    assert joint.x_given([1.5]) == Boxes.interval(0, 3)
+    assert joint.x_given(Boxes.interval(2, 3)) == Boxes.interval(1, 2)
+    assert not joint.is_unrelated()
+    assert largest_region_difference(joint) == 2
+
+
+def test_unrelatedness_and_markov_chains_of_boxes():
+    unrelated = MeasuredRange.from_boxes([([(0, 1)], [(0, 3)]), ([(1, 2)], [(0, 3)])])
+    assert unrelated.is_unrelated()
+    assert largest_region_difference(unrelated) == 0
+    # Given the half of y, x and z range freely; together they do not.
+    pieces = [{"x": [(k, k + 1)], "y": [(k, k + 1)], "z": [(k, k + 2)]} for k in (0, 1)]
+    space = box_space(pieces)
+    assert space.is_markov("x", "y", "z")
+    assert not space.is_unrelated("x", "z")
+    linked = box_space([*pieces, {"x": [(1, 2)], "y": [(0, 1)], "z": [(2, 3)]}])
+    assert not linked.is_markov("x", "y", "z")
 
 
 def test_pieces_without_volume_are_dropped():
@@ -94,6 +119,11 @@ def test_pieces_without_volume_are_dropped():
         (lambda: MeasuredRange.from_boxes([([(0, 1)],)]), r"piece 1 must be a pair \(x box, y box\)"),
         (lambda: MeasuredRange.from_boxes([([(0, 1)], [(2, 2)])]), "the joint range has measure zero"),
         (lambda: MeasuredRange.from_boxes([([(1, 0)], [(2, 2)])]), "x box 1, coordinate 1 .* is reversed"),
+        (lambda: PLANE.x_given(7), "value '7' is not in the range"),
+        (lambda: PLANE.x_given((0, 0)), r"a point must have 1 coordinate\(s\), not 2"),
+        (lambda: box_space([]), "at least one piece, and the same variables"),
+        (lambda: box_space([{"x": [(0, 1)]}, {"y": [(0, 1)]}]), "the same variables in all of them"),
+        (lambda: box_space([{"x": [(0, 0)]}]), "the joint range has measure zero"),
         (lambda: MeasuredRange.from_regions({}), "the joint range is empty"),
         (
             lambda: MeasuredRange.from_regions({"y": Boxes.interval(1, 1)}),
