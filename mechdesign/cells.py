@@ -191,8 +191,6 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
 
     if pa.types.is_null(column.type):
         return Encoded(np.full(len(column), -1), ())
-    if isinstance(column, pa.ChunkedArray):
-        column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column
     if not pa.types.is_dictionary(column.type):
         if pa.types.is_nested(column.type) or isinstance(column.type, pa.BaseExtensionType):
             raise _not_a_symbol(name, str(column.type))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mechdesign import parquet
 from mechdesign.errors import InputError
 from mechdesign.tables import read_joint
 
@@ -50,6 +51,11 @@ CASES = {
     "line numbers count lines within quotes": (
         's,x\n"a\nb",u\nb\n',
         MICRO,
+        "FILE, line 4: the row has 1 cell(s)",
+    ),
+    "line numbers count lines of the header": (
+        's,"x\ny"\na,u\nb\n',
+        {"sensitive": "s", "useful": "x\ny"},
         "FILE, line 4: the row has 1 cell(s)",
     ),
     "blank line inside": ("s,x\na,u\n\nb,v\n", MICRO, "FILE, line 3: the row is blank within the table"),
@@ -255,6 +261,14 @@ def test_a_bad_parquet_is_refused(tmp_path, columns, options, message):
     with pytest.raises(InputError, match=re.escape(message.replace("FILE", str(path)))) as caught:
         read_joint(path, **options)
     assert str(caught.value).count(str(path)) == 1
+
+
+def test_rows_of_a_parquet_are_counted_over_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "ROWS_PER_BATCH", 2)
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"s": [*"ababa"], "x": ["u", "v", "u", "v", None]}), path)
+    with pytest.raises(InputError, match="row 5: the column 'x' has an empty cell"):
+        read_joint(path, **MICRO)
 
 
 def test_damaged_parquet_files(tmp_path):

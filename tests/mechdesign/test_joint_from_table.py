@@ -157,6 +157,11 @@ def test_whole_weights_are_counts(weights):
     assert joint.records == 10
 
 
+def test_fractional_weights_are_scaled_to_the_smallest_integers():
+    frame = pd.DataFrame({"s": ["a", "b", "a"], "x": ["u", "v", "v"], "w": [1.5, 3.0, 4.5]})
+    assert Joint.from_table(frame, sensitive="s", useful="x", weight="w").counts == ((1, 3), (0, 2))
+
+
 def test_symbols_whose_weights_are_all_zero_are_dropped():
     frame = pd.DataFrame({"s": ["a", "b", "a", "c"], "x": ["u", "v", "v", "u"], "w": [2, 3, 5, 0]})
     joint = Joint.from_table(frame, sensitive="s", useful="x", weight="w")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from mechdesign import csv_text
 from mechdesign.sanitise.apply_file import sanitise_file
+from mechdesign.variable import Variable
 
 RELEASED = {"a": "{a, b}", "b": "{a, b}", "c": "c"}
 
@@ -57,7 +59,7 @@ def test_batches_do_not_show(coin, tmp_path, monkeypatch):
     (tmp_path / "in.csv").write_text("id,job\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(1000)))
     sanitise_file(coin, tmp_path / "in.csv", tmp_path / "whole.csv", insecure_seed=1)
     monkeypatch.setattr(csv_text, "CELLS_PER_BATCH", 14)
-    sanitise_file(coin, tmp_path / "in.csv", tmp_path / "parts.csv", insecure_seed=1)
+    assert sanitise_file(coin, tmp_path / "in.csv", tmp_path / "parts.csv", insecure_seed=1).records == 1000
     assert (tmp_path / "whole.csv").read_bytes() == (tmp_path / "parts.csv").read_bytes()
 
 
@@ -81,6 +83,19 @@ def test_crossed_columns_become_one_in_the_place_of_the_first(crossed, tmp_path)
         ["3", "x3", "rest", "y3"],
     ]
     assert applied.column == "city,job"
+
+
+def test_three_crossed_columns_in_any_order(crossed, tmp_path):
+    three = replace(
+        crossed, useful=Variable(("b", "c", "a"), (("1", "2", "3"), ("1", "2", "4"), ("1", "5", "3")))
+    )
+    (tmp_path / "in.csv").write_text("a,u,b,v,c,w\n3,u1,1,v1,2,w1\n4,u2,1,v2,2,w2\n")
+    sanitise_file(three, tmp_path / "in.csv", tmp_path / "out.csv")
+    assert rows_of((tmp_path / "out.csv").read_bytes()) == [
+        ["u", "b,c,a", "v", "w"],
+        ["u1", "p, a", "v1", "w1"],
+        ["u2", "rest", "v2", "w2"],
+    ]
 
 
 def test_columns_of_another_name(channel, crossed, tmp_path):
@@ -114,10 +129,6 @@ def test_a_channel_that_hides_its_sensitive_columns_says_so(coin, channel, tmp_p
 
 
 def test_an_empty_cell_can_be_a_symbol(tmp_path, channel):
-    from dataclasses import replace
-
-    from mechdesign.variable import Variable
-
     knows = replace(channel, useful=Variable(("job",), (("",), ("b",), ("c",))))
     (tmp_path / "in.csv").write_text('job,id\n,1\nc,2\n"",3\n')
     sanitise_file(knows, tmp_path / "in.csv", tmp_path / "out.csv")
@@ -131,8 +142,6 @@ def test_a_file_without_records_stays_one(channel, tmp_path):
 
 
 def test_a_label_that_is_empty_in_a_file_of_one_column(channel, tmp_path):
-    from dataclasses import replace
-
     (tmp_path / "in.csv").write_text("job\na\nc\n")
     sanitise_file(replace(channel, outputs=("c", "")), tmp_path / "in.csv", tmp_path / "out.csv")
     assert rows_of((tmp_path / "out.csv").read_bytes()) == [["job"], [""], ["c"]]
