@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from mechdesign import auditing
 from mechdesign.auditing import Achieved, at_most_exp, audit, exp_enclosure, failing_outputs, log_upper
 from mechdesign.channel import DENOMINATOR as D
 from mechdesign.channel import Channel
@@ -186,6 +187,13 @@ def test_comparisons_with_exp_are_decided_however_close():
 )
 def test_log_upper_is_the_smallest_double(ratio):
     assert log_upper(ratio.numerator, ratio.denominator) == smallest_budget(ratio)
+
+
+@pytest.mark.parametrize("ulps", [-7, -2, -1, 1, 2, 7])
+def test_log_upper_does_not_trust_its_first_guess(monkeypatch, ulps):
+    exact = log_upper(4, 3)
+    monkeypatch.setattr(auditing, "_log", lambda numerator, denominator: exact + ulps * math.ulp(exact))
+    assert log_upper(4, 3) == exact
 
 
 def test_log_upper_of_extremes():

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mechdesign import rounding
 from mechdesign.auditing import audit
 from mechdesign.channel import DENOMINATOR as D
 from mechdesign.errors import SolverFailure
 from mechdesign.exact_utility import utility
+from mechdesign.float_design import GOLDEN
 from mechdesign.joint import Joint
 from mechdesign.measures import mutual_information
-from mechdesign.notions import ALIP, LIP, MaxLift
+from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.rounding import LARGEST_MIXING, RoundingFailure, partition_channel, round_channel
-from tests.float_designs import boundary, optimal
+from tests.float_designs import boundary, optimal, random_table
 
 
 @pytest.fixture
@@ -81,6 +83,25 @@ def test_an_output_of_negligible_mass_joins_the_one_that_loses_least(joint):
     assert rounded.merged == 1
     assert rounded.channel.outputs == ("a", "b", "c", "d")
     assert utility(rounded.channel, joint).nmi > 1 - 1e-12
+    rows = np.asarray(rounded.channel.rows)
+    rows[2, 1] -= (given_away := rows[2, 1])
+    rows[2, 2] += given_away
+    assert 0 < given_away < 100
+    assert (rows == D * np.eye(4, dtype=int)).all()
+
+
+def test_outputs_that_only_look_alike_are_kept_apart():
+    # Twins are sought by projection; these two different posteriors have the same one.
+    joint = Joint.from_counts([[1, 2, 3, 4], [4, 3, 2, 1]])
+    line = np.arange(1, 5) * GOLDEN % 1.0
+    share = (line[2] - line[0]) / (line[2] - line[3])
+    alike = np.array([0.0, 0.0, 1.0 - share, share])
+    assert alike @ line == pytest.approx(line[0], abs=1e-15)
+    rest = joint.p_x - 0.25 * np.eye(4)[0] - 0.3 * alike
+    points = np.stack([np.eye(4)[0], alike, rest / rest.sum()])
+    rounded = round_channel([0.25, 0.3, rest.sum()], points, joint, LIP(5.0))
+    assert rounded.merged == 0
+    assert len(rounded.channel.outputs) == 3
 
 
 def test_weights_that_are_off_are_recomputed(joint):
@@ -100,6 +121,18 @@ def test_a_design_that_breaks_the_budget_by_rounding_errors_is_mixed_back(joint)
     assert 0.0 < rounded.mixing < 1e-11
     q = weights[:, None] * points
     assert mutual_information(q / q.sum()) - utility(rounded.channel, joint).mutual_information < 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 10.0])
+@pytest.mark.parametrize("kind", [LIP, LDP, MaxLift, MinLift])
+def test_one_round_of_repair_is_enough(joint, monkeypatch, kind, epsilon):
+    """The repair asks for what is missing, not for ten times more until it works."""
+    monkeypatch.setattr(rounding, "MOST_REPAIRS", 1)
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        joint = random_table(rng)
+        weights, points = boundary(joint, kind(epsilon).limits, rng)
+        assert round_channel(weights, points, joint, kind(epsilon)).audit.satisfied
 
 
 def test_mixing_touches_only_the_outputs_that_fail():
