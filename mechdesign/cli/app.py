@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli import apply, audit, design, measure, nonstochastic, show
+from mechdesign.cli import apply, audit, design, measure, nonstochastic, quantize, show
 from mechdesign.cli.options import Debug
 
 app = typer.Typer(
@@ -51,6 +51,7 @@ for _module, _command in (
     (apply, apply.apply),
     (measure, measure.measure),
     (show, show.show),
+    (quantize, quantize.quantize),
 ):
     app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(_command)
 

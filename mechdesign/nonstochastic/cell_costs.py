@@ -119,7 +119,7 @@ def cost_matrix(values: Floats, weights: Floats, loss: Loss) -> Floats:
         mass, moment = (np.concatenate(([0.0], np.cumsum(w))) for w in (weights, weights * values))
         for a in range(size):
             ends = np.arange(a + 1, size + 1)
-            last = np.searchsorted(mass, (mass[a] + mass[ends]) / 2) - 1
+            last = np.asarray(np.searchsorted(mass, (mass[a] + mass[ends]) / 2), dtype=np.int64) - 1
             middle: NDArray[np.int64] = np.minimum(np.maximum(last, a), ends - 1)
             centre = values[middle]
             above = (moment[ends] - moment[middle]) - centre * (mass[ends] - mass[middle])

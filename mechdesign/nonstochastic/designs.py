@@ -23,6 +23,9 @@ from mechdesign.nonstochastic.queries import LinearQuery, MonotoneQuery, Query
 Layout = Literal["uniform", "widest", "levels"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
 
+LARGEST_LEVELS = 100_000
+"""Cells of a design: finer than five digits, no release needs to be, and thresholds are kept one by one."""
+
 
 @dataclass(frozen=True)
 class QuantizerDesign:
@@ -62,15 +65,11 @@ def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
     return max(outputs, math.floor((outputs - 1) * span / sensitivity))
 
 
-def _at(lo: Fraction, hi: Fraction, cuts: list[Fraction]) -> Quantizer:
-    return Quantizer(lo, hi, tuple(cuts))
-
-
 def _spaced(lo: Fraction, hi: Fraction, spacing: Fraction) -> Quantizer:
     """As many thresholds at this spacing as fit inside (lo, hi), the end cells equal."""
     count = math.ceil((hi - lo) / spacing)
     first = lo + ((hi - lo) - (count - 1) * spacing) / 2
-    return _at(lo, hi, [first + k * spacing for k in range(count)])
+    return Quantizer(lo, hi, tuple(first + k * spacing for k in range(count)))
 
 
 def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:
@@ -82,10 +81,17 @@ def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Qu
     groups = math.ceil((hi - lo) / sensitivity)
     room = (hi - lo) - (groups - 1) * sensitivity
     within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
-    return _at(lo, hi, [lo + a * sensitivity + w for a in range(groups) for w in within])
+    return Quantizer(lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within))
 
 
-def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout) -> Quantizer:
+def lay_out(
+    lo: Fraction,
+    hi: Fraction,
+    sensitivity: Fraction,
+    outputs: int,
+    layout: Layout,
+    most: int = LARGEST_LEVELS,
+) -> Quantizer:
     """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells.
 
     Parameters
@@ -98,16 +104,22 @@ def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, lay
         floor(2^epsilon).
     layout
         - "uniform": equal cells, as many as the corrected Theorem 8 allows.
-        - "widest": the smallest possible widest cell, that is the smallest worst-case error. With
-          K outputs, K - 1 cells side by side inside the range span at least S, or there are at most
+        - "widest": the smallest possible widest cell, that is the smallest worst-case error. With K
+          outputs, K - 1 cells side by side inside the range span at least S, or there are at most
           K cells; so no quantiser has a widest cell below min(S / (K - 1), R / K), which is reached.
         - "levels": the most cells that any quantiser can have, (K - 1) ceil(R / S) + 1.
+
+    most
+        No layout has more than about this many cells: beyond it outputs and sensitivity are exchanged
+        for coarser ones, which keeps the budget.
     """
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
     span = hi - lo
     if outputs == 1 or span == 0 or sensitivity == 0:
         return Quantizer(lo, hi)
+    outputs = min(outputs, most)
+    sensitivity = max(sensitivity, span * (outputs - 1) / most)
     if layout == "uniform":
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
     if layout == "levels":

@@ -16,8 +16,8 @@ from typing import Any
 from mechdesign.errors import InputError
 from mechdesign.exact import fraction_of, quoted
 
-LARGEST_EPSILON = 256
-"""In bits. No query has 2^256 values that a file could hold, so a larger budget is a mistake."""
+LARGEST_EPSILON = 10_000
+"""In bits. 2^epsilon is kept as an integer; the sum of a thousand generous releases still fits."""
 
 FIRST_PRECISION = 128
 """Bits of the first enclosure of 2^epsilon; doubled until the floor is certain."""
@@ -125,18 +125,18 @@ def allowance(epsilon: object) -> Allowance:
     outputs = outputs_allowed(value)
     if value.denominator == 1:
         return Allowance(value, outputs, "")
-    power = float(_enclosed_power(value, FIRST_PRECISION + LARGEST_EPSILON).mid())
+    if outputs >= LARGEST_NAMED:
+        return Allowance(value, outputs, "2^epsilon is not an integer; it is rounded down")
     scaled = _floor_of_power(value, WORTH_A_NOTICE.denominator)
-    if outputs < LARGEST_NAMED and scaled >= (outputs + 1) * (WORTH_A_NOTICE.denominator - 1):
-        return Allowance(
-            value,
-            outputs,
+    if scaled >= (outputs + 1) * (WORTH_A_NOTICE.denominator - 1):
+        notice = (
             f"2^epsilon is just below {outputs + 1}, so {outputs} outputs are allowed; "
-            f"for {outputs + 1} say epsilon {epsilon_for(outputs + 1)!r}",
+            f"for {outputs + 1} say epsilon {epsilon_for(outputs + 1)!r}"
         )
-    return Allowance(
-        value, outputs, f"2^epsilon = {power:.6g} is rounded down: {outputs} outputs are allowed"
-    )
+    else:
+        power = scaled / WORTH_A_NOTICE.denominator
+        notice = f"2^epsilon = {power:.6g} is rounded down: {outputs} outputs are allowed"
+    return Allowance(value, outputs, notice)
 
 
 def smallest_cell(symbols: int, epsilon: object) -> int:

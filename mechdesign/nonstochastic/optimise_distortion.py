@@ -195,10 +195,9 @@ def _trace(
     while (edge := state[-1]) > 0:
         edges.append(edge)
         before = slice(0, free(edge))
+        choices = table[(before, *state[:-1])]
         if memory == 1:
-            choices = combine(table[before], costs[before, edge])
-        else:
-            choices = table[(before, *state[:-1])]
+            choices = combine(choices, costs[before, edge])
         state = (int(np.argmin(choices)), *state[:-1])
     return sorted(e - 1 for e in edges if e < size), value
 

@@ -1,0 +1,236 @@
+"""`mechdesign quantize` without its words: read, design, certify, answer exactly, write."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.exact import quoted
+from mechdesign.files import PathLike, check_target, is_parquet, replacing
+from mechdesign.nonstochastic.composition import Ledger
+from mechdesign.nonstochastic.designs import LARGEST_LEVELS, lay_out
+from mechdesign.nonstochastic.domains import IntervalDomain
+from mechdesign.nonstochastic.levels import Allowance, allowance
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.noiseless import certify
+from mechdesign.nonstochastic.noiseless_guarantees import ASSUMPTIONS, guarantees
+from mechdesign.nonstochastic.number_columns import (
+    UNIT,
+    Records,
+    exact_sums,
+    most_groups,
+    parse_range,
+    read_records,
+    within,
+)
+from mechdesign.nonstochastic.quantize_options import (
+    RECORDS_COLUMN,
+    Quantized,
+    QuantizeOptions,
+    check_kind,
+    check_options,
+    nearest_double,
+)
+from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.release_parquet import replace_parquet, write_parquet
+from mechdesign.nonstochastic.release_writing import replace_csv, write_csv
+from mechdesign.nonstochastic.text_columns import read_text_columns
+
+MOST_THRESHOLDS = 1_000_000
+"""Thresholds of all group sizes together, kept one by one in memory (200 MB)."""
+
+
+def quantize_file(
+    source: PathLike,
+    target: PathLike,
+    options: QuantizeOptions,
+    *,
+    mechanism_path: PathLike | None = None,
+    force: bool = False,
+) -> Quantized:
+    """Release a quantised column (identity), or a quantised answer for each group.
+
+    The mechanism file is written beside the target (``TARGET.mechanism.json``) unless a path is
+    given. Each is written whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If a file, column, option or value is not usable; nothing is written then.
+    """
+    check_options(options)
+    parquet = is_parquet(source)
+    beside = Path(f"{os.fspath(target)}.mechanism.json") if mechanism_path is None else Path(mechanism_path)
+    check_target(target, force=force, sources=(source,))
+    check_target(beside, force=force, sources=(source,))
+    if beside.absolute() == Path(target).absolute():
+        raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
+    check_kind(target, parquet=parquet)
+    counted = options.query == "count"
+    domain = (
+        IntervalDomain(Fraction(0), Fraction(1))
+        if counted
+        else parse_range(options.range_text, _named(options))
+    )
+    allowed = allowance(nearest_double(options.epsilon))
+    records = read_records(
+        source,
+        options.column,
+        options.group_by,
+        options.individual,
+        equals=options.equals,
+        counted=counted,
+        missing=options.missing,
+    )
+    where = f"{os.fspath(source)}: column {quoted(options.column)}"
+    values = within(records.values, domain, clip=options.clip, where=where)
+    answers_each = most_groups(records, grouped=options.query != "identity")
+    sizes = [1] if options.query == "identity" else np.bincount(records.group).tolist()
+    mechanisms = _mechanisms(options, domain, allowed.outputs, sizes)
+    done = _summary(options, records, domain, allowed, mechanisms, answers_each)
+    with replacing(target, force=force) as temporary:
+        if options.query == "identity":
+            released = _identity(mechanisms[1].quantizer, values)
+            kept = _kept(source, options) if options.missing == "drop" else None
+            if parquet:
+                replace_parquet(os.fspath(source), temporary, options.column, kept, released)
+            else:
+                replace_csv(os.fspath(source), temporary, options.column, kept, [repr(v) for v in released])
+        else:
+            released = _answers(options, mechanisms, exact_sums(values, records.group, len(sizes)), sizes)
+            names = [*options.group_by, RECORDS_COLUMN, f"{options.query}_{options.column}"]
+            if parquet:
+                write_parquet(temporary, names, records.keys, sizes, released)
+            else:
+                cells = [[*k, str(n), repr(v)] for k, n, v in zip(records.keys, sizes, released, strict=True)]
+                write_csv(temporary, names, cells)
+        done.mechanism.save(beside, overwrite=force)
+    return done
+
+
+def _named(options: QuantizeOptions) -> str:
+    return f"the {options.query} of {quoted(options.column)}"
+
+
+def _mechanisms(
+    options: QuantizeOptions, domain: IntervalDomain, outputs: int, sizes: Sequence[int]
+) -> dict[int, SizedQuantizer]:
+    """A certified quantiser for each size of group."""
+    found: dict[int, SizedQuantizer] = {}
+    distinct = sorted(set(sizes))
+    most = max(2, min(LARGEST_LEVELS, MOST_THRESHOLDS // len(distinct)))
+    for size in distinct:
+        query = build_query(options.query, size, domain)
+        lo, hi = query.range
+        # Two outputs tell a count exactly: its neighbours are one apart.
+        enough = min(outputs, 2) if options.query == "count" else outputs
+        quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), enough, options.layout, most)
+        certificate = certify(query, quantizer)
+        if certificate.outputs > outputs:
+            raise SolverFailure(
+                f"the quantiser for {size} records gives {certificate.outputs} outputs where {outputs} are allowed; "
+                "nothing was written; please report it"
+            )
+        found[size] = SizedQuantizer(size, quantizer, certificate)
+    return found
+
+
+def _identity(quantizer: Quantizer, values: np.ndarray) -> list[float]:
+    return quantizer.release(values, outside="clip").tolist()
+
+
+def _answers(
+    options: QuantizeOptions,
+    mechanisms: dict[int, SizedQuantizer],
+    totals: Sequence[int],
+    sizes: Sequence[int],
+) -> list[float]:
+    """The released number of each group, from its exact sum."""
+    released: list[float] = []
+    for total, size in zip(totals, sizes, strict=True):
+        quantizer = mechanisms[size].quantizer
+        answer = Fraction(total, UNIT * size if options.query == "mean" else UNIT)
+        cell = quantizer.cell(answer)
+        value = _middle_count(quantizer, cell) if options.query == "count" else quantizer.midpoints[cell]
+        released.append(float(value))
+    return released
+
+
+def _middle_count(quantizer: Quantizer, cell: int) -> Fraction:
+    """The middle of the integers in a cell of counts."""
+    edges = quantizer.edges
+    last = math.floor(edges[-1]) if cell == quantizer.levels - 1 else math.ceil(edges[cell + 1]) - 1
+    return Fraction(math.ceil(edges[cell]) + last, 2)
+
+
+def _kept(source: PathLike, options: QuantizeOptions) -> list[bool]:
+    """Which records have no empty cell in the columns that were read."""
+    names = [options.column, *((options.individual,) if options.individual else ())]
+    cells = read_text_columns(source, {"all": names}, "symbol").cells
+    return [all(row) for row in zip(*(cells[name] for name in names), strict=True)]
+
+
+def _summary(
+    options: QuantizeOptions,
+    records: Records,
+    domain: IntervalDomain,
+    allowed: Allowance,
+    mechanisms: dict[int, SizedQuantizer],
+    answers_each: int,
+) -> Quantized:
+    outputs = max(m.certificate.outputs for m in mechanisms.values())
+    total = Ledger().add(options.column, outputs, answers_each)
+    promised = guarantees(outputs, None if options.query == "count" else domain.hi - domain.lo)
+    notices = [allowed.notice] if allowed.notice else []
+    if allowed.outputs == 1:
+        notices.append("epsilon allows one output: every answer is the same, and nothing is released")
+    if records.individuals is None:
+        notices.append(
+            "each record is taken as one individual's; if some have several, budgets add: name the column "
+            "that identifies them with --individual"
+        )
+    levels = [m.quantizer.levels for m in mechanisms.values()]
+    guarantee: dict[str, Any] = {
+        "outputs": outputs,
+        "answers_each": answers_each if records.individuals is not None else None,
+        "total_epsilon": total.epsilon,
+        "promises": [asdict(g) | {"bound": _plain(g.bound)} for g in promised],
+        "assumptions": list(ASSUMPTIONS),
+    }
+    mechanism = MechanismFile(
+        query=options.query,
+        column=options.column,
+        group_by=options.group_by,
+        domain=domain,
+        epsilon=float(allowed.epsilon),
+        mechanisms=tuple(mechanisms.values()),
+        guarantee=guarantee,
+        provenance={"tool": "mechdesign", "layout": options.layout, "clipped": options.clip},
+    )
+    return Quantized(
+        query=options.query,
+        column=options.column,
+        records=records.values.size,
+        answers=len(records.keys) if options.query != "identity" else records.values.size,
+        allowance=allowed,
+        outputs=outputs,
+        levels=(min(levels), max(levels)),
+        widest_cell=float(max(m.quantizer.widest_cell for m in mechanisms.values())),
+        answers_each=answers_each if records.individuals is not None else None,
+        total_epsilon=total.epsilon,
+        guarantees=promised,
+        mechanism=mechanism,
+        notices=tuple(notices),
+    )
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
