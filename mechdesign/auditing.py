@@ -13,22 +13,22 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import mul
-from typing import NamedTuple, TypeAlias
+from threading import Lock
 
 from mechdesign.channel import Channel
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
+from mechdesign.exact_lifts import Column, Extremes, extremes_of
 from mechdesign.joint import Joint
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.variable import Symbol
 
 FIRST_BITS = 128
-"""Precision of the first enclosure of exp: it separates all but about one comparison in 2**64 of those
-between 64-bit numbers that differ at all in their first 128 bits; precision doubles until decided."""
+"""Precision of the first enclosure of exp, in bits; it doubles until a comparison is decided. The lifts of
+ordinary tables and the exponentials of budgets differ long before."""
 
-Column: TypeAlias = tuple[list[int], list[int]]
-"""Rows of the positive entries of one output, and those entries."""
+_one_precision_at_a_time = Lock()
+"""Arb's precision belongs to the process; another thread's would make an enclosure wider, never wrong."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     return tuple(
         y
         for y, column in enumerate(channel.integers.columns)
-        if not _within(_extremes(counts, [column], joint), notion.limits)
+        if not _within(extremes_of(counts, [column], joint), notion.limits)
     )
 
 
@@ -121,11 +121,15 @@ def audit_columns(
     notion : Notion
     """
     limits = notion.limits
-    extremes = _extremes(counts, columns, joint)
+    extremes = extremes_of(counts, columns, joint)
     achieved = Achieved(
-        eps_l=log_upper(*extremes.low.inverse), eps_u=log_upper(*extremes.high.lift), eps_ldp=log_upper(*extremes.ratio)
+        eps_l=log_upper(*extremes.low.inverse),
+        eps_u=log_upper(*extremes.high.lift),
+        eps_ldp=log_upper(*extremes.ratio),
     )
-    return Audit(_within(extremes, limits), notion, achieved, _worst(extremes, achieved, limits, joint, outputs))
+    return Audit(
+        _within(extremes, limits), notion, achieved, _worst(extremes, achieved, limits, joint, outputs)
+    )
 
 
 def _check_rows(channel: Channel) -> None:
@@ -137,7 +141,9 @@ def _check_rows(channel: Channel) -> None:
             sums[x] += value
     for name, total in zip(channel.useful.names, sums, strict=True):
         if total != channel.denominator:
-            raise InputError(f"row {quoted(name)} sums to {total}, not to the denominator {channel.denominator}")
+            raise InputError(
+                f"row {quoted(name)} sums to {total}, not to the denominator {channel.denominator}"
+            )
 
 
 def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
@@ -154,76 +160,7 @@ def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
     return order
 
 
-class _Cell(NamedTuple):
-    """One lift, ``mass * total / (row * output)`` in integers, of symbol `s` on output `y`."""
-
-    s: int
-    y: int
-    mass: int
-    row: int
-    output: int
-    total: int
-
-    @property
-    def lift(self) -> tuple[int, int]:
-        return self.mass * self.total, self.row * self.output
-
-    @property
-    def inverse(self) -> tuple[int, int]:
-        return self.row * self.output, self.mass * self.total
-
-
-class _Extremes(NamedTuple):
-    """The largest and the smallest lift, and the two with the largest ratio on one output."""
-
-    high: _Cell
-    low: _Cell
-    above: _Cell
-    below: _Cell
-
-    @property
-    def ratio(self) -> tuple[int, int]:
-        return self.above.mass * self.below.row, self.below.mass * self.above.row
-
-
-def _extremes(counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint) -> _Extremes:
-    """Find the extreme lifts by exact comparison of every cell; of equal ones the first output's."""
-    sums = [sum(row) for row in joint.counts]
-    total = sum(sums)
-    found: _Extremes | None = None
-    for y, (at, values) in enumerate(columns):
-        masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
-        output = sum(masses)
-        s = t = 0
-        most = least = masses[0]
-        most_row = least_row = sums[0]
-        for k in range(1, len(masses)):
-            mass, row = masses[k], sums[k]
-            if mass * most_row > most * row:
-                s, most, most_row = k, mass, row
-            elif mass * least_row < least * row:
-                t, least, least_row = k, mass, row
-        high, low = _Cell(s, y, most, most_row, output, total), _Cell(t, y, least, least_row, output, total)
-        here = _Extremes(high, low, high, low)
-        found = here if found is None else _extreme_of(found, here)
-    if found is None:
-        raise InputError("a channel needs at least one output")
-    return found
-
-
-def _extreme_of(one: _Extremes, other: _Extremes) -> _Extremes:
-    high = other.high if _exceeds(other.high.lift, one.high.lift) else one.high
-    low = other.low if _exceeds(one.low.lift, other.low.lift) else one.low
-    wider = other if _exceeds(other.ratio, one.ratio) else one
-    return _Extremes(high, low, wider.above, wider.below)
-
-
-def _exceeds(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether the first ratio of non-negative integers is larger; a zero denominator means infinity."""
-    return one[0] * other[1] > other[0] * one[1]
-
-
-def _within(extremes: _Extremes, limits: LiftLimits) -> bool:
+def _within(extremes: Extremes, limits: LiftLimits) -> bool:
     """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
     checks = (
         (extremes.high.lift, limits.upper),
@@ -234,7 +171,7 @@ def _within(extremes: _Extremes, limits: LiftLimits) -> bool:
 
 
 def _worst(
-    extremes: _Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
+    extremes: Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
 ) -> Worst:
     sides = (
         (limits.upper, achieved.eps_u, extremes.high, None),
@@ -243,10 +180,14 @@ def _worst(
     )
     # Achieved budgets are the smallest doubles, so their quotient by the limit exceeds 1 exactly where
     # the limit is violated: a violated side always comes before a satisfied one.
-    _, _, cell, against = max((side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0])
+    _, _, cell, against = max(
+        (side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0]
+    )
     numerator, denominator = cell.lift
     names = joint.sensitive.names
-    return Worst(names[cell.s], outputs[cell.y], numerator / denominator, names[against.s] if against else None)
+    return Worst(
+        names[cell.s], outputs[cell.y], numerator / denominator, names[against.s] if against else None
+    )
 
 
 def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
@@ -278,7 +219,7 @@ def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
     """
     from flint import arb, ctx
 
-    with ctx.workprec(bits):
+    with _one_precision_at_a_time, ctx.workprec(bits):
         ball = arb(exponent).exp()
         ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
     shift = max(0, *(-int(power) for _, power in ends))

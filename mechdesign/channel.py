@@ -35,7 +35,7 @@ class ChannelRecord:
     achieved: dict[str, Any] | None = None
     utility: dict[str, Any] | None = None
     certificate: dict[str, Any] | None = None
-    provenance: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ class Channel:
         values.setflags(write=False)
         return values
 
-    def _posterior_columns(self) -> list[tuple[list[int], list[float]]]:
+    def _posterior_columns(self) -> list[tuple[tuple[int, ...], list[float]]]:
         weight = self._needed_joint().useful_counts
-        columns: list[tuple[list[int], list[float]]] = []
+        columns: list[tuple[tuple[int, ...], list[float]]] = []
         for at, values in self.integers.columns:
             products = [weight[x] * w for x, w in zip(at, values, strict=True)]
             total = sum(products)

@@ -73,7 +73,10 @@ def write(contents: Contents, path: str | os.PathLike[str], *, overwrite: bool =
     for piece in _canonical_pieces(texts):
         digest.update(piece.encode())
     texts["sha256"] = [json.dumps(digest.hexdigest())]
-    with replacing(path, force=overwrite) as temporary, open(temporary, "w", encoding="utf-8", newline="\n") as out:
+    with (
+        replacing(path, force=overwrite) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="\n") as out,
+    ):
         start = "{"
         for key in ("format", "version", *(k for k in texts if k not in ("format", "version"))):
             out.write(f"{start}\n{json.dumps(key)}: ")
@@ -84,7 +87,11 @@ def write(contents: Contents, path: str | os.PathLike[str], *, overwrite: bool =
 
 def _texts(contents: Contents) -> dict[str, list[str]]:
     """The canonical JSON text of every value but the hash, in pieces."""
-    values: dict[str, Any] = {"format": FORMAT, "version": VERSION, "useful": _variable_record(contents.useful)}
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "useful": _variable_record(contents.useful),
+    }
     if contents.sensitive is not None:
         values["sensitive"] = _variable_record(contents.sensitive)
     values["outputs"] = contents.outputs

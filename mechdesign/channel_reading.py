@@ -108,7 +108,9 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def _refuse_constant(constant: str) -> Any:
-    raise InputError(f'{constant} is not a number that a channel file can hold (infinities are the text "inf")')
+    raise InputError(
+        f'{constant} is not a number that a channel file can hold (infinities are the text "inf")'
+    )
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,10 +123,14 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _contents(document: dict[str, Any]) -> Contents:
     if document["format"] != FORMAT:
-        raise InputError(f"the format is {quoted(document['format'])}, not {FORMAT!r}: this is no channel file")
+        raise InputError(
+            f"the format is {quoted(document['format'])}, not {FORMAT!r}: this is no channel file"
+        )
     version = document.get("version")
     if type(version) is not int or version != VERSION:
-        raise InputError(f"version {quoted(version)} of the channel file is not known; this mechdesign reads {VERSION}")
+        raise InputError(
+            f"version {quoted(version)} of the channel file is not known; this mechdesign reads {VERSION}"
+        )
     missing = [key for key in REQUIRED if key not in document]
     if missing:
         raise InputError(f"the channel file has no {listed(missing)}")

@@ -198,7 +198,9 @@ def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int)
     bare = np.flatnonzero(covered <= 0.0)
     if bare.size:
         if p_x[bare].sum() > UNCOVERED_MASS:
-            raise RoundingFailure(f"no output of the solver's design covers the useful symbol number {bare[0] + 1}")
+            raise RoundingFailure(
+                f"no output of the solver's design covers the useful symbol number {bare[0] + 1}"
+            )
         mass = _totals(y, q, k)
         y, x = np.concatenate((y, np.tile(np.arange(k), bare.size))), np.concatenate((x, np.repeat(bare, k)))
         q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))

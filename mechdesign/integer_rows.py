@@ -138,10 +138,10 @@ class IntegerRows(Sequence[tuple[int, ...]]):
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     @cached_property
-    def columns(self) -> tuple[tuple[list[int], list[int]], ...]:
+    def columns(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """Per column, the rows of its positive entries (ascending) and those entries, as Python integers."""
         order = np.argsort(self.indices, kind="stable")
-        at, values = self.row_of[order].tolist(), self.values[order].tolist()
+        at, values = tuple(self.row_of[order].tolist()), tuple(self.values[order].tolist())
         ends = np.cumsum(np.bincount(self.indices, minlength=self.shape[1])).tolist()
         starts = [0, *ends[:-1]]
         return tuple((at[a:b], values[a:b]) for a, b in zip(starts, ends, strict=True))

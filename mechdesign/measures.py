@@ -215,7 +215,7 @@ def _joint(p: ArrayLike) -> Array:
 
 
 def _independent(joint: Array) -> Array:
-    return np.outer(joint.sum(axis=1), joint.sum(axis=0))
+    return joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
 
 
 def _reciprocal(values: Array) -> Array:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing import Audit, Column, audit_columns
+from mechdesign.auditing import Audit, audit_columns
 from mechdesign.errors import InputError
 from mechdesign.exact import fraction_of, listed, quoted
+from mechdesign.exact_lifts import Column
 from mechdesign.joint import Joint
 from mechdesign.notions import Notion
 
@@ -59,7 +60,9 @@ def audit_matrix(
     # P(s, y) = sum over x of P(s, x) w(x, y) / d(x): one common multiple of the d(x) goes into the counts.
     sums = [sum(row) for row in integers]
     common = math.lcm(*sums)
-    counts = [[row[x] * (common // total) for x, total in zip(order, sums, strict=True)] for row in joint.counts]
+    counts = [
+        [row[x] * (common // total) for x, total in zip(order, sums, strict=True)] for row in joint.counts
+    ]
     columns: list[Column] = []
     given: list[str] = []
     for k, label in enumerate(labels):
@@ -112,6 +115,8 @@ def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
         cells.append(value)
     total = sum(cells)
     if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not to 1 within 1e-9")
+        raise InputError(
+            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not to 1 within 1e-9"
+        )
     scale = math.lcm(*(cell.denominator for cell in cells))
     return [cell.numerator * (scale // cell.denominator) for cell in cells]

@@ -87,9 +87,9 @@ def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -
         verdict = audit(channel, joint, notion)
         if verdict.satisfied:
             return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
-        failing = np.array(failing_outputs(channel, joint, notion), dtype=np.int64)
+        failing = failing_outputs(channel, joint, notion)
         needed = _needed_mixing(rows, failing, joint, notion.limits)
-        at = kept[failing]
+        at = kept[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1
         if not added.sum() <= limit or repairs > MOST_REPAIRS:
@@ -127,7 +127,9 @@ def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Not
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
     verdict = audit(channel, joint, notion)
     if not verdict.satisfied:
-        raise RoundingFailure(f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict)
+        raise RoundingFailure(
+            f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict
+        )
     return Rounded(channel, verdict)
 
 
@@ -160,7 +162,7 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     return values
 
 
-def _needed_mixing(rows: IntegerRows, failing: NDArray[np.int64], joint: Joint, limits: LiftLimits) -> Array:
+def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limits: LiftLimits) -> Array:
     """A weight a_y for each failing output that brings its lifts inside the limits in spite of rounding.
 
     With rounding moving P(y|s) and P(y) by at most u, ``(l P + a + u) / (P + a - u) <= b`` asks for
@@ -168,14 +170,18 @@ def _needed_mixing(rows: IntegerRows, failing: NDArray[np.int64], joint: Joint, 
     the left-hand side are covered by a few more u.
     """
     w = np.zeros((rows.shape[0], len(failing)))
-    for j, y in enumerate(failing.tolist()):
+    for j, y in enumerate(failing):
         at, values = rows.columns[y]
-        w[at, j] = np.array(values) * UNIT
+        w[list(at), j] = np.array(values) * UNIT
     given_s = joint.p / joint.p_s[:, None] @ w  # P(y|s)
     mass = joint.p_x @ w
     high, low = given_s.max(axis=0), given_s.min(axis=0)
     needed = np.full(len(failing), 2.0 * UNIT)
-    for limit, more, less in ((limits.upper, high, mass), (limits.lower, mass, low), (limits.ratio, high, low)):
+    for limit, more, less in (
+        (limits.upper, high, mass),
+        (limits.lower, mass, low),
+        (limits.ratio, high, low),
+    ):
         if math.isfinite(limit):
             b = math.exp(limit)
             excess = np.maximum(more - b * less, 0.0) + UNIT * (2.0 * (1.0 + b) + 8.0 * (more + b * less))

@@ -34,7 +34,10 @@ GOOD = {
 
 def hashed(document: dict) -> dict:
     canonical = json.dumps(
-        {k: v for k, v in document.items() if k != "sha256"}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        {k: v for k, v in document.items() if k != "sha256"},
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
     )
     return {**document, "sha256": hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()}
 
@@ -92,11 +95,19 @@ def test_the_good_file_is_read(tmp_path):
         ("useful.columns", "job", r"useful: columns and symbols must be lists"),
         ("useful.columns", [], r"useful: a variable needs columns"),
         ("useful.columns", ["job", "job"], r"useful: a variable needs columns with different names"),
-        ("useful.symbols", ["Sales", "Tech"], r"useful: every symbol must be a list with one text per column"),
+        (
+            "useful.symbols",
+            ["Sales", "Tech"],
+            r"useful: every symbol must be a list with one text per column",
+        ),
         ("useful.symbols", [["Sales"], [7]], r"useful: a symbol must be text, not int"),
         ("useful.symbols", [["Sales"], ["Sales"]], r"useful: the symbol 'Sales' of 'job' occurs twice"),
         ("useful.symbols", [["Sales"], ["Tech", "x"]], r"useful: symbol 'Tech', 'x' has 2 part"),
-        ("useful.symbols", [["Sales"]], r"joint: the table must have 2 rows of 1 entries|the rows form a 2 x 2 table"),
+        (
+            "useful.symbols",
+            [["Sales"]],
+            r"joint: the table must have 2 rows of 1 entries|the rows form a 2 x 2 table",
+        ),
         ("useful.symbols", [["Sales"], ["\ud800"]], r"useful: a symbol .* is not valid Unicode text"),
         ("sensitive", ["f", "m"], r"sensitive must be an object"),
         ("sensitive", None, r"the joint table needs the labels of its rows: there is no sensitive"),
@@ -106,7 +117,11 @@ def test_the_good_file_is_read(tmp_path):
         ("outputs", ["Sales", "Sales"], r"the output label 'Sales' occurs twice"),
         ("outputs", ["Sales", 7], r"an output label must be text, not int"),
         ("outputs", [], r"at least one output"),
-        ("denominator", 2**53 + 1, r"row 'Sales' sums to 9007199254740992, not to the denominator 9007199254740993"),
+        (
+            "denominator",
+            2**53 + 1,
+            r"row 'Sales' sums to 9007199254740992, not to the denominator 9007199254740993",
+        ),
         ("denominator", 0, r"the denominator \('0'\) must be an integer in \[1, 2\^62\]"),
         ("denominator", -1, r"the denominator \('-1'\) must be"),
         ("denominator", 2**80, r"the denominator \('1208925819614629174706176'\) must be"),
@@ -119,22 +134,46 @@ def test_the_good_file_is_read(tmp_path):
         ("rows", [[D, 0], [D]], r"row 'Tech' has 1 entries where the first row has 2"),
         ("rows", [[D, 0, 0], [D, 0, 0]], r"the rows form a 2 x 3 table"),
         ("rows.1", "no", r"row 'Tech' is not a list of integers"),
-        ("rows.1.0", D // 4 + 1, r"row 'Tech' sums to 9007199254740993, not to the denominator 9007199254740992"),
+        (
+            "rows.1.0",
+            D // 4 + 1,
+            r"row 'Tech' sums to 9007199254740993, not to the denominator 9007199254740992",
+        ),
         ("rows.1.0", 0.5, r"row 'Tech': entry 1 \('0.5'\) is not a non-negative integer"),
-        ("rows.1.0", float(D // 4), r"row 'Tech': entry 1 \('2251799813685248.0'\) is not a non-negative integer"),
+        (
+            "rows.1.0",
+            float(D // 4),
+            r"row 'Tech': entry 1 \('2251799813685248.0'\) is not a non-negative integer",
+        ),
         ("rows.1.0", -1, r"row 'Tech': entry 1 \('-1'\) is not a non-negative integer"),
         ("rows.1.0", True, r"row 'Tech': entry 1 \('True'\) is not a non-negative integer"),
         ("rows.1.0", "1", r"row 'Tech': entry 1 \('1'\) is not a non-negative integer"),
         ("rows.1.0", [1], r"row 'Tech': entry 1 \('\[1\]'\) is not a non-negative integer"),
-        ("rows.1.0", D + 1, r"row 'Tech', output 'Sales': the entry 9007199254740993 is larger than the denominator"),
-        ("rows.1.0", 2**64, r"row 'Tech': entry 1 \('18446744073709551616'\) is not a non-negative integer of at most"),
-        ("rows.1.0", 10**4000, r"row 'Tech': entry 1 \(an integer of 13288 bits\) is not a non-negative integer"),
+        (
+            "rows.1.0",
+            D + 1,
+            r"row 'Tech', output 'Sales': the entry 9007199254740993 is larger than the denominator",
+        ),
+        (
+            "rows.1.0",
+            2**64,
+            r"row 'Tech': entry 1 \('18446744073709551616'\) is not a non-negative integer of at most",
+        ),
+        (
+            "rows.1.0",
+            10**4000,
+            r"row 'Tech': entry 1 \(an integer of 13288 bits\) is not a non-negative integer",
+        ),
         ("rows", [[D, 0], [D, 0]], r"the output 'mix-1' has no mass: no row ever gives it"),
         ("joint", {"a": 1}, r"joint must be a list of lists of integers"),
         ("joint", [1, 2], r"joint must be a list of lists of integers"),
         ("joint", [[1, 2]], r"joint: the table must have 2 rows of 2 entries"),
         ("joint", [[1, 2, 3], [3, 4, 5]], r"joint: the table must have 2 rows of 2 entries"),
-        ("joint.0.1", 0.5, r"joint: the entry at .*'f'.*'Tech'.* \('0.5'\) must be an integer in \[0, 2\^256\)"),
+        (
+            "joint.0.1",
+            0.5,
+            r"joint: the entry at .*'f'.*'Tech'.* \('0.5'\) must be an integer in \[0, 2\^256\)",
+        ),
         ("joint.0.1", -1, r"joint: the entry at .* \('-1'\) must be an integer in \[0, 2\^256\)"),
         ("joint.0.1", True, r"joint: the entry at .* \('True'\) must be an integer in \[0, 2\^256\)"),
         ("joint.0.1", 2**256, r"joint: the entry at .* must be an integer in \[0, 2\^256\)"),
@@ -175,7 +214,11 @@ def test_a_wrong_value_is_named(tmp_path, path, value, message):
 def test_an_edit_breaks_the_hash(tmp_path, tamper):
     document = copy.deepcopy(hashed(GOOD))
     tamper(document)
-    refuse(tmp_path, json.dumps(document), r"the sha256 does not match the content: the file was edited or damaged")
+    refuse(
+        tmp_path,
+        json.dumps(document),
+        r"the sha256 does not match the content: the file was edited or damaged",
+    )
 
 
 def test_a_missing_hash_is_named(tmp_path):
@@ -217,7 +260,10 @@ def test_every_changed_byte_is_noticed(tmp_path):
         (b'{"format": "mechdesign.channel", "x": NaN}', r"NaN is not a number that a channel file can hold"),
         (b'{"format": "mechdesign.channel", "x": Infinity}', r"Infinity is not a number"),
         (b'{"format": "mechdesign.channel", "x": -Infinity}', r"-Infinity is not a number"),
-        (b'{"format": "mechdesign.channel", "x": ' + b"9" * 5000 + b"}", r"holds an integer of thousands of digits"),
+        (
+            b'{"format": "mechdesign.channel", "x": ' + b"9" * 5000 + b"}",
+            r"holds an integer of thousands of digits",
+        ),
         (b"[" * 200_000, r"is not a channel file: it is nested too deeply"),
         (b'{"format":' * 200_000, r"is not a channel file: it is nested too deeply"),
     ],
@@ -259,7 +305,9 @@ def test_places_without_a_channel_file(tmp_path):
 def test_an_enormous_file_is_refused_unread(tmp_path):
     with open(tmp_path / "huge.json", "wb") as stream:
         stream.truncate(2**40)
-    with pytest.raises(InputError, match=r"huge\.json is too large for a channel file \(1099511627776 bytes\)"):
+    with pytest.raises(
+        InputError, match=r"huge\.json is too large for a channel file \(1099511627776 bytes\)"
+    ):
         Channel.load(tmp_path / "huge.json")
 
 

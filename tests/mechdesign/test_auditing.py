@@ -134,7 +134,9 @@ class Tampered:
 
 def test_the_audit_adds_up_the_rows_itself(joint):
     wrong = Tampered(released(joint), denominator=D - 1)
-    with pytest.raises(InputError, match=r"row 'x0' sums to 9007199254740992, not to the denominator 90071992547409"):
+    with pytest.raises(
+        InputError, match=r"row 'x0' sums to 9007199254740992, not to the denominator 90071992547409"
+    ):
         audit(wrong, joint, LIP(1.0))
 
 
@@ -183,7 +185,14 @@ def test_comparisons_with_exp_are_decided_however_close():
 
 @pytest.mark.parametrize(
     "ratio",
-    [Fraction(1), Fraction(2), Fraction(4, 3), 1 + Fraction(1, 2**70), Fraction(2**300 + 1, 2**299), Fraction(10**300)],
+    [
+        Fraction(1),
+        Fraction(2),
+        Fraction(4, 3),
+        1 + Fraction(1, 2**70),
+        Fraction(2**300 + 1, 2**299),
+        Fraction(10**300),
+    ],
 )
 def test_log_upper_is_the_smallest_double(ratio):
     assert log_upper(ratio.numerator, ratio.denominator) == smallest_budget(ratio)
@@ -221,4 +230,7 @@ def test_the_published_table_is_audited_in_full(adult):
     lift = np.array(adult.lift)
     s, x = np.unravel_index(lift.argmax(), lift.shape)
     assert verdict.achieved.eps_u == pytest.approx(math.log(lift.max()), rel=1e-14)
-    assert (verdict.worst.sensitive, verdict.worst.output) == (adult.sensitive.names[s], adult.useful.names[x])
+    assert (verdict.worst.sensitive, verdict.worst.output) == (
+        adult.sensitive.names[s],
+        adult.useful.names[x],
+    )

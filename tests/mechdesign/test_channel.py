@@ -89,10 +89,19 @@ def test_apply_draws_outputs_of_the_symbol(channel):
         ({"outputs": ()}, r"at least one output"),
         ({"outputs": ("u", 7)}, r"an output label must be text, not int"),
         ({"outputs": ("u", "\ud800")}, r"not valid Unicode text"),
-        ({"outputs": ("u", "v", "w")}, r"the rows form a 3 x 2 table, but there are 3 useful symbols and 3 outputs"),
-        ({"rows": [[D, 0], [0, D]]}, r"the rows form a 2 x 2 table, but there are 3 useful symbols and 2 outputs"),
+        (
+            {"outputs": ("u", "v", "w")},
+            r"the rows form a 3 x 2 table, but there are 3 useful symbols and 3 outputs",
+        ),
+        (
+            {"rows": [[D, 0], [0, D]]},
+            r"the rows form a 2 x 2 table, but there are 3 useful symbols and 2 outputs",
+        ),
         ({"rows": [[D, 0], [1, 2], [0, D]]}, r"row 'b' sums to 3, not to the denominator 9007199254740992"),
-        ({"rows": [[D, 0], [0, D + 1], [0, D]]}, r"row 'b', output 'v': the entry 9007199254740993 is larger than"),
+        (
+            {"rows": [[D, 0], [0, D + 1], [0, D]]},
+            r"row 'b', output 'v': the entry 9007199254740993 is larger than",
+        ),
         ({"rows": [[D, 0], [0, 0.5], [0, D]]}, r"row 'b': entry 2 \('0.5'\) is not a non-negative integer"),
         ({"rows": [[D, 0], [D + 1, -1], [0, D]]}, r"row 'b': entry 2 \('-1'\) is not a non-negative integer"),
         ({"rows": [[D, 0], [D, 0], [D, 0]]}, r"the output 'v' has no mass: no row ever gives it"),
@@ -109,11 +118,16 @@ def test_a_joint_of_other_variables_is_refused(joint):
     other = Joint.from_counts([[1, 2, 3], [3, 2, 5]], useful="y")
     with pytest.raises(InputError, match="useful variable of the joint table is not the one of the channel"):
         Channel(joint.useful, ("u",), rows, joint=other)
-    with pytest.raises(InputError, match="sensitive variable of the joint table is not the one of the channel"):
+    with pytest.raises(
+        InputError, match="sensitive variable of the joint table is not the one of the channel"
+    ):
         Channel(joint.useful, ("u",), rows, joint=joint, sensitive=Variable(("s",), (("1",),)))
 
 
 def test_other_denominators_are_fine():
     channel = Channel(X, ("u", "v"), [[1, 2], [3, 0], [0, 3]], 3)
     assert channel.matrix == pytest.approx(np.array([[1 / 3, 2 / 3], [1.0, 0.0], [0.0, 1.0]]))
-    assert Channel(X, ("u", "v"), [[2**62, 0], [2**61, 2**61], [0, 2**62]], 2**62).matrix[1].tolist() == [0.5, 0.5]
+    assert Channel(X, ("u", "v"), [[2**62, 0], [2**61, 2**61], [0, 2**62]], 2**62).matrix[1].tolist() == [
+        0.5,
+        0.5,
+    ]

@@ -36,7 +36,13 @@ def channel() -> Channel:
         achieved={"eps_l": math.inf, "eps_u": np.float64(0.5), "eps_ldp": math.inf},
         utility={"nmi": 0.75, "mutual_information": 0.8, "entropy": 1.0},
         certificate={"gap_nmi": None, "details": {"vertices": np.int64(12), "exact": False}},
-        provenance={"tool": "mechdesign", "source": "adult.csv", "records": 16, "limit": -math.inf, "tags": ["inf"]},
+        provenance={
+            "tool": "mechdesign",
+            "source": "adult.csv",
+            "records": 16,
+            "limit": -math.inf,
+            "tags": ["inf"],
+        },
     )
     return Channel(joint.useful, ("u", "v"), [[D, 0], [1, D - 1], [0, D]], joint=joint, record=record)
 
@@ -145,7 +151,9 @@ def test_nothing_is_overwritten_unless_asked_for(channel, tmp_path):
 def test_a_new_file_has_the_permissions_of_any_new_file(channel, tmp_path):
     channel.save(tmp_path / "c.json")
     (tmp_path / "plain").touch()
-    assert stat.S_IMODE((tmp_path / "c.json").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+    assert stat.S_IMODE((tmp_path / "c.json").stat().st_mode) == stat.S_IMODE(
+        (tmp_path / "plain").stat().st_mode
+    )
 
 
 def test_a_failing_disk_leaves_the_old_file_and_no_debris(channel, tmp_path, monkeypatch):
@@ -174,7 +182,10 @@ def test_places_that_cannot_be_written_are_refused(channel, tmp_path):
     ("provenance", "message"),
     [
         ({"x": math.nan}, r"the record 'provenance' holds NaN"),
-        ({"x": {"y": [object()]}}, r"the record 'provenance' holds a object, which a channel file cannot hold"),
+        (
+            {"x": {"y": [object()]}},
+            r"the record 'provenance' holds a object, which a channel file cannot hold",
+        ),
         ({"x": {1: 2}}, r"the record 'provenance' has a key that is not text"),
         ({"x": "\ud800"}, r"a text of the record 'provenance' .* is not valid Unicode text"),
     ],

@@ -32,7 +32,11 @@ def test_unequal_weights_get_short_names():
 
 def test_equal_weights_below_one_are_a_merge_and_a_lone_symbol_is_itself():
     rows = [[D // 2, D // 2], [D // 2, D // 2 - 1]]
-    assert labels(["a", "b"], [[D // 2, D - D // 2, 0], [D // 2 + 3, 0, D - D // 2 - 3]]) == ("{a, b}", "a", "b")
+    assert labels(["a", "b"], [[D // 2, D - D // 2, 0], [D // 2 + 3, 0, D - D // 2 - 3]]) == (
+        "{a, b}",
+        "a",
+        "b",
+    )
     assert labels(["a", "b"], rows) == ("{a, b}", "{a, b} #2")
 
 
@@ -43,9 +47,7 @@ def test_what_exact_rounding_adds_does_not_change_a_name():
 
 def test_members_with_commas_braces_or_blanks_are_quoted():
     names = ["a, b", "c", "{d}", 'say "e"', "", " f", "g\n", "naïve", "東京"]
-    assert partition(names, range(9)) == (
-        r'{"a, b", c, "{d}", "say \"e\"", "", " f", "g\n", naïve, 東京}',
-    )
+    assert partition(names, range(9)) == (r'{"a, b", c, "{d}", "say \"e\"", "", " f", "g\n", naïve, 東京}',)
     assert partition(["young, rural", "old, urban", "old, rural"], [0, 2], [1]) == (
         '{"young, rural", "old, rural"}',
         "old, urban",
@@ -54,7 +56,10 @@ def test_members_with_commas_braces_or_blanks_are_quoted():
 
 def test_names_that_look_like_labels_are_kept_apart():
     assert partition(["{a, b}", "a", "b"], [0], [1, 2]) == ("{a, b}", "{a, b} #2")
-    assert partition(["{a, b}", "a", "b", "{a, b} #2"], [1, 2], [0, 3]) == ("{a, b} #3", '{"{a, b}", "{a, b} #2"}')
+    assert partition(["{a, b}", "a", "b", "{a, b} #2"], [1, 2], [0, 3]) == (
+        "{a, b} #3",
+        '{"{a, b}", "{a, b} #2"}',
+    )
     rows = [[D // 2, D // 2], [D // 4, 3 * D // 4]]
     assert labels(["mix-1", "b"], rows) == ("mix-1 #2", "mix-2")
 
@@ -74,7 +79,7 @@ def test_long_merges_are_cut_and_count_the_rest():
 
 
 @given(
-    st.lists(st.text("ab{},\" #2mix-1", max_size=6), min_size=1, max_size=6, unique=True),
+    st.lists(st.text('ab{}," #2mix-1', max_size=6), min_size=1, max_size=6, unique=True),
     st.integers(1, 6),
     st.randoms(use_true_random=False),
 )

@@ -10,7 +10,9 @@ from mechdesign.integer_rows import LARGEST_INTEGER, IntegerRows
 
 tables = st.integers(1, 4).flatmap(
     lambda k: st.lists(
-        st.lists(st.one_of(st.just(0), st.integers(0, LARGEST_INTEGER)), min_size=k, max_size=k), min_size=1, max_size=5
+        st.lists(st.one_of(st.just(0), st.integers(0, LARGEST_INTEGER)), min_size=k, max_size=k),
+        min_size=1,
+        max_size=5,
     )
 )
 
@@ -49,6 +51,12 @@ def test_it_cannot_be_changed():
         rows.values[0] = 7
     with pytest.raises(TypeError):
         rows[0][0] = 7
+    with pytest.raises(TypeError):
+        rows.columns[0][1][0] = 7
+    source = np.array([[1, 0], [0, 2]])
+    rows = IntegerRows.of(source)
+    source[0, 0] = 7
+    assert rows == [[1, 0], [0, 2]]
 
 
 def test_sums_of_many_large_entries_do_not_overflow():

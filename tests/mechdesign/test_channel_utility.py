@@ -75,7 +75,9 @@ def test_what_loses_nothing_has_exactly_all():
     joint = Joint.from_counts([[1, 2, 3], [3, 2, 1]])
     channel = Channel(joint.useful, ("u", "v", "w", "z"), [[5, 3, 0, 0], [0, 0, 8, 0], [0, 0, 0, 8]], 8)
     assert utility(channel, joint).nmi == 1.0
-    assert utility(channel, joint).mutual_information == pytest.approx(utility(channel, joint).entropy, rel=1e-14)
+    assert utility(channel, joint).mutual_information == pytest.approx(
+        utility(channel, joint).entropy, rel=1e-14
+    )
 
 
 def test_what_tells_nothing_has_exactly_nothing():

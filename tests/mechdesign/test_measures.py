@@ -50,7 +50,9 @@ def test_measures_of_lift_are_their_definitions(p):
     ratio = [h * inverse(v) for h, v in zip(m.max_lift(p), m.min_lift(p), strict=True)]
     assert m.lift_ratio(p) == pytest.approx(ratio, rel=CLOSE)
     assert m.l1_lift(p) == pytest.approx(per_output(p, lambda ps, v: ps * abs(v - 1)), rel=CLOSE, abs=CLOSE)
-    assert m.chi2_lift(p) == pytest.approx(per_output(p, lambda ps, v: ps * (v - 1) ** 2), rel=CLOSE, abs=CLOSE)
+    assert m.chi2_lift(p) == pytest.approx(
+        per_output(p, lambda ps, v: ps * (v - 1) ** 2), rel=CLOSE, abs=CLOSE
+    )
     l1 = per_output(p, lambda ps, v: ps * abs(inverse(v) - 1))
     assert m.l1_lift_inverse(p) == pytest.approx(l1, rel=CLOSE, abs=CLOSE)
     chi2 = per_output(p, lambda ps, v: ps * (inverse(v) - 1) ** 2)
@@ -203,7 +205,12 @@ def test_two_inverse_measures_are_not_convex(inverse_measure, prior, lifts, ends
 def test_a_zero_lift_is_infinite_and_never_skipped():
     p = np.array([[0.0, 0.3], [0.5, 0.2]])
     assert m.min_lift(p)[0] == 0.0
-    for measure in (m.lift_ratio, m.l1_lift_inverse, m.chi2_lift_inverse, lambda q: m.alpha_lift_inverse(q, 2.0)):
+    for measure in (
+        m.lift_ratio,
+        m.l1_lift_inverse,
+        m.chi2_lift_inverse,
+        lambda q: m.alpha_lift_inverse(q, 2.0),
+    ):
         assert measure(p)[0] == math.inf
         assert math.isfinite(measure(p)[1])
     values = m.leakage(p)
@@ -240,7 +247,10 @@ def test_a_constant_row_variable_loses_nothing():
         (lambda: m.entropy([1.5, -0.5]), r"finite, non-negative entries"),
         (lambda: m.lift([[0.5, math.nan]]), r"finite, non-negative entries"),
         (lambda: m.lift([0.5, 0.5]), r"must have 2 dimensions, not 1"),
-        (lambda: m.lift([[0.5, 0.0], [0.5, 0.0]]), r"column 2 of the joint distribution has no mass; drop it"),
+        (
+            lambda: m.lift([[0.5, 0.0], [0.5, 0.0]]),
+            r"column 2 of the joint distribution has no mass; drop it",
+        ),
         (lambda: m.lift([[0.5, 0.5], [0.0, 0.0]]), r"row 2 of the joint distribution has no mass; drop it"),
         (lambda: m.alpha_lift([[1.0]], 1.0), r"alpha \(1\) must be above 1"),
         (lambda: m.alpha_lift_inverse([[1.0]], math.nan), r"alpha \(nan\) must be above 1"),

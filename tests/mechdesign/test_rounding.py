@@ -56,7 +56,9 @@ def test_sparse_posteriors_give_the_same_channel(joint):
 def test_the_order_of_the_solver_does_not_matter(joint):
     weights, points = optimal(joint, LIP(0.5).limits)
     order = np.random.default_rng(0).permutation(len(weights))
-    one, other = (round_channel(w, v, joint, LIP(0.5)) for w, v in ((weights, points), (weights[order], points[order])))
+    one, other = (
+        round_channel(w, v, joint, LIP(0.5)) for w, v in ((weights, points), (weights[order], points[order]))
+    )
     assert one.channel == other.channel
 
 
@@ -148,7 +150,9 @@ def test_mixing_touches_only_the_outputs_that_fail():
 
 
 def test_a_design_far_outside_its_budget_is_refused_with_the_verdict(joint):
-    with pytest.raises(RoundingFailure, match=r"breaks its budget by more than rounding can repair .*margin") as e:
+    with pytest.raises(
+        RoundingFailure, match=r"breaks its budget by more than rounding can repair .*margin"
+    ) as e:
         round_channel(*released(joint), joint, LIP(0.5))
     assert isinstance(e.value, SolverFailure)
     assert e.value.exit_code == 3
@@ -197,7 +201,9 @@ def test_a_solver_that_returns_nonsense_is_refused(joint, change, message):
 def test_a_symbol_that_no_output_covers_is_refused_unless_it_is_next_to_nothing():
     joint = Joint.from_counts([[1, 2, 10**5], [2, 1, 10**5]])
     q = np.diag(joint.p_x)[1:]
-    with pytest.raises(RoundingFailure, match=r"no output of the solver's design covers the useful symbol number 1"):
+    with pytest.raises(
+        RoundingFailure, match=r"no output of the solver's design covers the useful symbol number 1"
+    ):
         round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], joint, LIP(5.0))
     joint = Joint.from_counts([[1, 2 * 10**12, 10**12], [1, 10**12, 2 * 10**12]])
     q = np.diag(joint.p_x)[1:]

@@ -116,14 +116,20 @@ def test_at_the_achieved_double_the_verdict_is_yes_and_at_the_next_smaller_one_n
 def test_outside_matrices_are_judged_as_the_rationals_that_they_are(data, notion):
     joint = data.draw(joints(most_s=3, most_x=3))
     n, k = len(joint.useful), data.draw(st.integers(1, 3))
-    w = np.array(data.draw(st.lists(st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k), min_size=n, max_size=n)))
+    w = np.array(
+        data.draw(st.lists(st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k), min_size=n, max_size=n))
+    )
     w[:, 0] += w.sum(axis=1) == 0.0
     w = w / w.sum(axis=1, keepdims=True)
     exact = [[*map(Fraction, row)] for row in w.tolist()]
-    assert audit_matrix(w, joint, notion).satisfied is exact_oracle.satisfies(joint.counts, exact, notion.limits)
+    assert audit_matrix(w, joint, notion).satisfied is exact_oracle.satisfies(
+        joint.counts, exact, notion.limits
+    )
     texts = [[repr(v) for v in row] for row in w.tolist()]
     exact = [[*map(Fraction, row)] for row in texts]
-    assert audit_matrix(texts, joint, notion).satisfied is exact_oracle.satisfies(joint.counts, exact, notion.limits)
+    assert audit_matrix(texts, joint, notion).satisfied is exact_oracle.satisfies(
+        joint.counts, exact, notion.limits
+    )
 
 
 def check_promise(rounded, joint, notion) -> None:
@@ -153,7 +159,9 @@ def test_optimal_designs_survive_rounding_and_lose_next_to_nothing(seed):
     joint = random_table(rng, most_x=8)
     notion = random_notion(rng)
     # cddlib gives up on a few near-tied tables.
-    weights, points = optimal(joint, notion.limits, rng.choice([0.0, 1e-12])) or boundary(joint, notion.limits, rng)
+    weights, points = optimal(joint, notion.limits, rng.choice([0.0, 1e-12])) or boundary(
+        joint, notion.limits, rng
+    )
     rounded = round_channel(weights, points, joint, notion)
     check_promise(rounded, joint, notion)
     q = weights[:, None] * points
