@@ -18,7 +18,7 @@ from threading import Lock
 from mechdesign.channel import Channel
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
-from mechdesign.exact_lifts import Column, Extremes, extremes_of
+from mechdesign.exact_lifts import Column, Extremes, extremes_by_output, extremes_of
 from mechdesign.joint import Joint
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.variable import Symbol
@@ -93,11 +93,8 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
-    return tuple(
-        y
-        for y, column in enumerate(channel.integers.columns)
-        if not _within(extremes_of(counts, [column], joint), notion.limits)
-    )
+    by_output = extremes_by_output(counts, channel.integers.columns, joint)
+    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, notion.limits))
 
 
 def audit_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import mul
 from typing import NamedTuple, TypeAlias
 
@@ -48,8 +48,10 @@ class Extremes(NamedTuple):
         return self.above.mass * self.below.row, self.below.mass * self.above.row
 
 
-def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint) -> Extremes:
-    """Find the extreme lifts by exact comparison of every cell; of equal ones the first output's.
+def extremes_by_output(
+    counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint
+) -> Iterator[Extremes]:
+    """The extreme lifts of each output in turn, found by exact comparison of every cell.
 
     Parameters
     ----------
@@ -59,15 +61,9 @@ def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Column], join
         The numerators of W(y|x); at least one is positive in each.
     joint : Joint
         For P(s).
-
-    Raises
-    ------
-    InputError
-        If there is no output.
     """
     sums = [sum(row) for row in joint.counts]
     total = sum(sums)
-    found: Extremes | None = None
     for y, (at, values) in enumerate(columns):
         masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
         output = sum(masses)
@@ -81,7 +77,19 @@ def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Column], join
             elif mass * least_row < least * row:
                 t, least, least_row = k, mass, row
         high, low = Cell(s, y, most, most_row, output, total), Cell(t, y, least, least_row, output, total)
-        here = Extremes(high, low, high, low)
+        yield Extremes(high, low, high, low)
+
+
+def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint) -> Extremes:
+    """The extreme lifts of all outputs together (of equal ones the first); arguments as above.
+
+    Raises
+    ------
+    InputError
+        If there is no output.
+    """
+    found: Extremes | None = None
+    for here in extremes_by_output(counts, columns, joint):
         found = here if found is None else _extreme_of(found, here)
     if found is None:
         raise InputError("a channel needs at least one output")
