@@ -1,4 +1,7 @@
-"""The README tells the truth: its commands are run and their output compared, number by number."""
+"""The README tells the truth: its commands are run and their output compared, number by number.
+
+``python tests/test_readme.py`` writes today's output into the README.
+"""
 
 from __future__ import annotations
 
@@ -110,3 +113,29 @@ def test_every_option_that_the_readme_names_exists():
         [sys.executable, *run], env=environment, capture_output=True, text=True, check=True
     ).stdout
     assert {option for option in named if option not in helps} == set()
+
+
+def write_todays_output(folder):
+    """Run the commands of every console block in order and put what they print below them."""
+
+    def renewed(match):
+        parts = re.split(r"^\$ ", match.group(1), flags=re.MULTILINE)[1:]
+        lines = []
+        for part in parts:
+            command = re.match(r"(?:.*\\\n)*.*\n", part).group(0)
+            run = in_shell(command.replace("\\\n", " ").strip(), folder)
+            if run.returncode:
+                sys.exit(f"{command}: {run.stderr}")
+            lines.append(f"$ {command}{run.stdout}")
+        return "```console\n" + "".join(lines) + "```"
+
+    text = re.sub(r"^```console\n(.*?)^```$", renewed, README, flags=re.MULTILINE | re.DOTALL)
+    (ROOT / "README.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as temporary:
+        shutil.copytree(ROOT / "examples", Path(temporary) / "examples")
+        write_todays_output(Path(temporary))
