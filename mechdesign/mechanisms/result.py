@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
 from mechdesign.auditing import Achieved
 from mechdesign.channel import Channel
 from mechdesign.notions import Notion
+from solvers import Envelope
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,12 @@ class Certificate:
     scope: str = "none"
     details: dict[str, int | float | str] = field(default_factory=dict)
 
+    def at(self, nmi: float) -> Certificate:
+        """The same bound, with the gap of a channel of this NMI."""
+        if self.upper_bound_nmi is None:
+            return self
+        return replace(self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
@@ -31,7 +39,8 @@ class Design:
 
     `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
     'partition'). `repaired` and `borrowed` speak of the watchdog's repair; `fallback_from` names the
-    mechanism that was asked for when another one had to answer.
+    mechanism that was asked for when another one had to answer; `envelope` keeps the columns and prices of an
+    optimum for a warm start at a neighbouring budget.
     """
 
     channel: Channel
@@ -49,8 +58,13 @@ class Design:
     messages: tuple[str, ...] = ()
     seconds: float = 0.0
     verified: bool = True
+    envelope: Envelope | None = field(default=None, repr=False, compare=False)
 
     @property
     def outputs(self) -> int:
         """Number of output symbols."""
         return len(self.channel.outputs)
+
+    def with_envelope(self, envelope: Envelope) -> Design:
+        """The same design with the columns and prices that it came from."""
+        return replace(self, envelope=envelope)

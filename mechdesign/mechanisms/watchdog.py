@@ -11,15 +11,15 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing import Audit, failing_outputs
-from mechdesign.channel import Channel, ChannelRecord
+from mechdesign.auditing import failing_outputs
+from mechdesign.channel import Channel
 from mechdesign.errors import InputError
-from mechdesign.exact_utility import utility
 from mechdesign.integer_rows import IntegerRows
 from mechdesign.joint import Joint
+from mechdesign.mechanisms.finishing import finish
 from mechdesign.mechanisms.partitions import RISKS, Lifts, Merging, Risk, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import Notion, to_record
+from mechdesign.notions import Notion
 from mechdesign.rounding import RoundingFailure, partition_channel
 
 METHOD = "partition"
@@ -62,7 +62,16 @@ def _watchdog(joint: Joint, notion: Notion, mechanism: str, risk: Risk) -> Desig
         borrowed = tuple(int(x) for x in np.flatnonzero(harmless))
         merging = Merging((tuple(range(len(joint.useful))),), repaired=True, borrowed=borrowed)
         rounded = partition_channel(merging.groups, joint, notion)
-    return _design(rounded.channel, joint, rounded.audit, mechanism, merging, time.perf_counter() - start)
+    return finish(
+        rounded.channel,
+        joint,
+        rounded.audit,
+        mechanism=mechanism,
+        method=METHOD,
+        repaired=merging.repaired,
+        borrowed=tuple(joint.useful.names[x] for x in merging.borrowed),
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _harmless(joint: Joint, notion: Notion, lifts: Lifts) -> NDArray[np.bool_]:
@@ -78,31 +87,3 @@ def _harmless(joint: Joint, notion: Notion, lifts: Lifts) -> NDArray[np.bool_]:
     harmless = np.ones(len(joint.useful), dtype=np.bool_)
     harmless[list(failing_outputs(channel, joint, notion))] = False
     return harmless
-
-
-def _design(
-    channel: Channel, joint: Joint, verdict: Audit, mechanism: str, merging: Merging, seconds: float
-) -> Design:
-    from mechdesign import __version__
-
-    worth, achieved = utility(channel, joint), verdict.achieved
-    record = ChannelRecord(
-        notion=to_record(verdict.notion),
-        achieved={"eps_l": achieved.eps_l, "eps_u": achieved.eps_u, "eps_ldp": achieved.eps_ldp},
-        utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
-        certificate={"upper_bound_nmi": None, "gap_nmi": None, "scope": "none"},
-        provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": METHOD},
-    )
-    return Design(
-        channel=channel.with_record(record),
-        notion=verdict.notion,
-        mechanism=mechanism,
-        method=METHOD,
-        nmi=worth.nmi,
-        mutual_information=worth.mutual_information,
-        entropy=worth.entropy,
-        achieved=achieved,
-        repaired=merging.repaired,
-        borrowed=tuple(joint.useful.names[x] for x in merging.borrowed),
-        seconds=seconds,
-    )

@@ -1,0 +1,107 @@
+"""Mechanisms: each computes a channel for a table and a notion, verified exactly before it is returned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.joint import Joint
+from mechdesign.mechanisms.optimal import Search, optimal
+from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
+from mechdesign.notions import Notion
+
+__all__ = ["MECHANISMS", "Search", "design"]
+
+OPTIMAL, FALLBACK = "optimal", "subset-merging"
+
+HEURISTICS: dict[str, Callable[[Joint, Notion], Design]] = {
+    FALLBACK: subset_merging,
+    "complete-merging": complete_merging,
+}
+
+MECHANISMS = (OPTIMAL, *HEURISTICS)
+
+
+def design(
+    joint: Joint,
+    notion: Notion,
+    *,
+    mechanism: str = OPTIMAL,
+    method: str = "auto",
+    gap: float = 1e-4,
+    time_limit: float | None = None,
+    seed: int = 0,
+    fallback: bool = True,
+    workers: int = 1,
+    start: Design | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Design:
+    """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
+
+    Parameters
+    ----------
+    joint : Joint
+        The table P_SX; the guarantee is about this table, not about a population it was drawn from.
+    notion : Notion
+    mechanism : {"optimal", "subset-merging", "complete-merging"}
+    method : {"auto", "vertices", "columns"}
+        How the optimum is searched; the other mechanisms have no choice.
+    gap : float
+        Stop when the proven upper bound minus the NMI of the emitted integers is at most this.
+    time_limit : float, optional
+        Seconds; the best verified channel so far is returned with its proven gap.
+    seed : int
+        Every search of today is deterministic, so the seed changes nothing; it is recorded.
+    fallback : bool
+        Emit subset merging where the optimum fails, or is worse when its time is over; the result says so
+        in `fallback_from`. Without it SolverFailure is raised.
+    workers : int
+        Threads of the branch and bound.
+    start : Design, optional
+        The design of a neighbouring budget on the same table, for a warm start.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or the mechanism is not known.
+    SolverFailure
+        If no channel was verified and no fallback is allowed.
+    """
+    if mechanism not in MECHANISMS:
+        raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
+    search = Search(
+        method=method, gap=gap, time_limit=time_limit, workers=workers, start=start, progress=progress
+    )
+    if mechanism in HEURISTICS:
+        return HEURISTICS[mechanism](joint, notion)
+    started = time.perf_counter()
+    try:
+        best = optimal(joint, notion, search)
+    except SolverFailure as error:
+        if not fallback:
+            raise
+        merged = subset_merging(joint, notion)
+        return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
+    if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= gap:
+        return best
+    merged = subset_merging(joint, notion)
+    if merged.nmi <= best.nmi:
+        return best
+    bounded = replace(merged, certificate=best.certificate.at(merged.nmi))
+    return _fallen_back(bounded, f"the search ended below {FALLBACK}, which is emitted, verified", started)
+
+
+def _fallen_back(result: Design, message: str, started: float) -> Design:
+    return replace(
+        result,
+        fallback_from=OPTIMAL,
+        messages=(*result.messages, message),
+        seconds=time.perf_counter() - started,
+    )

@@ -1,0 +1,238 @@
+"""The optimal channel (AORR) with its certificate (Zarrabian et al. 2023, eqs. (12), (15) and (26)).
+
+max I(X;Y) over channels whose every posterior lies in the polytope Pi of the notion is H(X) minus the
+lower convex envelope of the entropy over Pi at P_X. The columns lie in Pi shrunk by a tiny margin, so that
+rounding to integers survives the exact audit; the bound is for Pi itself, widened outwards.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.exact_utility import utility
+from mechdesign.joint import Joint
+from mechdesign.mechanisms.finishing import finish
+from mechdesign.mechanisms.partitions import Lifts, merge_subsets
+from mechdesign.mechanisms.result import Certificate, Design
+from mechdesign.notions import Notion
+from mechdesign.posteriors import posteriors
+from mechdesign.rounding import Rounded, RoundingFailure, partition_channel, round_channel
+from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
+
+Array = NDArray[np.float64]
+
+METHODS = ("auto", "vertices", "columns")
+
+MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+"""Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
+every table; at small budgets utility is steep in the budget, so the last ones are a last resort."""
+
+GAP_SHARE = 0.95
+"""Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
+
+LEAST_GAP = 1e-9
+"""Gap in units of H(X) below which double precision proves nothing more."""
+
+ENTROPY_ERROR = 4e-15
+"""Relative error bound of H(X) and of the quotients of the certificate."""
+
+SPARSE_FROM = 200
+"""Number of useful symbols from which the posteriors are handed over as a sparse matrix."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """How the optimum is searched.
+
+    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which the search
+    stops, `time_limit` its seconds, `workers` the threads of the branch and bound. `start` is the design of
+    a neighbouring budget, whose columns and prices are reused.
+    """
+
+    method: str = "auto"
+    gap: float = 1e-4
+    time_limit: float | None = None
+    workers: int = 1
+    backend: str = "highs"
+    start: Design | None = None
+    progress: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"method ({self.method!r}) must be one of {', '.join(METHODS)}")
+        if isinstance(self.gap, bool) or not (self.gap >= 0.0 and math.isfinite(self.gap)):
+            raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
+        if self.time_limit is not None and not self.time_limit >= 0.0:
+            raise InputError(f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0")
+        if self.workers < 1:
+            raise InputError(f"workers ({self.workers!r}) must be at least 1")
+
+
+def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
+    """The best channel for the notion, verified exactly, with a bound on every other one.
+
+    Raises
+    ------
+    SolverFailure
+        If no channel could be verified; the message says what to try.
+    """
+    started = time.perf_counter()
+    entropy = utility_entropy(joint)
+    released = _release(joint, notion)
+    if released is not None:
+        return finish(
+            released.channel,
+            joint,
+            released.audit,
+            mechanism="optimal",
+            method="release",
+            certificate=Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven"),
+            messages=("X itself satisfies the notion and is published as it is.",),
+            seconds=time.perf_counter() - started,
+        )
+    target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
+    envelope, rounded = _designed(joint, notion, search, target, started)
+    worth = utility(rounded.channel, joint)
+    certificate = certify(envelope, entropy, worth.nmi, len(joint.useful))
+    return finish(
+        rounded.channel,
+        joint,
+        rounded.audit,
+        mechanism="optimal",
+        method=envelope.method,
+        certificate=certificate,
+        messages=_messages(envelope, certificate, search),
+        seconds=time.perf_counter() - started,
+    ).with_envelope(envelope)
+
+
+def utility_entropy(joint: Joint) -> float:
+    """H(X) in nats."""
+    p = joint.p_x
+    return -math.fsum((p * np.log(p)).tolist())
+
+
+def _release(joint: Joint, notion: Notion) -> Rounded | None:
+    """The channel that publishes X itself, if the exact audit allows it."""
+    lifts = Lifts(joint.p, notion.limits, "auto")
+    if not lifts.nearly_within(lifts.given_s, lifts.p_x).all():
+        return None
+    try:
+        return partition_channel([[x] for x in range(len(joint.useful))], joint, notion)
+    except RoundingFailure:
+        return None
+
+
+def _designed(
+    joint: Joint, notion: Notion, search: Search, target: float, started: float
+) -> tuple[Envelope, Rounded]:
+    """Solve with growing margins until the rounded channel passes."""
+    relaxation = posteriors(joint, notion)
+    start, dual = _start(joint, notion, search)
+    failure: RoundingFailure | None = None
+    for margin in MARGINS:
+        left = None if search.time_limit is None else max(0.0, search.time_limit - (time.perf_counter() - started))
+        try:
+            envelope = lower_envelope(
+                posteriors(joint, notion, margin=margin),
+                joint.p_x,
+                relaxation=relaxation,
+                method=search.method,
+                gap=target,
+                time_limit=left,
+                workers=search.workers,
+                backend=search.backend,
+                start=start,
+                dual=dual,
+                progress=_progress(joint, search),
+            )
+        except TooManyVertices as error:
+            raise SolverFailure(f"{error}") from error
+        except SolverError as error:
+            raise SolverFailure(f"the optimum could not be computed: {error}") from error
+        try:
+            return envelope, round_channel(envelope.weights, _matrix(envelope.points), joint, notion)
+        except RoundingFailure as error:
+            failure = error
+            start, dual = envelope.pool, envelope.dual
+    raise SolverFailure(
+        f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget"
+    )
+
+
+def _start(joint: Joint, notion: Notion, search: Search) -> tuple[Points, Array | None]:
+    """Merged blocks as a first feasible channel, and what a neighbouring design has left."""
+    merging = merge_subsets(Lifts(joint.p, notion.limits, "auto"))
+    n = len(joint.useful)
+    blocks = np.zeros((len(merging.groups), n)) if n < SPARSE_FROM else None
+    parts: list[Points] = []
+    if blocks is not None:
+        for k, group in enumerate(merging.groups):
+            blocks[k, list(group)] = joint.p_x[list(group)] / joint.p_x[list(group)].sum()
+        parts.append(Points.from_dense(blocks))
+    else:
+        indices = np.concatenate([np.asarray(g, dtype=np.int32) for g in merging.groups])
+        sizes = [len(g) for g in merging.groups]
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        mass = np.add.reduceat(joint.p_x[indices], indptr[:-1])
+        parts.append(Points(indptr, indices, joint.p_x[indices] / np.repeat(mass, sizes), (len(sizes), n)))
+    neighbour = search.start.envelope if search.start is not None else None
+    if neighbour is None or neighbour.points.shape[1] != n:
+        return parts[0], None
+    return Points.concatenate([*parts, neighbour.pool]), neighbour.dual
+
+
+def _matrix(points: Points) -> object:
+    if points.shape[1] < SPARSE_FROM:
+        return points.toarray()
+    from scipy.sparse import csr_array
+
+    return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
+
+
+def certify(envelope: Envelope, entropy: float, nmi: float, n: int) -> Certificate:
+    """Bounds in units of H(X), rounded so that they never claim too much."""
+    share = envelope.bound / entropy
+    upper = min(1.0, math.nextafter(1.0 - share * (1.0 - math.copysign(ENTROPY_ERROR, share)) + ENTROPY_ERROR, 2.0))
+    gap = max(0.0, math.nextafter(upper - nmi, 2.0))
+    details: dict[str, int | float | str] = {
+        "status": envelope.status.name.lower(),
+        "rounds": envelope.rounds,
+        "columns": envelope.columns,
+        "nodes": envelope.counts.nodes,
+        "programs": envelope.counts.programs,
+        "pivots": envelope.counts.pivots,
+        "seconds_pricing": envelope.seconds_pricing,
+    }
+    if envelope.enumeration is not None:
+        details |= {"enumeration": envelope.enumeration, "vertices": envelope.vertices}
+    return Certificate(upper_bound_nmi=upper, gap_nmi=gap, scope="proven", details=details)
+
+
+def _messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+    if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
+        return ()
+    if envelope.status is EnvelopeStatus.OPTIMAL:
+        return (f"the gap asked for ({search.gap:g}) is below what double precision can prove here",)
+    return (f"the search ended early ({envelope.status})",)
+
+
+def _progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None:
+    report = search.progress
+    if report is None:
+        return None
+    entropy = utility_entropy(joint)
+
+    def show(at: Progress) -> None:
+        low, high = 1.0 - at.value / entropy, min(1.0, 1.0 - at.bound / entropy)
+        report(f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g} ({at.columns} columns, {at.nodes} nodes)")
+
+    return show
+

@@ -1,0 +1,41 @@
+"""Geometry and optimisation over polytopes of probability vectors; usable alone.
+
+>>> from solvers import Polytope, lower_envelope, vertices
+"""
+
+from __future__ import annotations
+
+from solvers.concave import ConcaveMinimum, ConcaveSearch, SearchStatus, concave_minimum
+from solvers.envelope import lower_envelope
+from solvers.errors import (
+    BackendFailure,
+    EmptyPolytope,
+    InvalidOption,
+    InvalidPolytope,
+    OutsidePolytope,
+    SolverError,
+    TooManyVertices,
+)
+from solvers.points import Points
+from solvers.polytope import Polytope
+from solvers.results import Envelope, EnvelopeStatus, Progress
+
+__all__ = [
+    "BackendFailure",
+    "ConcaveMinimum",
+    "ConcaveSearch",
+    "EmptyPolytope",
+    "Envelope",
+    "EnvelopeStatus",
+    "InvalidOption",
+    "InvalidPolytope",
+    "OutsidePolytope",
+    "Points",
+    "Polytope",
+    "Progress",
+    "SearchStatus",
+    "SolverError",
+    "TooManyVertices",
+    "concave_minimum",
+    "lower_envelope",
+]

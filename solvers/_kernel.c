@@ -1,0 +1,1052 @@
+/* Branch and bound for the minimum of a separable concave function over
+ *
+ *     { x in R^n : 0 <= x <= u, sum x = 1, lo <= A x + B r <= hi, r >= 0 },
+ *
+ * f(x) = sum_j [ phi(x_j) - y_j x_j ],  phi(x) = -x log x (entropy) or x - x^2 (gini).
+ *
+ * On a box [l, u] each term is replaced by its chord, the linear under-estimator that is exact at
+ * both ends; what is left is a linear program with few rows and many boxed columns, solved by a
+ * bounded dual simplex. Every bound that leaves this file is NOT the value that the simplex reports:
+ * it is the Lagrangian function of the chord problem, re-evaluated at the multipliers in plain
+ * arithmetic with an explicit allowance for rounding. Weak duality makes it valid for any multipliers,
+ * so no tolerance of the simplex, and no early stop of it, can make a bound wrong.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Primal infeasibility and reduced costs below these count as zero; they steer the simplex only. */
+#define PRIMAL_TOL 2e-13
+#define PIVOT_TOL 1e-9
+/* Rounding allowance of the Lagrangian: a sum of k terms errs by less than k ulp of the sum of the
+ * absolute terms; SAFETY covers the few operations inside each term. */
+#define SAFETY 16.0
+/* Widths below this are not split any further: both ends agree to nearly all digits. */
+#define SMALLEST_WIDTH 1e-9
+
+enum { ENTROPY = 0, GINI = 1 };
+
+static double now_seconds(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ problem and work space */
+
+typedef struct {
+    int n;        /* coordinates of x */
+    int N;        /* structural columns: n + auxiliary */
+    int M;        /* rows, the last one is sum x = 1 */
+    int kind;
+    double *A;    /* M x N, row-major */
+    double *out_lo, *out_hi; /* rows of the set that is bounded */
+    double *in_lo, *in_hi;   /* rows of the (slightly smaller) set that columns must lie in */
+    double *root_u;          /* N upper bounds */
+    double *row_size;        /* M: largest |A_kj| */
+    double mass;             /* 1 + sum of the auxiliary upper bounds */
+} Problem;
+
+typedef struct {
+    /* the linear program: min c.x, L <= x <= U (structurals, then slacks s = A x) */
+    double *L, *U, *c;   /* N + M */
+    double *x, *d;       /* N + M: values of nonbasics, reduced costs */
+    double *alpha;       /* N + M */
+    int *where;          /* N + M: position in the basis or -1 */
+    int *basis;          /* M */
+    double *Binv;        /* M x M */
+    double *xB;          /* M */
+    double *pi;          /* M */
+    double *work, *col;  /* M */
+    double *gauss;       /* M x 2M */
+    int *cand;           /* N + M */
+    double *ratio;       /* N + M */
+    /* the node */
+    double *l, *u;       /* n: box */
+    double *v;           /* N: primal point */
+    double *g;           /* n: scratch */
+    long pivots, lps;
+} Work;
+
+static double phi(int kind, double x)
+{
+    if (x <= 0.0) return 0.0;
+    return kind == ENTROPY ? -x * log(x) : x - x * x;
+}
+
+static double objective(const Problem *p, const double *y, const double *v)
+{
+    double total = 0.0;
+    for (int j = 0; j < p->n; j++) if (v[j] > 0.0) total += phi(p->kind, v[j]) - y[j] * v[j];
+    return total;
+}
+
+static void work_free(Work *w)
+{
+    free(w->L); free(w->U); free(w->c); free(w->x); free(w->d); free(w->alpha); free(w->where);
+    free(w->basis); free(w->Binv); free(w->xB); free(w->pi); free(w->work); free(w->col);
+    free(w->gauss); free(w->cand); free(w->ratio); free(w->l); free(w->u); free(w->v); free(w->g);
+    memset(w, 0, sizeof *w);
+}
+
+static int work_init(Work *w, const Problem *p)
+{
+    size_t T = (size_t)(p->N + p->M), M = (size_t)p->M, n = (size_t)p->n;
+    memset(w, 0, sizeof *w);
+    w->L = calloc(T, 8); w->U = calloc(T, 8); w->c = calloc(T, 8); w->x = calloc(T, 8); w->d = calloc(T, 8);
+    w->alpha = calloc(T, 8); w->where = calloc(T, sizeof(int)); w->basis = calloc(M, sizeof(int));
+    w->Binv = calloc(M * M, 8); w->xB = calloc(M, 8); w->pi = calloc(M, 8); w->work = calloc(M, 8);
+    w->col = calloc(M, 8); w->gauss = calloc(2 * M * M, 8); w->cand = calloc(T, sizeof(int));
+    w->ratio = calloc(T, 8); w->l = calloc(n, 8); w->u = calloc(n, 8);
+    w->v = calloc((size_t)p->N, 8); w->g = calloc(n, 8);
+    if (!w->L || !w->U || !w->c || !w->x || !w->d || !w->alpha || !w->where || !w->basis || !w->Binv || !w->xB
+        || !w->pi || !w->work || !w->col || !w->gauss || !w->cand || !w->ratio || !w->l || !w->u || !w->v || !w->g) {
+        work_free(w);
+        return -1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ bounded dual simplex */
+
+static void slack_basis(const Problem *p, Work *w)
+{
+    int M = p->M, T = p->N + M;
+    for (int j = 0; j < T; j++) w->where[j] = -1;
+    memset(w->Binv, 0, sizeof(double) * (size_t)(M * M));
+    for (int i = 0; i < M; i++) {
+        w->basis[i] = p->N + i;
+        w->where[p->N + i] = i;
+        w->Binv[i * M + i] = -1.0; /* slack columns are -e_i */
+    }
+}
+
+/* Invert the basis matrix; the slack basis replaces a (numerically) singular one. */
+static void factor(const Problem *p, Work *w)
+{
+    int M = p->M, N = p->N, W = 2 * M;
+    double *G = w->gauss;
+    memset(G, 0, sizeof(double) * (size_t)(M * W));
+    for (int k = 0; k < M; k++) {
+        int j = w->basis[k];
+        if (j < N) for (int i = 0; i < M; i++) G[i * W + k] = p->A[(size_t)i * N + j];
+        else G[(j - N) * W + k] = -1.0;
+        G[k * W + M + k] = 1.0;
+    }
+    for (int k = 0; k < M; k++) {
+        int best = k;
+        for (int i = k + 1; i < M; i++) if (fabs(G[i * W + k]) > fabs(G[best * W + k])) best = i;
+        double pivot = G[best * W + k];
+        if (fabs(pivot) < 1e-12) { slack_basis(p, w); return; }
+        if (best != k) for (int t = 0; t < W; t++) { double z = G[k * W + t]; G[k * W + t] = G[best * W + t]; G[best * W + t] = z; }
+        double inv = 1.0 / pivot;
+        for (int t = k; t < W; t++) G[k * W + t] *= inv;
+        for (int i = 0; i < M; i++) {
+            double f = G[i * W + k];
+            if (i == k || f == 0.0) continue;
+            for (int t = k; t < W; t++) G[i * W + t] -= f * G[k * W + t];
+        }
+    }
+    for (int i = 0; i < M; i++) memcpy(w->Binv + (size_t)i * M, G + (size_t)i * W + M, sizeof(double) * (size_t)M);
+}
+
+static void load_basis(const Problem *p, Work *w, const int16_t *basis)
+{
+    int T = p->N + p->M;
+    for (int j = 0; j < T; j++) w->where[j] = -1;
+    for (int i = 0; i < p->M; i++) { w->basis[i] = basis[i]; w->where[basis[i]] = i; }
+    factor(p, w);
+}
+
+/* Multipliers, reduced costs, nonbasic values and basic values from scratch for the current basis. */
+static void recompute(const Problem *p, Work *w)
+{
+    int M = p->M, N = p->N;
+    for (int k = 0; k < M; k++) w->pi[k] = 0.0;
+    for (int i = 0; i < M; i++) {
+        double cb = w->c[w->basis[i]];
+        if (cb != 0.0) for (int k = 0; k < M; k++) w->pi[k] += cb * w->Binv[i * M + k];
+    }
+    memcpy(w->d, w->c, sizeof(double) * (size_t)N);
+    for (int k = 0; k < M; k++) {
+        double t = w->pi[k];
+        w->d[N + k] = t; /* slack: cost 0, column -e_k */
+        if (t == 0.0) continue;
+        const double *row = p->A + (size_t)k * N;
+        double *d = w->d;
+        for (int j = 0; j < N; j++) d[j] -= t * row[j];
+    }
+    for (int j = 0; j < N + M; j++) w->x[j] = w->where[j] >= 0 ? 0.0 : (w->d[j] >= 0.0 ? w->L[j] : w->U[j]);
+    for (int k = 0; k < M; k++) {
+        const double *row = p->A + (size_t)k * N;
+        double s = 0.0;
+        for (int j = 0; j < N; j++) s += row[j] * w->x[j];
+        w->work[k] = s - w->x[N + k];
+    }
+    for (int i = 0; i < M; i++) {
+        double s = 0.0;
+        for (int k = 0; k < M; k++) s -= w->Binv[i * M + k] * w->work[k];
+        w->xB[i] = s;
+    }
+}
+
+static void heap_down(int *heap, const double *key, int size, int i)
+{
+    int item = heap[i];
+    double kv = key[item];
+    for (;;) {
+        int c = 2 * i + 1;
+        if (c >= size) break;
+        if (c + 1 < size && key[heap[c + 1]] < key[heap[c]]) c++;
+        if (key[heap[c]] >= kv) break;
+        heap[i] = heap[c];
+        i = c;
+    }
+    heap[i] = item;
+}
+
+enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF };
+
+/* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
+ * the nonbasics sit at the bound that their reduced cost asks for. `start` is the value of the
+ * Lagrangian at the first multipliers; the run stops early once it has surely passed `cutoff`. */
+static int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
+{
+    int M = p->M, N = p->N, T = N + M;
+    int limit = 40 * M + 200;
+    double value = start;
+    int since = 0;
+    w->lps++;
+    for (int iter = 0; iter < limit; iter++) {
+        int r = -1;
+        double worst = 0.0;
+        for (int i = 0; i < M; i++) {
+            int b = w->basis[i];
+            double scale = PRIMAL_TOL * (1.0 + fabs(w->xB[i]));
+            double low = w->L[b] - w->xB[i], high = w->xB[i] - w->U[b];
+            double viol = low > high ? low : high;
+            if (viol > scale && viol > worst) { worst = viol; r = i; }
+        }
+        if (r < 0) return LP_OPTIMAL;
+        if (value > cutoff) return LP_CUTOFF;
+        int leave = w->basis[r];
+        int to_lower = w->xB[r] < w->L[leave];
+        double target = to_lower ? w->L[leave] : w->U[leave];
+        const double *rho = w->Binv + (size_t)r * M;
+        double *alpha = w->alpha;
+        memset(alpha, 0, sizeof(double) * (size_t)N);
+        for (int k = 0; k < M; k++) {
+            double t = rho[k];
+            alpha[N + k] = -t;
+            if (t == 0.0) continue;
+            const double *row = p->A + (size_t)k * N;
+            for (int j = 0; j < N; j++) alpha[j] += t * row[j];
+        }
+        /* x_B[r] + sum alpha_j x_j is constant. To raise x_B[r], x_j must move so that alpha_j dx_j < 0:
+         * at its lower bound alpha_j < 0, at its upper bound alpha_j > 0; mirrored when it must fall. */
+        double sign = to_lower ? 1.0 : -1.0;
+        int count = 0;
+        for (int j = 0; j < T; j++) {
+            if (w->where[j] >= 0 || w->L[j] == w->U[j]) continue;
+            double a = sign * alpha[j];
+            int at_lower = w->x[j] == w->L[j];
+            if (at_lower ? a < -PIVOT_TOL : a > PIVOT_TOL) {
+                double q = fabs(w->d[j]) / fabs(a);
+                w->ratio[j] = q;
+                w->cand[count++] = j;
+            }
+        }
+        for (int i = count / 2 - 1; i >= 0; i--) heap_down(w->cand, w->ratio, count, i);
+        double slope = worst, step = 0.0;
+        int enter = -1;
+        for (int k = 0; k < M; k++) w->work[k] = 0.0;
+        int flipped = 0;
+        while (count > 0) {
+            int j = w->cand[0];
+            double reach = fabs(alpha[j]) * (w->U[j] - w->L[j]);
+            value += slope * (w->ratio[j] - step);
+            step = w->ratio[j];
+            if (slope - reach <= 0.0) { enter = j; break; }
+            slope -= reach;
+            /* passing this break point is worth it: flip j to its other bound and go on */
+            double move = w->x[j] == w->L[j] ? w->U[j] - w->L[j] : w->L[j] - w->U[j];
+            w->x[j] = w->x[j] == w->L[j] ? w->U[j] : w->L[j];
+            if (j < N) for (int k = 0; k < M; k++) w->work[k] += p->A[(size_t)k * N + j] * move;
+            else w->work[j - N] -= move;
+            flipped = 1;
+            w->cand[0] = w->cand[--count];
+            if (count > 0) heap_down(w->cand, w->ratio, count, 0);
+        }
+        if (enter < 0) {
+            /* dual unbounded: leave the ray in `work` for the proof of emptiness */
+            for (int k = 0; k < M; k++) w->work[k] = -sign * rho[k];
+            return LP_INFEASIBLE;
+        }
+        if (flipped) for (int i = 0; i < M; i++) {
+            double s = 0.0;
+            for (int k = 0; k < M; k++) s += w->Binv[i * M + k] * w->work[k];
+            w->xB[i] -= s;
+        }
+        for (int i = 0; i < M; i++) {
+            if (enter < N) {
+                double s = 0.0;
+                for (int k = 0; k < M; k++) s += w->Binv[i * M + k] * p->A[(size_t)k * N + enter];
+                w->col[i] = s;
+            } else w->col[i] = -w->Binv[i * M + (enter - N)];
+        }
+        double pivot = w->col[r];
+        double move = (w->xB[r] - target) / pivot;
+        double theta = w->d[enter] / alpha[enter];
+        for (int j = 0; j < T; j++) w->d[j] -= theta * alpha[j];
+        w->d[enter] = 0.0;
+        w->d[leave] = -theta;
+        for (int i = 0; i < M; i++) w->xB[i] -= move * w->col[i];
+        w->xB[r] = w->x[enter] + move;
+        w->where[leave] = -1;
+        w->x[leave] = target;
+        w->where[enter] = r;
+        w->basis[r] = enter;
+        double inv = 1.0 / pivot;
+        for (int k = 0; k < M; k++) w->Binv[r * M + k] *= inv;
+        for (int i = 0; i < M; i++) {
+            double f = w->col[i];
+            if (i == r || f == 0.0) continue;
+            for (int k = 0; k < M; k++) w->Binv[i * M + k] -= f * w->Binv[r * M + k];
+        }
+        w->pivots++;
+        if (++since >= 60) { factor(p, w); recompute(p, w); since = 0; }
+    }
+    return LP_LIMIT;
+}
+
+static void multipliers(const Problem *p, Work *w)
+{
+    int M = p->M;
+    for (int k = 0; k < M; k++) w->pi[k] = 0.0;
+    for (int i = 0; i < M; i++) {
+        double cb = w->c[w->basis[i]];
+        if (cb != 0.0) for (int k = 0; k < M; k++) w->pi[k] += cb * w->Binv[i * M + k];
+    }
+}
+
+static void primal_point(const Problem *p, Work *w)
+{
+    for (int j = 0; j < p->N; j++) {
+        double t = w->where[j] >= 0 ? w->xB[w->where[j]] : w->x[j];
+        w->v[j] = t < w->L[j] ? w->L[j] : (t > w->U[j] ? w->U[j] : t);
+    }
+}
+
+/* The Lagrangian of min constant + c.x over box and rows at multipliers pi, rounded down; the reduced
+ * costs stay in w->alpha. `magnitude` bounds every |c_j| before cancellation. For a feasible x the
+ * rounding of the reduced costs is weighted by x itself, whose total mass is at most p->mass; the sums
+ * are bounded term by term. */
+static double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant, double magnitude)
+{
+    int M = p->M, N = p->N;
+    double total = constant, size = fabs(constant), largest = magnitude;
+    double *d = w->alpha;
+    if (c) memcpy(d, c, sizeof(double) * (size_t)N);
+    else memset(d, 0, sizeof(double) * (size_t)N);
+    for (int k = 0; k < M; k++) {
+        double t = pi[k];
+        if (t == 0.0) continue;
+        const double *row = p->A + (size_t)k * N;
+        for (int j = 0; j < N; j++) d[j] -= t * row[j];
+        double s = t * (t > 0.0 ? w->L[N + k] : w->U[N + k]);
+        total += s;
+        size += fabs(s);
+        largest += fabs(t) * p->row_size[k];
+    }
+    for (int j = 0; j < N; j++) {
+        double s = d[j] > 0.0 ? d[j] * w->L[j] : d[j] * w->U[j];
+        total += s;
+        size += fabs(s);
+    }
+    return total - DBL_EPSILON * ((double)(N + M) * size + SAFETY * (double)(M + 4) * largest * p->mass);
+}
+
+/* Whether multipliers `ray` prove that box and rows have no common point. */
+static int proves_empty(const Problem *p, Work *w, const double *ray)
+{
+    return lagrangian(p, w, NULL, ray, 0.0, 0.0) > 0.0;
+}
+
+/* ------------------------------------------------------------------ the tree */
+
+typedef struct Box {
+    int refs;
+    int16_t *basis; /* M */
+    float *l, *u;   /* n each, rounded outwards */
+} Box;
+
+typedef struct {
+    double bound;
+    Box *box;
+    int k;          /* coordinate whose interval differs from the box */
+    float l, u;
+} Node;
+
+typedef struct {
+    PyObject_HEAD
+    Problem p;
+    Work w;
+    double *y;
+    double magnitude;
+    double cutoff, column_cutoff;
+    double best;        /* least cost of a point seen so far: steers, proves nothing */
+    double tolerance, slack, leaf;
+    Node *heap;
+    int size, capacity;
+    double closed;      /* least bound of leaves that cannot be split further */
+    long nodes, boxes, peak_boxes, box_limit;
+    int16_t *basis;     /* of the last linear program at the root */
+    /* columns found: compressed rows */
+    int ncols, col_capacity, nnz, nnz_capacity, max_columns;
+    int *indptr, *indices;
+    double *values, *costs;
+    int busy;
+} Search;
+
+static Box *box_new(Search *s, const double *l, const double *u)
+{
+    int n = s->p.n, M = s->p.M;
+    Box *b = malloc(sizeof(Box) + sizeof(float) * 2 * (size_t)n + sizeof(int16_t) * (size_t)M);
+    if (!b) return NULL;
+    b->refs = 0;
+    b->l = (float *)(b + 1);
+    b->u = b->l + n;
+    b->basis = (int16_t *)(b->u + n);
+    for (int j = 0; j < n; j++) {
+        float a = (float)l[j], z = (float)u[j];
+        if ((double)a > l[j]) a = nextafterf(a, -1.0f);
+        if ((double)z < u[j]) z = nextafterf(z, 2.0f);
+        b->l[j] = a < 0.0f ? 0.0f : a;
+        b->u[j] = z;
+    }
+    for (int i = 0; i < M; i++) b->basis[i] = (int16_t)s->w.basis[i];
+    if (++s->boxes > s->peak_boxes) s->peak_boxes = s->boxes;
+    return b;
+}
+
+static void box_drop(Search *s, Box *b)
+{
+    if (--b->refs <= 0) { free(b); s->boxes--; }
+}
+
+static int push(Search *s, Node node)
+{
+    if (s->size == s->capacity) {
+        int cap = s->capacity ? 2 * s->capacity : 1024;
+        Node *h = realloc(s->heap, sizeof(Node) * (size_t)cap);
+        if (!h) return -1;
+        s->heap = h;
+        s->capacity = cap;
+    }
+    int i = s->size++;
+    while (i > 0) {
+        int up = (i - 1) / 2;
+        if (s->heap[up].bound <= node.bound) break;
+        s->heap[i] = s->heap[up];
+        i = up;
+    }
+    s->heap[i] = node;
+    node.box->refs++;
+    return 0;
+}
+
+static Node pop(Search *s)
+{
+    Node top = s->heap[0], last = s->heap[--s->size];
+    int i = 0;
+    for (;;) {
+        int c = 2 * i + 1;
+        if (c >= s->size) break;
+        if (c + 1 < s->size && s->heap[c + 1].bound < s->heap[c].bound) c++;
+        if (s->heap[c].bound >= last.bound) break;
+        s->heap[i] = s->heap[c];
+        i = c;
+    }
+    if (s->size) s->heap[i] = last;
+    return top;
+}
+
+/* ------------------------------------------------------------------ columns */
+
+static int add_column(Search *s, const double *v, double cost)
+{
+    int n = s->p.n, count = 0;
+    if (s->ncols >= s->max_columns) return 0;
+    for (int j = 0; j < n; j++) if (v[j] > 0.0) count++;
+    /* a vertex met twice is met with the same support and the same cost to many digits */
+    for (int c = 0; c < s->ncols; c++) {
+        if (s->indptr[c + 1] - s->indptr[c] != count || fabs(s->costs[c] - cost) > 1e-10) continue;
+        int same = 1;
+        for (int t = s->indptr[c]; t < s->indptr[c + 1] && same; t++) same = fabs(v[s->indices[t]] - s->values[t]) < 1e-9;
+        if (same) return 0;
+    }
+    if (s->ncols + 2 > s->col_capacity) {
+        int cap = s->col_capacity ? 2 * s->col_capacity : 256;
+        int *a = realloc(s->indptr, sizeof(int) * (size_t)(cap + 1));
+        if (a) s->indptr = a;
+        double *b = realloc(s->costs, sizeof(double) * (size_t)cap);
+        if (b) s->costs = b;
+        if (!a || !b) return -1;
+        s->col_capacity = cap;
+    }
+    if (s->nnz + count > s->nnz_capacity) {
+        int cap = 2 * (s->nnz + count) + 1024;
+        int *a = realloc(s->indices, sizeof(int) * (size_t)cap);
+        if (a) s->indices = a;
+        double *b = realloc(s->values, sizeof(double) * (size_t)cap);
+        if (b) s->values = b;
+        if (!a || !b) return -1;
+        s->nnz_capacity = cap;
+    }
+    if (s->ncols == 0) s->indptr[0] = 0;
+    for (int j = 0; j < n; j++) if (v[j] > 0.0) { s->indices[s->nnz] = j; s->values[s->nnz++] = v[j]; }
+    s->costs[s->ncols++] = cost;
+    s->indptr[s->ncols] = s->nnz;
+    return 1;
+}
+
+/* A point of this cost is known: nodes are of interest only below it, less the tolerance and the share
+ * `slack` of the cost (far from optimal prices a sharper bound would enumerate a sublevel set for nothing). */
+static void note_cost(Search *s, double cost)
+{
+    if (cost >= s->best) return;
+    s->best = cost;
+    s->leaf = 0.1 * (s->tolerance + s->slack * fabs(cost));
+    double c = cost - s->tolerance - s->slack * fabs(cost);
+    if (c < s->cutoff) s->cutoff = c;
+}
+
+/* Keep the point in w->v if it is cheap enough. Without slack only the minimum is asked for, so from
+ * then on only cheaper points are. */
+static int take_column(Search *s, double cost)
+{
+    if (cost < s->column_cutoff && add_column(s, s->w.v, cost) < 0) return -1;
+    note_cost(s, cost);
+    if (s->slack == 0.0 && cost < s->column_cutoff) s->column_cutoff = cost;
+    return 0;
+}
+
+/* Rows of the linear program: the outer set for bounds, the inner one for columns. */
+static void set_rows(const Problem *p, Work *w, int inner)
+{
+    size_t bytes = sizeof(double) * (size_t)p->M;
+    memcpy(w->L + p->N, inner ? p->in_lo : p->out_lo, bytes);
+    memcpy(w->U + p->N, inner ? p->in_hi : p->out_hi, bytes);
+    memset(w->c + p->N, 0, bytes);
+}
+
+/* Smoothing of the entropy's slope at zero during descent: large first, so that a support can still
+ * change, then small, so that the end point is a true local minimum. */
+static const double SMOOTH[3] = {0.05, 1e-3, 1e-9};
+
+/* Local search by successive linearisation from w->v, inside the inner set, beginning at smoothing
+ * `stage`. With the last stage alone no step goes uphill. The point reached is a vertex; returns its
+ * cost, or infinity if a linear program did not finish. */
+static double descend(Search *s, int stage)
+{
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    int n = p->n, N = p->N;
+    double best = INFINITY;
+    set_rows(p, w, 1);
+    for (int j = 0; j < N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
+    for (int round = 0; round < 24; round++) {
+        double eps = SMOOTH[stage];
+        for (int j = 0; j < n; j++) {
+            double x = w->v[j];
+            w->c[j] = (p->kind == ENTROPY ? -log(x > eps ? x : eps) : -2.0 * x) - s->y[j];
+        }
+        recompute(p, w);
+        if (dual_simplex(p, w, -INFINITY, INFINITY) != LP_OPTIMAL) return best;
+        primal_point(p, w);
+        for (int j = 0; j < n; j++) if (w->v[j] < 1e-13) w->v[j] = 0.0;
+        double cost = objective(p, s->y, w->v);
+        if (cost < best - 1e-12) best = cost;
+        else if (stage == 2) return cost;
+        else stage++;
+    }
+    return best;
+}
+
+/* ------------------------------------------------------------------ nodes */
+
+/* Chord costs of the box in w->l, w->u; returns the constant term. */
+static double set_chords(Search *s)
+{
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    double constant = 0.0;
+    for (int j = 0; j < p->n; j++) {
+        double l = w->l[j], u = w->u[j], slope = 0.0;
+        w->L[j] = l;
+        w->U[j] = u;
+        if (u > l) {
+            if (l == 0.0) slope = p->kind == ENTROPY ? -log(u) : 1.0 - u;
+            else if (u - l > SMALLEST_WIDTH * u) slope = (phi(p->kind, u) - phi(p->kind, l)) / (u - l);
+            else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
+                double a = phi(p->kind, l), b = phi(p->kind, u);
+                constant += (a < b ? a : b) - s->y[j] * l - fabs(s->y[j]) * (u - l);
+                w->c[j] = 0.0;
+                continue;
+            }
+            slope -= s->y[j];
+        }
+        w->c[j] = slope;
+        if (l > 0.0) constant += phi(p->kind, l) - s->y[j] * l - slope * l;
+    }
+    for (int j = p->n; j < p->N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
+    return constant;
+}
+
+/* Upper ends that the sum leaves to each coordinate; 0 if the box misses the simplex. */
+static int tighten_by_sum(const Problem *p, Work *w)
+{
+    double low = 0.0, high = 0.0;
+    for (int j = 0; j < p->n; j++) { low += w->l[j]; high += w->u[j]; }
+    if (low > 1.0 + 1e-7 || high < 1.0 - 1e-7) return 0;
+    double room = 1.0 - low + 1e-12;
+    for (int j = 0; j < p->n; j++) {
+        double top = w->l[j] + (room > 0.0 ? room : 0.0);
+        if (top < w->u[j]) w->u[j] = top;
+    }
+    return 1;
+}
+
+/* Solve the chord program of the box in w->l, w->u from the basis in w; returns its safe bound. */
+static double node_bound(Search *s, int *status, double *constant)
+{
+    Work *w = &s->w;
+    *constant = set_chords(s);
+    recompute(&s->p, w);
+    double start = lagrangian(&s->p, w, w->c, w->pi, *constant, s->magnitude);
+    if (start > s->cutoff) { *status = LP_CUTOFF; return start; }
+    *status = dual_simplex(&s->p, w, start, s->cutoff + 1e-9);
+    if (*status == LP_INFEASIBLE) {
+        double *ray = w->xB; /* free to use: the basis is left behind */
+        memcpy(ray, w->work, sizeof(double) * (size_t)s->p.M);
+        if (proves_empty(&s->p, w, ray)) return INFINITY;
+        for (int k = 0; k < s->p.M; k++) ray[k] = -ray[k];
+        if (proves_empty(&s->p, w, ray)) return INFINITY;
+        *status = LP_LIMIT;
+        recompute(&s->p, w);
+    }
+    multipliers(&s->p, w);
+    double b = lagrangian(&s->p, w, w->c, w->pi, *constant, s->magnitude);
+    return b > start ? b : start;
+}
+
+/* With cutoff - bound = g, a coordinate with reduced cost d > 0 at its lower end cannot exceed
+ * l + g/d in any point that beats the cutoff (and mirrored). Uses the reduced costs in w->alpha. */
+static double tighten_by_cost(Search *s, double bound)
+{
+    Work *w = &s->w;
+    double g = (s->cutoff - bound) * (1.0 + 1e-9) + 1e-14, shrunk = 0.0;
+    for (int j = 0; j < s->p.n; j++) {
+        double d = w->alpha[j], l = w->l[j], u = w->u[j];
+        if (u <= l) continue;
+        if (d > 0.0) {
+            double top = l + g / d;
+            if (top < u) { shrunk += 1.0 - (top - l) / (u - l); w->u[j] = top; }
+        } else if (d < 0.0) {
+            double bottom = u + g / d;
+            if (bottom > l) { shrunk += 1.0 - (u - bottom) / (u - l); w->l[j] = bottom; }
+        }
+    }
+    return shrunk;
+}
+
+static int process(Search *s, Node node)
+{
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    int n = p->n;
+    s->nodes++;
+    for (int j = 0; j < n; j++) { w->l[j] = node.box->l[j]; w->u[j] = node.box->u[j]; }
+    w->l[node.k] = node.l;
+    w->u[node.k] = node.u;
+    load_basis(p, w, node.box->basis);
+    set_rows(p, w, 0);
+    double bound = node.bound, constant;
+    int status;
+    for (int pass = 0; pass < 4; pass++) {
+        if (!tighten_by_sum(p, w)) return 0;
+        double b = node_bound(s, &status, &constant);
+        if (b > bound) bound = b;
+        if (bound > s->cutoff) return 0;
+        if (status != LP_OPTIMAL || b <= -INFINITY) break;
+        if (tighten_by_cost(s, b) < 0.5) break;
+    }
+    /* where the chords are worst */
+    primal_point(p, w);
+    int k = -1;
+    double worst = 0.0, total = 0.0;
+    for (int j = 0; j < n; j++) {
+        double l = w->L[j], u = w->U[j], x = w->v[j];
+        if (u - l <= SMALLEST_WIDTH) continue;
+        double chord = phi(p->kind, l) + (phi(p->kind, u) - phi(p->kind, l)) * (x - l) / (u - l);
+        double e = phi(p->kind, x) - chord;
+        total += e;
+        if (e > worst) { worst = e; k = j; }
+    }
+    double value = objective(p, s->y, w->v);
+    Box *box = NULL;
+    float cut = 0.0f;
+    if (status == LP_OPTIMAL) note_cost(s, value);
+    if (k >= 0 && value - bound > s->leaf) {
+        double l = w->l[k], u = w->u[k], x = w->v[k];
+        double low = l + 0.1 * (u - l), high = u - 0.1 * (u - l);
+        x = x < low ? low : (x > high ? high : x);
+        cut = (float)x;
+        if ((double)cut <= l || (double)cut >= u) k = -1;
+        else if (!(box = box_new(s, w->l, w->u))) return -1;
+    } else k = -1;
+    if (status == LP_OPTIMAL && value < s->column_cutoff && s->ncols < s->max_columns) {
+        if (take_column(s, descend(s, 2)) < 0) return -1;
+    }
+    if (k < 0) {
+        if (bound < s->closed) s->closed = bound;
+        return 0;
+    }
+    Node left = {bound, box, k, box->l[k], cut}, right = {bound, box, k, cut, box->u[k]};
+    if (push(s, left) < 0 || push(s, right) < 0) return -1;
+    return 0;
+}
+
+/* Ends of the intervals for the largest coordinate: the root is split by which coordinate is the
+ * largest and in which of these it lies, so every other one is at most its upper end and at most one
+ * minus its lower end. */
+static const double LARGEST[7] = {0.0, 0.25, 1.0 / 3.0, 0.4, 0.5, 0.75, 1.0};
+
+static int split_root(Search *s, int part, int parts)
+{
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    int n = p->n;
+    set_rows(p, w, 0);
+    slack_basis(p, w);
+    for (int t = 0; t < 6; t++) {
+        double a = LARGEST[t], b = LARGEST[t + 1];
+        if (b * n < 1.0) continue;
+        double cap = b < 1.0 - a ? b : 1.0 - a, constant;
+        int status;
+        for (int j = 0; j < n; j++) { w->l[j] = 0.0; w->u[j] = p->root_u[j] < b ? p->root_u[j] : b; }
+        factor(p, w);
+        double save = s->cutoff;
+        s->cutoff = INFINITY;
+        double all = node_bound(s, &status, &constant);
+        s->cutoff = save;
+        if (all == INFINITY) continue;
+        /* one shared box with the cap of the others; each child changes one coordinate */
+        for (int j = 0; j < n; j++) if (w->u[j] > cap) w->u[j] = cap;
+        Box *box = box_new(s, w->l, w->u);
+        if (!box) return -1;
+        box->refs = 1;
+        constant = set_chords(s);
+        double base = lagrangian(p, w, w->c, w->pi, constant, s->magnitude);
+        if (a == 0.0) { /* every coordinate is small: nothing is gained by naming the largest */
+            Node all_small = {base, box, 0, box->l[0], box->u[0]};
+            if (base <= s->cutoff && part == 0 && push(s, all_small) < 0) return -1;
+            box_drop(s, box);
+            continue;
+        }
+        for (int j = 0; j < n; j++) {
+            double top = p->root_u[j] < b ? p->root_u[j] : b;
+            if (top < a) continue;
+            double old = w->alpha[j] > 0.0 ? 0.0 : w->alpha[j] * w->u[j];
+            double shift = w->alpha[j] - w->c[j]; /* minus the row prices of column j */
+            double at_a = phi(p->kind, a) - s->y[j] * a + shift * a, at_b = phi(p->kind, top) - s->y[j] * top + shift * top;
+            double bound = base - old + (at_a < at_b ? at_a : at_b);
+            bound -= SAFETY * DBL_EPSILON * (fabs(base) + fabs(old) + fabs(at_a) + fabs(at_b) + s->magnitude);
+            if (bound > s->cutoff || (parts > 1 && j % parts != part)) continue;
+            float fa = (float)a, ft = (float)top;
+            if ((double)fa > a) fa = nextafterf(fa, -1.0f);
+            if ((double)ft < top) ft = nextafterf(ft, 2.0f);
+            Node child = {bound, box, j, fa, ft};
+            if (push(s, child) < 0) return -1;
+        }
+        box_drop(s, box);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the Python type */
+
+static void clear_tree(Search *s)
+{
+    for (int i = 0; i < s->size; i++) box_drop(s, s->heap[i].box);
+    s->size = 0;
+}
+
+static void Search_dealloc(Search *s)
+{
+    clear_tree(s);
+    free(s->heap); free(s->indptr); free(s->indices); free(s->values); free(s->costs); free(s->y);
+    free(s->p.A); free(s->p.out_lo); free(s->p.out_hi); free(s->p.in_lo); free(s->p.in_hi); free(s->p.root_u);
+    free(s->p.row_size);
+    work_free(&s->w);
+    PyTypeObject *type = Py_TYPE(s);
+    type->tp_free((PyObject *)s);
+    Py_DECREF(type);
+}
+
+/* A private copy of `count` doubles from a buffer. */
+static double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return NULL;
+    double *out = NULL;
+    if (view.itemsize != 8 || !view.format || strcmp(view.format, "d") != 0 || view.len != 8 * count)
+        PyErr_Format(PyExc_ValueError, "%s must be a contiguous array of %zd float64", name, count);
+    else if (!(out = malloc(sizeof(double) * (size_t)(count > 0 ? count : 1)))) PyErr_NoMemory();
+    else memcpy(out, view.buf, (size_t)view.len);
+    PyBuffer_Release(&view);
+    return out;
+}
+
+static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"matrix", "outer_lower", "outer_upper", "inner_lower", "inner_upper", "upper", "n", "kind", NULL};
+    PyObject *A, *ol, *ou, *il, *iu, *up;
+    int n, kind;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOii", names, &A, &ol, &ou, &il, &iu, &up, &n, &kind)) return NULL;
+    Py_ssize_t M = PyObject_Length(ol), N = PyObject_Length(up);
+    if (M < 1 || N < n || n < 1 || M + N > INT16_MAX || kind < ENTROPY || kind > GINI) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong sizes: at least one row and one coordinate, at most 32767 together");
+        return NULL;
+    }
+    Search *s = (Search *)type->tp_alloc(type, 0);
+    if (!s) return NULL;
+    Problem *p = &s->p;
+    p->n = n; p->N = (int)N; p->M = (int)M; p->kind = kind;
+    if (!(p->A = copy_doubles(A, M * N, "matrix")) || !(p->out_lo = copy_doubles(ol, M, "outer_lower"))
+        || !(p->out_hi = copy_doubles(ou, M, "outer_upper")) || !(p->in_lo = copy_doubles(il, M, "inner_lower"))
+        || !(p->in_hi = copy_doubles(iu, M, "inner_upper")) || !(p->root_u = copy_doubles(up, N, "upper"))) {
+        Py_DECREF(s);
+        return NULL;
+    }
+    s->y = calloc((size_t)n, sizeof(double));
+    p->row_size = calloc((size_t)M, sizeof(double));
+    if (!s->y || !p->row_size || work_init(&s->w, p) < 0) {
+        Py_DECREF(s);
+        return PyErr_NoMemory();
+    }
+    for (int k = 0; k < p->M; k++)
+        for (int j = 0; j < p->N; j++) {
+            double a = fabs(p->A[(size_t)k * N + j]);
+            if (a > p->row_size[k]) p->row_size[k] = a;
+        }
+    p->mass = 1.0;
+    for (int j = n; j < p->N; j++) p->mass += p->root_u[j];
+    slack_basis(p, &s->w);
+    return (PyObject *)s;
+}
+
+static PyObject *Search_start(Search *s, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"y", "cutoff", "tolerance", "slack", "column_cutoff", "max_columns", "box_limit", "part", "parts", NULL};
+    PyObject *y;
+    double cutoff, column_cutoff, tolerance, slack;
+    int max_columns, part = 0, parts = 1;
+    long box_limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oddddil|ii", names, &y, &cutoff, &tolerance, &slack, &column_cutoff, &max_columns, &box_limit, &part, &parts)) return NULL;
+    double *copy = copy_doubles(y, s->p.n, "y");
+    if (!copy) return NULL;
+    free(s->y);
+    s->y = copy;
+    double top = 0.0;
+    for (int j = 0; j < s->p.n; j++) if (fabs(copy[j]) > top) top = fabs(copy[j]);
+    s->magnitude = top + 100.0; /* |log u| of a positive float32 stays below 104 */
+    s->cutoff = cutoff;
+    s->column_cutoff = column_cutoff;
+    s->max_columns = max_columns;
+    s->box_limit = box_limit;
+    s->tolerance = tolerance;
+    s->slack = slack;
+    s->leaf = 0.1 * tolerance;
+    s->best = s->closed = INFINITY;
+    s->nodes = 0;
+    s->peak_boxes = s->boxes;
+    s->ncols = s->nnz = 0;
+    s->w.pivots = s->w.lps = 0;
+    clear_tree(s);
+    int failed;
+    Py_BEGIN_ALLOW_THREADS
+    failed = split_root(s, part, parts);
+    Py_END_ALLOW_THREADS
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
+
+static PyObject *Search_run(Search *s, PyObject *args)
+{
+    long nodes;
+    double seconds;
+    int columns;
+    if (!PyArg_ParseTuple(args, "ldi", &nodes, &seconds, &columns)) return NULL;
+    int outcome = RUN_DONE, failed = 0;
+    Py_BEGIN_ALLOW_THREADS
+    double end = now_seconds() + seconds;
+    long first = s->nodes;
+    while (s->size > 0) {
+        if (s->ncols >= columns) { outcome = RUN_COLUMNS; break; }
+        if (s->boxes > s->box_limit) { outcome = RUN_MEMORY; break; }
+        if (s->nodes - first >= nodes || ((s->nodes & 15) == 0 && now_seconds() > end)) { outcome = RUN_PAUSED; break; }
+        Node node = pop(s);
+        if (node.bound > s->cutoff) { box_drop(s, node.box); continue; } /* the cutoff has moved */
+        failed = process(s, node);
+        box_drop(s, node.box);
+        if (failed) break;
+    }
+    Py_END_ALLOW_THREADS
+    if (failed) return PyErr_NoMemory();
+    return PyLong_FromLong(outcome);
+}
+
+/* Local searches from w e_j + (1 - w) center for every j of this part. */
+static PyObject *Search_descend(Search *s, PyObject *args)
+{
+    PyObject *source;
+    double weight;
+    int part, parts;
+    if (!PyArg_ParseTuple(args, "Odii", &source, &weight, &part, &parts)) return NULL;
+    int n = s->p.n, failed = 0;
+    double *center = copy_doubles(source, n, "center");
+    if (!center) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    slack_basis(&s->p, &s->w);
+    for (int j = part; j < n && !failed && s->ncols < s->max_columns; j += parts) {
+        for (int i = 0; i < n; i++) s->w.v[i] = (1.0 - weight) * center[i];
+        s->w.v[j] += weight;
+        failed = take_column(s, descend(s, 0)) < 0;
+    }
+    Py_END_ALLOW_THREADS
+    free(center);
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+/* Safe upper bound of every coordinate over the outer set, by one linear program each. */
+static PyObject *Search_tighten(Search *s, PyObject *Py_UNUSED(ignored))
+{
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(double) * p->N);
+    if (!out) return NULL;
+    double *top = (double *)PyBytes_AS_STRING(out);
+    memcpy(top, p->root_u, sizeof(double) * (size_t)p->N);
+    Py_BEGIN_ALLOW_THREADS
+    set_rows(p, w, 0);
+    for (int j = 0; j < p->N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
+    slack_basis(p, w);
+    for (int j = 0; j < p->n; j++) {
+        w->c[j] = -1.0;
+        recompute(p, w);
+        dual_simplex(p, w, -INFINITY, INFINITY);
+        multipliers(p, w);
+        double b = -lagrangian(p, w, w->c, w->pi, 0.0, 1.0);
+        if (b < top[j]) top[j] = b > 0.0 ? b : 0.0;
+        w->c[j] = 0.0;
+    }
+    memcpy(p->root_u, top, sizeof(double) * (size_t)p->N);
+    Py_END_ALLOW_THREADS
+    return out;
+}
+
+/* min cost.x over the outer set: (status, safe bound, point). */
+static PyObject *Search_linear(Search *s, PyObject *args)
+{
+    PyObject *cost;
+    if (!PyArg_ParseTuple(args, "O", &cost)) return NULL;
+    const Problem *p = &s->p;
+    Work *w = &s->w;
+    double *c = copy_doubles(cost, p->n, "cost");
+    if (!c) return NULL;
+    double magnitude = 0.0;
+    set_rows(p, w, 0);
+    for (int j = 0; j < p->N; j++) {
+        w->L[j] = 0.0;
+        w->U[j] = p->root_u[j];
+        w->c[j] = j < p->n ? c[j] : 0.0;
+        if (fabs(w->c[j]) > magnitude) magnitude = fabs(w->c[j]);
+    }
+    free(c);
+    slack_basis(p, w);
+    recompute(p, w);
+    int status = dual_simplex(p, w, -INFINITY, INFINITY);
+    double bound;
+    if (status == LP_INFEASIBLE) {
+        for (int k = 0; k < p->M; k++) w->pi[k] = w->work[k];
+        int proven = proves_empty(p, w, w->pi);
+        for (int k = 0; k < p->M && !proven; k++) w->pi[k] = -w->pi[k];
+        if (!proven) proven = proves_empty(p, w, w->pi);
+        bound = proven ? INFINITY : -INFINITY;
+    } else {
+        multipliers(p, w);
+        bound = lagrangian(p, w, w->c, w->pi, 0.0, magnitude);
+    }
+    primal_point(p, w);
+    PyObject *point = PyBytes_FromStringAndSize((char *)w->v, (Py_ssize_t)sizeof(double) * p->n);
+    if (!point) return NULL;
+    return Py_BuildValue("idN", status, bound, point);
+}
+
+static PyObject *Search_columns(Search *s, PyObject *Py_UNUSED(ignored))
+{
+    int zero = 0;
+    return Py_BuildValue("iy#y#y#y#", s->ncols,
+        s->ncols ? (char *)s->indptr : (char *)&zero, (Py_ssize_t)(sizeof(int) * (size_t)(s->ncols + 1)),
+        s->ncols ? (char *)s->indices : "", (Py_ssize_t)(sizeof(int) * (size_t)s->nnz),
+        s->ncols ? (char *)s->values : "", (Py_ssize_t)(sizeof(double) * (size_t)s->nnz),
+        s->ncols ? (char *)s->costs : "", (Py_ssize_t)(sizeof(double) * (size_t)s->ncols));
+}
+
+static PyObject *Search_state(Search *s, PyObject *Py_UNUSED(ignored))
+{
+    double open = s->size ? s->heap[0].bound : INFINITY;
+    double bound = open < s->closed ? open : s->closed;
+    if (s->cutoff < bound) bound = s->cutoff; /* pruned nodes are only known to lie above the cutoff */
+    return Py_BuildValue("diillll", bound, s->size, s->ncols, s->nodes, s->w.lps, s->w.pivots, s->peak_boxes);
+}
+
+static PyMethodDef Search_methods[] = {
+    {"start", (PyCFunction)(void (*)(void))Search_start, METH_VARARGS | METH_KEYWORDS, "Begin a tree for the prices y."},
+    {"run", (PyCFunction)Search_run, METH_VARARGS, "Work on the tree: run(nodes, seconds, columns) -> outcome."},
+    {"descend", (PyCFunction)Search_descend, METH_VARARGS, "Local searches from mixtures of unit vectors and a center: descend(center, weight, part, parts)."},
+    {"tighten", (PyCFunction)Search_tighten, METH_NOARGS, "Upper bound of every column by linear programs (bytes)."},
+    {"linear", (PyCFunction)Search_linear, METH_VARARGS, "Minimum of a linear function: (status, bound, point)."},
+    {"columns", (PyCFunction)Search_columns, METH_NOARGS, "(count, indptr, indices, values, costs) as bytes."},
+    {"state", (PyCFunction)Search_state, METH_NOARGS, "(bound, open, columns, nodes, lps, pivots, peak boxes)."},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot Search_slots[] = {
+    {Py_tp_new, Search_new}, {Py_tp_dealloc, Search_dealloc}, {Py_tp_methods, Search_methods},
+    {Py_tp_doc, "Branch and bound for a separable concave function over a polytope in the simplex."}, {0, NULL}};
+
+static PyType_Spec Search_spec = {"solvers._kernel.Search", sizeof(Search), 0, Py_TPFLAGS_DEFAULT, Search_slots};
+
+static int kernel_exec(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &Search_spec, NULL);
+    if (!type) return -1;
+    int failed = PyModule_AddObjectRef(module, "Search", type);
+    Py_DECREF(type);
+    return failed;
+}
+
+static PyModuleDef_Slot kernel_slots[] = {{Py_mod_exec, kernel_exec}, {0, NULL}};
+static struct PyModuleDef kernel = {PyModuleDef_HEAD_INIT, "solvers._kernel", "Compiled kernel of `solvers.concave`.", 0, NULL, kernel_slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__kernel(void) { return PyModuleDef_Init(&kernel); }

@@ -1,0 +1,395 @@
+"""Global minimum of a separable concave function over a polytope of probability vectors.
+
+    min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x or x (1 - x).
+
+Spatial branch and bound in a compiled kernel (`_kernel.c`): on a box every concave term is replaced by
+its chord, the linear program that is left is solved by a bounded dual simplex, and the bound that counts
+is its Lagrangian re-evaluated in plain arithmetic with an allowance for rounding, so no tolerance of the
+simplex can make it invalid. The root is split by the largest coordinate; nodes are then split where the
+chord errs most, and their boxes tightened by reduced costs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.costs import cost_named
+from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, InvalidPolytope
+from solvers.points import Points
+from solvers.polytope import Polytope
+
+Array = NDArray[np.float64]
+
+MEMORY_LIMIT = 2 << 30
+"""Bytes that the open nodes of one search may take unless told otherwise."""
+
+SLICE = 0.2
+"""Seconds between two looks at the clock, at Ctrl-C and at the caller's progress."""
+
+MAX_COLUMNS = 4000
+"""Points that one search collects; more in one round slow the master down without helping it."""
+
+NATURAL_MARGIN = 1e-9
+"""Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
+
+
+_DONE = 0
+_NO_LIMIT = 1 << 62
+
+
+class SearchStatus(StrEnum):
+    """How a search ended; its bound is valid whichever it is."""
+
+    DONE = "finished: the bound is within the tolerance"
+    COLUMNS = "enough columns found"
+    TIME_LIMIT = "time limit reached: allow more seconds"
+    NODE_LIMIT = "node limit reached: allow more nodes"
+    MEMORY_LIMIT = "memory limit reached: allow more memory or a larger tolerance"
+
+
+_OUTCOMES = {2: SearchStatus.COLUMNS, 3: SearchStatus.MEMORY_LIMIT}
+"""What the kernel's `run` returns, beside 0 (done) and 1 (its slice of time or nodes is over)."""
+
+
+@dataclass(frozen=True)
+class SearchCounts:
+    """What a search cost: nodes, linear programs, simplex pivots, and the most boxes kept at once."""
+
+    nodes: int = 0
+    programs: int = 0
+    pivots: int = 0
+    boxes: int = 0
+
+    def __add__(self, other: SearchCounts) -> SearchCounts:
+        return SearchCounts(
+            self.nodes + other.nodes,
+            self.programs + other.programs,
+            self.pivots + other.pivots,
+            max(self.boxes, other.boxes),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """A valid lower bound of the minimum over the outer polytope, and points of the inner one."""
+
+    status: SearchStatus
+    bound: float
+    points: Points
+    counts: SearchCounts
+
+
+@dataclass(frozen=True, eq=False)
+class ConcaveMinimum:
+    """`value` is the cost at `point` (n,); no point of the polytope costs less than `bound`."""
+
+    status: SearchStatus
+    point: Array
+    value: float
+    bound: float
+    counts: SearchCounts
+
+    @property
+    def gap(self) -> float:
+        """``value - bound``; zero up to rounding where the minimum is proven exactly."""
+        return self.value - self.bound
+
+    def is_optimal(self, tolerance: float) -> bool:
+        """Whether the gap is at most `tolerance`."""
+        return self.gap <= tolerance
+
+
+def concave_minimum(
+    polytope: Polytope,
+    prices: ArrayLike,
+    *,
+    cost: str = "entropy",
+    tolerance: float = 1e-6,
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    workers: int = 1,
+) -> ConcaveMinimum:
+    """Minimise ``sum_j [phi(v_j) - prices_j v_j]`` over the polytope, to an absolute tolerance.
+
+    Parameters
+    ----------
+    polytope : Polytope
+    prices : (n,) array
+    cost : {"entropy", "gini"}
+        phi(x) = -x log x (nats) or x (1 - x).
+    tolerance : float
+        The search stops once ``value - bound`` is at most this.
+    time_limit : float, optional
+        Seconds. The bound is valid at any moment.
+    workers : int
+        Threads (the kernel releases the interpreter's lock).
+
+    Raises
+    ------
+    InvalidPolytope, InvalidOption
+        On NaN prices, wrong lengths or options out of range.
+    EmptyPolytope
+        If no point satisfies the constraints.
+    """
+    check_positive("tolerance", tolerance)
+    search = ConcaveSearch(polytope, cost=cost, workers=workers, memory_limit=memory_limit)
+    first = search.linear(-np.asarray(prices, dtype=np.float64))
+    y = search.check_prices(prices)
+    result = search.run(
+        y, cutoff=np.inf, tolerance=tolerance, slack=0.0, column_cutoff=np.inf, time_limit=time_limit, node_limit=node_limit
+    )
+    points = Points.concatenate([result.points, Points.from_dense(first)])
+    values = search.cost.of(points) - points.dot(y)
+    best = int(np.argmin(values))
+    return ConcaveMinimum(
+        result.status, points.take([best]).toarray()[0], float(values[best]), result.bound, result.counts
+    )
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return `value` if it is a positive number, else raise InvalidOption."""
+    if not value > 0.0:
+        raise InvalidOption(f"{name} ({value}) must be a positive number")
+    return value
+
+
+class ConcaveSearch:
+    """The search for one polytope, kept over many price vectors.
+
+    Parameters
+    ----------
+    polytope : Polytope
+        The set that points must lie in.
+    relaxation : Polytope, optional
+        A set with the same rows that contains it; bounds hold for this one. By default the same.
+    cost : {"entropy", "gini"}
+    workers : int
+        Threads; each works on its own share of the root's children.
+    memory_limit : int
+        Bytes for open nodes.
+    """
+
+    def __init__(
+        self,
+        polytope: Polytope,
+        *,
+        relaxation: Polytope | None = None,
+        cost: str = "entropy",
+        workers: int = 1,
+        memory_limit: int = MEMORY_LIMIT,
+    ) -> None:
+        from solvers._kernel import Search
+
+        self.cost = cost_named(cost)
+        if workers < 1:
+            raise InvalidOption(f"workers ({workers}) must be at least 1")
+        if memory_limit <= 0:
+            raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
+        outer = polytope if relaxation is None else relaxation
+        if outer.rows.shape != polytope.rows.shape or (outer.auxiliary is None) != (polytope.auxiliary is None):
+            raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
+        self.n = polytope.n
+        full, inner_lo, inner_hi, outer_lo, outer_hi, top = _kernel_rows(polytope, outer)
+        # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
+        # one with the best price, so the kernel sees each distinct column once.
+        self._members, self._first = _identical_columns(full[:, : self.n])
+        keep = np.concatenate([self._first, np.arange(self.n, full.shape[1])])
+        full, top = np.ascontiguousarray(full[:, keep]), np.ascontiguousarray(top[keep])
+        distinct = len(self._first)
+        arguments = (full, outer_lo, outer_hi, inner_lo, inner_hi, top, distinct, self.cost.code)
+        self._kernels = [Search(*arguments)]
+        top = np.frombuffer(self._kernels[0].tighten())
+        arguments = (*arguments[:5], top, *arguments[6:])
+        self._kernels += [Search(*arguments) for _ in range(workers - 1)]
+        self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
+        box_bytes = 8 * distinct + 2 * full.shape[0] + 64 + 4 * 32
+        self._box_limit = max(1000, memory_limit // box_bytes // workers)
+
+    def check_prices(self, prices: ArrayLike) -> Array:
+        """Prices as a float array; InvalidPolytope unless they are n finite numbers."""
+        y = np.ascontiguousarray(prices, dtype=np.float64)
+        if y.shape != (self.n,):
+            raise InvalidPolytope(f"prices must have one entry per coordinate ({self.n}), not shape {y.shape}")
+        if not np.isfinite(y).all():
+            raise InvalidPolytope(f"prices has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}")
+        return y
+
+    def linear(self, direction: ArrayLike) -> Array:
+        """A point of the outer polytope that minimises ``direction @ v``, (n,).
+
+        Raises
+        ------
+        EmptyPolytope
+            If there is no point at all.
+        """
+        d = self.check_prices(direction)
+        group_cost, chosen = self._grouped(-d)
+        status, bound, raw = self._kernels[0].linear(np.ascontiguousarray(-group_cost))
+        if bound == np.inf:
+            raise EmptyPolytope("no point satisfies v >= 0, sum v = 1 and the rows; check the bounds of the rows")
+        if status != 0:
+            raise BackendFailure("the simplex did not finish on a linear program; scale the rows to order one")
+        v = np.zeros(self.n)
+        v[chosen] = np.frombuffer(raw)
+        return v
+
+    def run(
+        self,
+        prices: Array,
+        *,
+        cutoff: float,
+        tolerance: float,
+        slack: float,
+        column_cutoff: float,
+        columns: int = MAX_COLUMNS,
+        center: Array | None = None,
+        mix: float = 0.5,
+        enough: int | None = None,
+        time_limit: float | None = None,
+        node_limit: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> SearchResult:
+        """Search for points cheaper than `column_cutoff`, and bound the minimum from below.
+
+        The tree is worked on until nothing below ``min(cutoff, best - tolerance - slack |best|)`` can be
+        left, `columns` points are found, or a limit is met. With a `center`, local searches begin from
+        mixtures of it with every unit vector (weight `mix`); if these alone find `enough` points, the
+        tree is not touched and the bound is ``-inf``.
+        """
+        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        grouped, chosen = self._grouped(prices)
+        parts = len(self._kernels)
+        self._together(
+            lambda k, part: k.start(
+                grouped, cutoff, tolerance, slack, column_cutoff, MAX_COLUMNS, self._box_limit, part, parts
+            )
+        )
+        if center is not None:
+            middle = np.bincount(self._members, weights=center, minlength=len(chosen))
+            self._together(lambda k, part: k.descend(middle, mix, part, parts))
+            found = self._collect(chosen)
+            if enough is not None and len(found) >= enough:
+                return SearchResult(SearchStatus.COLUMNS, -np.inf, found, self._counts())
+        status = self._work(deadline, node_limit, columns, progress)
+        bound = min(k.state()[0] for k in self._kernels)
+        return SearchResult(status, bound, self._collect(chosen), self._counts())
+
+    def _work(
+        self, deadline: float, node_limit: int | None, columns: int, progress: Callable[[float], None] | None
+    ) -> SearchStatus:
+        nodes = _NO_LIMIT if node_limit is None else int(node_limit)
+        while True:
+            left = min(SLICE, deadline - time.monotonic())
+            if left <= 0.0:
+                return SearchStatus.TIME_LIMIT
+            done = self._together(lambda k, _: k.run(nodes, left, columns))
+            if all(code == _DONE for code in done):
+                return SearchStatus.DONE
+            for code, status in _OUTCOMES.items():
+                if code in done:
+                    return status
+            if node_limit is not None and self._counts().nodes >= node_limit:
+                return SearchStatus.NODE_LIMIT
+            if progress is not None:
+                progress(min(k.state()[0] for k in self._kernels))
+
+    def _together(self, work: Callable[[Any, int], Any]) -> list[Any]:
+        """One call per kernel, in threads where there are several."""
+        if self._pool is None:
+            return [work(self._kernels[0], 0)]
+        return list(self._pool.map(work, self._kernels, range(len(self._kernels))))
+
+    def _grouped(self, prices: Array) -> tuple[Array, NDArray[np.intp]]:
+        """Best price of each group of identical columns, and the coordinate that has it."""
+        if len(self._first) == self.n:
+            return prices, self._first
+        order = np.lexsort((prices, self._members))
+        last = np.append(np.flatnonzero(np.diff(self._members[order])), self.n - 1)
+        chosen = order[last]
+        return np.ascontiguousarray(prices[chosen]), chosen
+
+    def _collect(self, chosen: NDArray[np.intp]) -> Points:
+        parts: list[Points] = []
+        for kernel in self._kernels:
+            count, indptr, indices, values, _ = kernel.columns()
+            index = chosen[np.frombuffer(indices, np.int32)].astype(np.int32)
+            parts.append(Points(np.frombuffer(indptr, np.int32), index, np.frombuffer(values), (count, self.n)))
+        return Points.concatenate(parts)
+
+    def _counts(self) -> SearchCounts:
+        total = SearchCounts()
+        for kernel in self._kernels:
+            _, _, _, nodes, programs, pivots, boxes = kernel.state()
+            total += SearchCounts(nodes, programs, pivots, boxes)
+        return total
+
+
+def _identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Group of every column, and the first column of every group, groups in order of appearance."""
+    _, first, group = np.unique(rows, axis=1, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[group.ravel()], first[order]
+
+
+def _kernel_rows(
+    polytope: Polytope, outer: Polytope
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
+    auxiliary = polytope.auxiliary if polytope.auxiliary is not None else np.zeros((polytope.m, 0))
+    rows = np.hstack([polytope.rows, auxiliary])
+    size = np.abs(rows).max(axis=1, initial=0.0)
+    scale = np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))
+    top = np.concatenate([np.ones(polytope.n), _auxiliary_bounds(outer)])
+    reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
+    reach_down = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
+    margin = NATURAL_MARGIN * (1.0 + size)
+
+    def finite(lower: Array, upper: Array) -> tuple[Array, Array]:
+        low = np.append(np.maximum(lower, reach_down - margin) * scale, 1.0)
+        high = np.append(np.minimum(upper, reach_up + margin) * scale, 1.0)
+        # A row that no point can satisfy keeps an empty-looking interval; order it for the kernel,
+        # which then proves emptiness from the far bound.
+        empty = low > high
+        if empty.any():
+            i = int(np.flatnonzero(empty)[0])
+            raise EmptyPolytope(f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v in the simplex")
+        return low, high
+
+    inner_lo, inner_hi = finite(polytope.lower, polytope.upper)
+    outer_lo, outer_hi = finite(outer.lower, outer.upper)
+    full = np.vstack([rows * scale[:, None], np.append(np.ones(polytope.n), np.zeros(auxiliary.shape[1]))])
+    return np.ascontiguousarray(full), inner_lo, inner_hi, outer_lo, outer_hi, top
+
+
+def _auxiliary_bounds(polytope: Polytope) -> Array:
+    """Upper bound of every auxiliary variable from single rows, rounded up.
+
+    Raises
+    ------
+    InvalidPolytope
+        If no row with a single auxiliary variable bounds it.
+    """
+    if polytope.auxiliary is None:
+        return np.zeros(0)
+    matrix = polytope.auxiliary
+    alone = (matrix != 0.0).sum(axis=1) == 1
+    top = np.full(matrix.shape[1], np.inf)
+    for i in np.flatnonzero(alone):
+        k = int(np.flatnonzero(matrix[i])[0])
+        c = matrix[i, k]
+        room = polytope.upper[i] - polytope.rows[i].min() if c > 0 else polytope.rows[i].max() - polytope.lower[i]
+        top[k] = min(top[k], max(room, 0.0) / abs(c))
+    if not np.isfinite(top).all():
+        raise InvalidPolytope(f"auxiliary variable {int(np.flatnonzero(~np.isfinite(top))[0])} is not bounded by any row")
+    return top * (1.0 + NATURAL_MARGIN) + NATURAL_MARGIN

@@ -1,0 +1,212 @@
+"""The lower convex envelope, at a point, of a separable concave function over a polytope.
+
+    minimise sum_k w_k cost(v_k)   subject to   sum_k w_k v_k = p,  w >= 0,  v_k in Pi
+
+(Zarrabian et al. 2023, eq. (26), for the entropy). One loop serves every method: a master program over
+the columns known, priced until the proven gap is closed. 'vertices' begins with all enumerated vertices,
+so that pricing only has to confirm them; 'columns' begins with next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.aggregation import SMALL, aggregate
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, check_positive
+from solvers.costs import Cost, cost_named
+from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope
+from solvers.generation import Generation, Pricer, envelope_bound
+from solvers.line import LineSearch, leading_row
+from solvers.points import Points
+from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
+from solvers.results import Envelope, EnvelopeStatus, Progress
+
+Array = NDArray[np.float64]
+
+COARSE_SHARE = 0.25
+"""Share of the time left that the merged problem may take; it is only a guess."""
+
+METHODS = ("auto", "vertices", "columns")
+
+FEW_VERTICES = 1500
+"""Estimated number of vertices up to which 'auto' enumerates them: beyond it column generation was
+faster on every table measured (tests/benchmarks/envelope.py)."""
+
+
+def lower_envelope(
+    polytope: Polytope,
+    point: ArrayLike,
+    *,
+    relaxation: Polytope | None = None,
+    cost: str = "entropy",
+    method: str = "auto",
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    workers: int = 1,
+    backend: str = "highs",
+    start: Points | None = None,
+    dual: ArrayLike | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Envelope:
+    """Decompose `point` into members of the polytope at least cost, with a proven bound.
+
+    Parameters
+    ----------
+    polytope : Polytope
+    point : (n,) array
+        A member of the polytope.
+    relaxation : Polytope, optional
+        A set with the same rows that contains the polytope; the bound holds for it. Give the true set
+        here where `polytope` is a slightly shrunk one.
+    cost : {"entropy", "gini"}
+    method : {"auto", "vertices", "columns"}
+    gap : float
+        Stop once ``value - bound`` is at most this (absolute, in units of the cost).
+    time_limit : float, optional
+        Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the same.
+    start, dual : optional
+        Columns and prices of a neighbouring problem. Columns outside the polytope are left out.
+
+    Raises
+    ------
+    InvalidPolytope, InvalidOption
+        On NaN, wrong shapes or options out of range.
+    EmptyPolytope, OutsidePolytope
+        If there is no member at all, or the point is none; the latter carries a separating inequality.
+    BackendFailure
+        If the master program cannot be solved even once.
+    """
+    started = time.monotonic()
+    if method not in METHODS:
+        raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
+    check_positive("gap", gap)
+    if time_limit is not None and not time_limit >= 0.0:
+        raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
+    measure = cost_named(cost)
+    outer = polytope if relaxation is None else relaxation
+    search = ConcaveSearch(polytope, relaxation=outer, cost=cost, workers=workers, memory_limit=memory_limit)
+    p = _check_point(polytope, search, point)
+    lead = leading_row(polytope)
+    pricer: Pricer = search if lead is None else LineSearch(polytope, outer, lead, cost)
+    enumeration, vertices = _vertices(polytope, method) if lead is None or method == "vertices" else (None, None)
+
+    initial = [Points.from_dense(p), _unit_columns(polytope)]
+    if vertices is not None:
+        initial.append(vertices)
+    if start is not None and len(start):
+        initial.append(start.take(_members(polytope, start)))
+    end = math.inf if time_limit is None else started + time_limit
+    guess = None if dual is None else search.check_prices(dual)
+    if guess is None and vertices is None:
+        guess = _guess(polytope, p, cost, gap, end, backend)
+    run = Generation(
+        cost=measure,
+        target=p,
+        pricer=pricer,
+        initial=Points.concatenate(initial),
+        gap=gap,
+        time_limit=end - time.monotonic(),
+        backend=backend,
+        stabilise=vertices is None,
+        guess=guess,
+        progress=progress,
+    )
+    status = run.run()
+    if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
+        raise BackendFailure(f"the {backend} back-end failed on the first master program; try another one")
+    used = np.flatnonzero(run.weights > 0.0)
+    return Envelope(
+        status=status,
+        weights=run.weights[used],
+        points=run.pool.take(used),
+        value=run.value,
+        bound=run.bound,
+        dual=run.dual,
+        method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
+        enumeration=enumeration,
+        vertices=0 if vertices is None else len(vertices),
+        bound_vertices=_bound_of_vertices(measure, vertices, run.dual, p),
+        rounds=run.rounds,
+        columns=len(run.pool),
+        counts=run.counts,
+        seconds=time.monotonic() - started,
+        seconds_pricing=run.seconds_pricing,
+        pool=run.pool,
+    )
+
+
+def _check_point(polytope: Polytope, search: ConcaveSearch, point: ArrayLike) -> Array:
+    p = np.ascontiguousarray(point, dtype=np.float64)
+    if p.shape != (polytope.n,) or not np.isfinite(p).all():
+        raise InvalidPolytope(f"point must be {polytope.n} finite numbers")
+    if polytope.residual(p)[0] <= MEMBERSHIP_TOLERANCE:
+        return p
+    search.linear(np.zeros(polytope.n))  # an empty polytope is the clearer error
+    if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
+        raise InvalidPolytope("point must be non-negative and sum to 1")
+    explicit = polytope.explicit
+    w = explicit.rows @ p
+    over, under = w - explicit.upper, explicit.lower - w
+    if over.max(initial=-np.inf) >= under.max(initial=-np.inf):
+        i = int(np.argmax(over))
+        normal, offset = explicit.rows[i], float(explicit.upper[i])
+    else:
+        i = int(np.argmax(under))
+        normal, offset = -explicit.rows[i], -float(explicit.lower[i])
+    raise OutsidePolytope(
+        f"point is not in the polytope, so it has no decomposition: row {i} gives {w[i]:.6g}, outside "
+        f"[{explicit.lower[i]:.6g}, {explicit.upper[i]:.6g}]",
+        normal,
+        offset,
+    )
+
+
+def _guess(polytope: Polytope, point: Array, cost: str, gap: float, end: float, backend: str) -> Array | None:
+    """Prices from the problem with similar symbols merged, itself solved the same way."""
+    if polytope.n <= SMALL:
+        return None
+    merged = aggregate(polytope, point)
+    left = end - time.monotonic()
+    if left <= 0.0 or merged.polytope.n >= polytope.n:
+        return None
+    limit = None if math.isinf(left) else COARSE_SHARE * left
+    coarse = lower_envelope(
+        merged.polytope, merged.point, cost=cost, method="columns", gap=gap, time_limit=limit, backend=backend
+    )
+    return coarse.dual[merged.group]
+
+
+def _unit_columns(polytope: Polytope) -> Points:
+    """The unit vectors inside the polytope: they cost nothing."""
+    units = Points.units(np.arange(polytope.n), polytope.n)
+    return units.take(_members(polytope, units))
+
+
+def _members(polytope: Polytope, points: Points) -> NDArray[np.bool_]:
+    explicit = polytope.explicit
+    images = points.images(explicit.rows)
+    return ((images >= explicit.lower) & (images <= explicit.upper)).all(axis=1)
+
+
+def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | None]:
+    """All vertices and the enumeration that found them, where the method wants them."""
+    if method == "columns":
+        return None, None
+    from solvers.enumeration import estimate, vertices
+
+    if (method == "auto" and estimate(polytope).vertices > FEW_VERTICES):
+        return None, None
+    found = vertices(polytope)
+    return found.method, Points.from_dense(found.points)
+
+
+def _bound_of_vertices(cost: Cost, vertices: Points | None, dual: Array, target: Array) -> float:
+    if vertices is None or len(vertices) == 0:
+        return math.nan
+    return envelope_bound(dual, target, float((cost.of(vertices) - vertices.dot(dual)).min()))

@@ -1,0 +1,260 @@
+"""The lower convex envelope by column generation, any-time and with a proven bound.
+
+A master program over the columns found so far gives prices y; pricing (branch and bound, or all pairs
+where the rows see one number) gives new columns and a valid lower bound m of cost - y.v over the
+polytope. The weights of any decomposition sum to one, so the envelope at p is at least y.p + m. The
+prices stay in a box around the best ones known (du Merle et al. 1999), which is what makes thousands of
+symbols tractable: prices of an unripe master jump, and columns found at them are worthless.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.concave import SearchCounts, SearchResult, SearchStatus
+from solvers.costs import Cost
+from solvers.points import Points
+from solvers.programs import Master, MasterSolution, MasterStatus, PriceBox, new_master
+from solvers.results import EnvelopeStatus, Progress
+
+Array = NDArray[np.float64]
+
+CUTOFF_SHARE = 0.9
+"""Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
+
+COLUMN_SHARE = 0.02
+"""Columns that gain less than this share of the gap are not worth a place in the master."""
+
+TOLERANCE_SHARE = 0.02
+"""Accuracy, as a share of the gap, to which a round of pricing knows its minimum."""
+
+EARLY_SLACK = 0.1
+"""Share of the (negative) minimum that the bound of a round may lie below it: away from the optimum a
+sharper one would enumerate a whole sublevel set and prove nothing that lasts."""
+
+ENOUGH = 20
+"""Columns from local searches that make a round without a tree worthwhile."""
+
+MORE = 50
+"""Further columns (plus a tenth of the symbols) after which a tree is left for the next round."""
+
+MIXES = (0.5, 0.7, 0.9)
+"""Weights of a unit vector against the point itself, from which local searches start in turn."""
+
+RADIUS = 4.0
+"""Radius of the price box in units of the present gap: wide enough for the prices to close it."""
+
+GUESS_RADIUS = 0.04
+"""Radius of the first box around a guess, in units of the largest price of use."""
+
+FINISH_SECONDS = 10.0
+"""What the last exact master may take after a limit was met; it is warm and needs far less."""
+
+
+class Pricer(Protocol):
+    """What `ConcaveSearch` and `LineSearch` have in common."""
+
+    def run(
+        self,
+        prices: Array,
+        *,
+        cutoff: float,
+        tolerance: float,
+        slack: float,
+        column_cutoff: float,
+        columns: int = ...,
+        center: Array | None = ...,
+        mix: float = ...,
+        enough: int | None = ...,
+        time_limit: float | None = ...,
+        node_limit: int | None = ...,
+        progress: Callable[[float], None] | None = ...,
+    ) -> SearchResult:
+        """See `ConcaveSearch.run`."""
+        ...
+
+
+@dataclass(eq=False)
+class Generation:
+    """One run: master, pool and bounds; `run` works until the gap or a limit is met.
+
+    Parameters
+    ----------
+    target : (n,) array
+        The point p.
+    initial : Points
+        Columns to begin with; the first one is the point itself, so that every master is feasible.
+    stabilise : bool
+        Keep the prices in a box; not needed where all vertices are there from the start.
+    guess : (n,) array, optional
+        Prices of a neighbouring or a merged problem.
+    """
+
+    cost: Cost
+    target: Array
+    pricer: Pricer
+    initial: Points
+    gap: float
+    time_limit: float
+    backend: str
+    stabilise: bool = True
+    guess: Array | None = None
+    progress: Callable[[Progress], None] | None = None
+    pool: Points = field(init=False)
+    costs: Array = field(init=False)
+    weights: Array = field(init=False)
+    value: float = field(init=False)
+    # The cost is never negative, so zero prices and the bound zero are a certificate from the start.
+    bound: float = field(init=False, default=0.0)
+    dual: Array = field(init=False)
+    rounds: int = field(init=False, default=0)
+    counts: SearchCounts = field(init=False, default_factory=SearchCounts)
+    seconds_pricing: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self._end = time.monotonic() + self.time_limit
+        self.pool, self.costs = self.initial, self.cost.of(self.initial)
+        self.weights = np.zeros(len(self.pool))
+        self.weights[0], self.value = 1.0, float(self.costs[0])
+        self.dual = np.zeros_like(self.target)
+        self._master: Master = new_master(self.backend, self.target)
+        self._master.add(self.pool, self.costs)
+        # Local searches go on until every mix in turn has run dry; from then on the tree finds more.
+        self._searching, self._dry = True, 0
+        self._depth = 0.0
+        self._box = self._first_box() if self.stabilise else None
+
+    def run(self) -> EnvelopeStatus:
+        """Work until the gap is closed or a limit is met; Ctrl-C ends it like a limit."""
+        try:
+            status = self._rounds()
+        except KeyboardInterrupt:
+            status = EnvelopeStatus.INTERRUPTED
+        if status not in (EnvelopeStatus.OPTIMAL, EnvelopeStatus.BACKEND_FAILED) and self.rounds:
+            self._solve_exactly(FINISH_SECONDS)
+        return status
+
+    def _rounds(self) -> EnvelopeStatus:
+        if self.guess is not None and self._left() > 0.0:
+            self._price(self.guess)
+            self._recenter(self.bound + abs(float(self.guess @ self.target) - self.bound))
+        while self._left() > 0.0:
+            self._keep_box_feasible()
+            solution = self._master.solve(self._left(), self._box)
+            if solution.status is MasterStatus.TIME_LIMIT:
+                return EnvelopeStatus.TIME_LIMIT
+            if not solution.is_optimal:
+                return EnvelopeStatus.BACKEND_FAILED
+            self.rounds += 1
+            if self._box is None:
+                self._accept(solution)
+            if solution.value - self.bound > self.gap:
+                stopped = self._price(solution.dual)
+                self._report()
+                if stopped is not None and solution.value - self.bound > self.gap:
+                    return stopped
+            if solution.value - self.bound <= self.gap:
+                if self._box is not None and not self._solve_exactly(self._left()):
+                    return EnvelopeStatus.TIME_LIMIT if self._left() <= 0.0 else EnvelopeStatus.BACKEND_FAILED
+                if self.value - self.bound <= self.gap:
+                    return EnvelopeStatus.OPTIMAL
+                self._widen()
+            else:
+                self._recenter(solution.value)
+        return EnvelopeStatus.TIME_LIMIT
+
+    def _price(self, prices: Array) -> EnvelopeStatus | None:
+        """Add columns and raise the bound; the reason if no column was found."""
+        started = time.monotonic()
+        result = self.pricer.run(
+            prices,
+            cutoff=-CUTOFF_SHARE * self.gap,
+            tolerance=TOLERANCE_SHARE * self.gap,
+            slack=EARLY_SLACK,
+            column_cutoff=-COLUMN_SHARE * self.gap,
+            columns=MORE + len(self.target) // 10,
+            center=self.target if self._searching else None,
+            mix=MIXES[self._dry % len(MIXES)],
+            enough=ENOUGH,
+            time_limit=self._left(),
+            progress=lambda m: self._report(envelope_bound(prices, self.target, m)),
+        )
+        self._dry = 0 if result.bound == -math.inf else self._dry + 1
+        self._searching = self._searching and self._dry < len(MIXES)
+        self.seconds_pricing += time.monotonic() - started
+        self.counts += result.counts
+        lower = envelope_bound(prices, self.target, result.bound)
+        if lower > self.bound:
+            self.bound, self.dual, self._depth = lower, prices, -result.bound
+        if len(result.points):
+            costs = self.cost.of(result.points)
+            self._master.add(result.points, costs)
+            self.pool = Points.concatenate([self.pool, result.points])
+            self.costs = np.concatenate([self.costs, costs])
+            return None
+        return {
+            SearchStatus.TIME_LIMIT: EnvelopeStatus.TIME_LIMIT,
+            SearchStatus.MEMORY_LIMIT: EnvelopeStatus.MEMORY_LIMIT,
+        }.get(result.status, EnvelopeStatus.STALLED)
+
+    def _first_box(self) -> PriceBox:
+        # No price of use exceeds the dearest column, and none is negative.
+        top = 2.0 * self.cost.peak(self.pool.shape[1]) + 1.0
+        if self.guess is not None:
+            return PriceBox(self.guess, GUESS_RADIUS * top)
+        return PriceBox(np.full_like(self.target, top / 2), top / 2)
+
+    def _recenter(self, value: float) -> None:
+        if self._box is not None and self.bound > 0.0:
+            wanted = min(self._box.radius, RADIUS * max(value - self.bound, self.gap))
+            # Prices lowered by their depth are feasible for every column, so the box must hold them.
+            self._box = PriceBox(self.dual, max(wanted, 1.5 * self._depth))
+
+    def _keep_box_feasible(self) -> None:
+        """Lower an unproven center until no known column contradicts it: else the master is unbounded."""
+        if self._box is not None and self.bound <= 0.0:
+            excess = float((self.costs - self.pool.dot(self._box.center)).min())
+            if excess < 0.0:
+                self._box = PriceBox(self._box.center + excess, self._box.radius)
+
+    def _widen(self) -> None:
+        if self._box is not None:
+            self._box = PriceBox(self._box.center, 3.0 * self._box.radius)
+
+    def _solve_exactly(self, seconds: float) -> bool:
+        solution = self._master.solve(seconds)
+        if solution.is_optimal:
+            self._accept(solution)
+        return solution.is_optimal
+
+    def _accept(self, solution: MasterSolution) -> None:
+        value = float(solution.weights @ self.costs)
+        if value < self.value:
+            self.weights, self.value = solution.weights, value
+
+    def _left(self) -> float:
+        return self._end - time.monotonic()
+
+    def _report(self, bound: float | None = None) -> None:
+        if self.progress is not None:
+            best = self.bound if bound is None else max(self.bound, bound)
+            self.progress(Progress(self.value, best, self.rounds, len(self.pool), self.counts.nodes))
+
+
+def envelope_bound(prices: Array, target: Array, minimum: float) -> float:
+    """``prices.target + minimum`` rounded down: a lower bound of the envelope at the target.
+
+    The target is itself the rounding of some exact vector: each entry may be off by 4 ulp.
+    """
+    if not math.isfinite(minimum):
+        return -math.inf
+    terms = prices * target
+    error = 8.0 * np.finfo(np.float64).eps * (float(np.abs(terms).sum()) + abs(minimum))
+    return math.fsum(terms) + minimum - error

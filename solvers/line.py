@@ -1,0 +1,168 @@
+"""Exact pricing where the rows see v through a single number.
+
+If every row is an affine function of one of them on the simplex (two sensitive values, for instance),
+the polytope is {v : sum v = 1, lo <= a.v <= hi}: its vertices are the symbols with a_x inside, and pairs
+that meet an end exactly. All pairs are priced in blocks of a matrix; nothing has to be searched.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.concave import MAX_COLUMNS, SearchCounts, SearchResult, SearchStatus
+from solvers.costs import cost_named
+from solvers.points import Points
+from solvers.polytope import Polytope
+
+Array = NDArray[np.float64]
+
+DEPENDENCE = 1e-12
+"""Rows whose distance from the span of the first row and the ones, relative to their size, is below
+this count as affine in it. The bound only uses the first row, a relaxation, so it stays valid."""
+
+NARROW = 1e-11
+"""Pairs closer than this (relative) to each other get the bound zero for phi instead of a value: their
+mixing weight is known to no digit worth having."""
+
+BLOCK = 1 << 20
+"""Pairs priced at once: three matrices of this size stay inside the caches of small machines."""
+
+
+def leading_row(polytope: Polytope) -> int | None:
+    """The row that determines all others on the simplex, or None if there is no such row."""
+    if polytope.m == 0 or polytope.auxiliary is not None:
+        return None
+    spread = np.ptp(polytope.rows, axis=1)
+    lead = int(np.argmax(spread))
+    if spread[lead] == 0.0:
+        return None
+    basis = np.column_stack([np.ones(polytope.n), polytope.rows[lead]])
+    fit = np.linalg.lstsq(basis, polytope.rows.T, rcond=None)[0]
+    error = np.abs(polytope.rows.T - basis @ fit).max(axis=0)
+    size = np.abs(polytope.rows).max(axis=1)
+    return lead if bool((error <= DEPENDENCE * np.maximum(size, spread[lead])).all()) else None
+
+
+class LineSearch:
+    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex.
+
+    Parameters
+    ----------
+    polytope, relaxation : Polytope
+        Points lie in the first, bounds hold for the second.
+    lead : int
+        The row that determines the others (`leading_row`).
+    """
+
+    def __init__(self, polytope: Polytope, relaxation: Polytope, lead: int, cost: str = "entropy") -> None:
+        self.cost = cost_named(cost)
+        self.n = polytope.n
+        self._a = polytope.rows[lead]
+        self._scale = float(np.abs(self._a).max())
+        self._inner = _interval(polytope, lead, -1.0)
+        self._outer = _interval(relaxation, lead, 1.0)
+
+    def run(
+        self,
+        prices: Array,
+        *,
+        cutoff: float,
+        tolerance: float,
+        slack: float,
+        column_cutoff: float,
+        columns: int = MAX_COLUMNS,
+        center: Array | None = None,
+        mix: float = 0.5,
+        enough: int | None = None,
+        time_limit: float | None = None,
+        node_limit: int | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> SearchResult:
+        """Every vertex is priced, so the tree's parameters do not apply."""
+        deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        bound = -float(np.max(prices[self._inside(self._outer)], initial=-np.inf))
+        found = [Points.units(np.flatnonzero(self._inside(self._inner) & (-prices < column_cutoff)), self.n)]
+        counts = 0
+        # Every vertex has been looked at anyway, so all good ones may go to the master at once.
+        columns = max(columns, self.n)
+        for end in range(2):
+            for below, above in self._blocks(self._outer[end]):
+                if time.monotonic() > deadline:
+                    return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, Points.concatenate(found), SearchCounts(counts))
+                value, lowest = self._price(below, above, self._outer[end], prices)
+                bound = min(bound, lowest)
+                counts += value.size
+                i = np.concatenate([below, below[value.argmin(axis=0)]])
+                j = np.concatenate([above[value.argmin(axis=1)], above])
+                cheap = np.concatenate([value.min(axis=1), value.min(axis=0)]) < column_cutoff
+                found.append(self._pairs(i[cheap], j[cheap], self._inner[end]))
+        points = Points.concatenate(found)
+        reduced = self.cost.of(points) - points.dot(prices)
+        order = np.argsort(reduced, kind="stable")[:columns]
+        keep = order[reduced[order] < column_cutoff]
+        return SearchResult(SearchStatus.DONE, bound, points.take(keep), SearchCounts(counts))
+
+    def _inside(self, ends: tuple[float, float]) -> NDArray[np.bool_]:
+        return (self._a >= ends[0]) & (self._a <= ends[1])
+
+    def _blocks(self, end: float) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        below, above = np.flatnonzero(self._a < end), np.flatnonzero(self._a > end)
+        if not (below.size and above.size and np.isfinite(end)):
+            return
+        step = max(1, BLOCK // above.size)
+        for start in range(0, below.size, step):
+            yield below[start : start + step], above
+
+    def _price(
+        self, below: NDArray[np.intp], above: NDArray[np.intp], end: float, prices: Array
+    ) -> tuple[Array, float]:
+        """Reduced cost of every pair that meets `end`, and a valid lower bound of their minimum."""
+        gap = self._a[above][None, :] - self._a[below][:, None]
+        theta = (end - self._a[below])[:, None] / gap
+        term = self.cost.term
+        y_below, y_above = prices[below][:, None], prices[above][None, :]
+        value = term(theta) + term(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
+        narrow = gap < NARROW * self._scale
+        # phi >= 0 on the simplex, whatever the weights are.
+        value[narrow] = -np.maximum(np.broadcast_to(y_below, value.shape), y_above)[narrow]
+        # An error delta in theta changes the cost by at most delta (1 + log 1/delta + |y_i - y_j|); where
+        # that can matter (near the least value) it is subtracted entry by entry.
+        spread = float(np.ptp(prices))
+        eps = 8.0 * np.finfo(np.float64).eps
+        window = eps / NARROW * (40.0 + spread) + 1e-12
+        near = value <= value.min() + window
+        delta = eps * self._scale / np.maximum(gap[near], NARROW * self._scale)
+        slack = delta * (1.0 - np.log(delta) + spread) + eps * (1.0 + np.abs(prices).max())
+        return value, float((value[near] - slack).min())
+
+    def _pairs(self, i: NDArray[np.intp], j: NDArray[np.intp], end: float) -> Points:
+        theta = (end - self._a[i]) / (self._a[j] - self._a[i])
+        ok = (theta > 0.0) & (theta < 1.0)
+        i, j, theta = i[ok], j[ok], theta[ok]
+        indices = np.column_stack([i, j]).astype(np.int32).ravel()
+        data = np.column_stack([1.0 - theta, theta]).ravel()
+        return Points(np.arange(0, 2 * len(i) + 1, 2, dtype=np.int32), indices, data, (len(i), self.n))
+
+
+def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float]:
+    """The values of the leading row that satisfy every row, moved outwards (1) or inwards (-1) by the error.
+
+    Row i is ``offset + slope a + e`` with a known ``max |e|``, and e.v is at most that on the simplex.
+    """
+    a = polytope.rows[lead]
+    low, high = float(polytope.lower[lead]), float(polytope.upper[lead])
+    basis = np.column_stack([np.ones(polytope.n), a])
+    (offset, slope), *_ = np.linalg.lstsq(basis, polytope.rows.T, rcond=None)
+    error = np.abs(polytope.rows.T - (basis @ np.vstack([offset, slope]))).max(axis=0)
+    rounding = 8.0 * np.finfo(np.float64).eps * np.abs(polytope.rows).max(axis=1)
+    for i in range(polytope.m):
+        if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(1.0, abs(offset[i])):
+            continue
+        shift = widen * (error[i] + rounding[i])
+        ends = [(polytope.lower[i] - shift - offset[i]) / slope[i], (polytope.upper[i] + shift - offset[i]) / slope[i]]
+        low, high = max(low, float(min(ends))), min(high, float(max(ends)))
+    return low, high

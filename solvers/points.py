@@ -1,0 +1,110 @@
+"""Lists of sparse points: the columns of an envelope program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.errors import InvalidPolytope
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """k points of R^n in compressed rows; the attributes are those of a SciPy CSR array.
+
+    Attributes
+    ----------
+    indptr : (k + 1,) int array
+    indices, data : (nnz,) arrays
+        Coordinates and values of point i stand at ``indptr[i]:indptr[i + 1]``.
+    shape : (k, n)
+    """
+
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+    data: Array
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @classmethod
+    def from_dense(cls, points: ArrayLike) -> Points:
+        """From a (k, n) array; zeros are left out."""
+        dense = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        where = dense != 0.0
+        indptr = np.zeros(len(dense) + 1, dtype=np.int32)
+        np.cumsum(where.sum(axis=1), out=indptr[1:])
+        return cls(indptr, np.nonzero(where)[1].astype(np.int32), dense[where], (dense.shape[0], dense.shape[1]))
+
+    @classmethod
+    def units(cls, which: ArrayLike, n: int) -> Points:
+        """The unit vectors of the given coordinates."""
+        index = np.asarray(which, dtype=np.int32).ravel()
+        return cls(np.arange(len(index) + 1, dtype=np.int32), index, np.ones(len(index)), (len(index), n))
+
+    @classmethod
+    def empty(cls, n: int) -> Points:
+        """No point at all."""
+        return cls.units([], n)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Points]) -> Points:
+        """All points of the parts, in order; every part has the same n."""
+        n = {part.shape[1] for part in parts}
+        if len(n) != 1:
+            raise InvalidPolytope(f"points of different lengths cannot stand in one list: {sorted(n)}")
+        lengths = np.concatenate([np.diff(part.indptr) for part in parts])
+        indptr = np.zeros(len(lengths) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=indptr[1:])
+        return cls(
+            indptr,
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.data for part in parts]),
+            (len(lengths), n.pop()),
+        )
+
+    def take(self, which: ArrayLike) -> Points:
+        """The points with these positions (or where this mask is true), in order."""
+        index = np.asarray(which)
+        if index.dtype == np.bool_:
+            index = np.flatnonzero(index)
+        lengths = np.diff(self.indptr)[index]
+        indptr = np.zeros(len(index) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=indptr[1:])
+        gather = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
+        return Points(indptr, self.indices[gather], self.data[gather], (len(index), self.shape[1]))
+
+    def toarray(self) -> Array:
+        """The points as a dense (k, n) array."""
+        dense = np.zeros(self.shape)
+        dense[np.repeat(np.arange(len(self)), np.diff(self.indptr)), self.indices] = self.data
+        return dense
+
+    def sums(self, entries: Array) -> Array:
+        """Sum over each point of `entries`, one number per stored coordinate; (k,)."""
+        total = np.zeros(len(self))
+        np.add.at(total, np.repeat(np.arange(len(self)), np.diff(self.indptr)), entries)
+        return total
+
+    def dot(self, vector: ArrayLike) -> Array:
+        """Inner product of every point with a vector of length n; (k,)."""
+        return self.sums(self.data * np.asarray(vector, dtype=np.float64)[self.indices])
+
+    def images(self, rows: Array) -> Array:
+        """``rows @ v`` of every point; (k, m) for (m, n) rows."""
+        out = np.zeros((len(self), rows.shape[0]))
+        owner = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        np.add.at(out, owner, rows[:, self.indices].T * self.data[:, None])
+        return out
+
+    def combine(self, weights: ArrayLike) -> Array:
+        """``sum_k weights_k v_k``; (n,)."""
+        w = np.repeat(np.asarray(weights, dtype=np.float64), np.diff(self.indptr))
+        return np.bincount(self.indices, weights=w * self.data, minlength=self.shape[1])

@@ -1,0 +1,116 @@
+"""The master program of an envelope: min cost.w subject to sum_k w_k v_k = point, w >= 0.
+
+One back-end a file behind one small protocol; `MASTERS` is the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import BackendFailure, InvalidOption
+from solvers.points import Points
+
+Array = NDArray[np.float64]
+
+FEASIBILITY = 1e-7
+"""Largest residual of the equations at which an answer of a back-end is believed: its own default
+tolerance. Whoever releases a channel verifies it exactly; this only catches a back-end that lies."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceBox:
+    """|prices - center| <= radius, per coordinate: keeps the prices of an unripe program from jumping.
+
+    In the primal it is a penalty on t = point - sum_k w_k v_k of ``center.t + radius |t|``.
+    """
+
+    center: Array
+    radius: float
+
+
+class MasterStatus(StrEnum):
+    """How a solve of the master ended."""
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time limit reached: allow more seconds"
+    FAILED = "the back-end failed: try another one (highs, cvxpy)"
+
+
+@dataclass(frozen=True, eq=False)
+class MasterSolution:
+    """Weights (k,), prices (n,) and value ``prices.point`` of one solve.
+
+    `slack` is the mass that the box paid for, `residual` the worst equation with it counted in.
+    """
+
+    status: MasterStatus
+    weights: Array
+    dual: Array
+    value: float
+    slack: float
+    residual: float
+
+    @property
+    def is_optimal(self) -> bool:
+        """Claimed optimal, finite, and its equations hold to `FEASIBILITY`."""
+        return (
+            self.status is MasterStatus.OPTIMAL
+            and bool(np.isfinite(self.dual).all())
+            and bool(np.isfinite(self.weights).all())
+            and self.residual <= FEASIBILITY
+        )
+
+
+class Master(Protocol):
+    """A linear program that grows by columns."""
+
+    def add(self, points: Points, costs: Array) -> None:
+        """Append columns."""
+        ...
+
+    def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+        """Optimise, from where the last solve ended if the back-end can."""
+        ...
+
+
+def _highs(target: Array) -> Master:
+    from solvers.programs.highs import HighsMaster
+
+    return HighsMaster(target)
+
+
+def _cvxpy(target: Array) -> Master:
+    from solvers.programs.cvx import CvxpyMaster
+
+    return CvxpyMaster(target)
+
+
+MASTERS: dict[str, tuple[str, Callable[[Array], Master]]] = {
+    "highs": ("highspy", _highs),
+    "cvxpy": ("cvxpy", _cvxpy),
+}
+
+
+def new_master(backend: str, target: Array) -> Master:
+    """An empty master for the point `target` (n,).
+
+    Raises
+    ------
+    InvalidOption
+        If there is no such back-end.
+    BackendFailure
+        If its package is not installed.
+    """
+    if backend not in MASTERS:
+        raise InvalidOption(f"backend {backend!r} is not known; use one of {', '.join(MASTERS)}")
+    package, build = MASTERS[backend]
+    if find_spec(package) is None:
+        raise BackendFailure(f"backend {backend!r} needs the package {package}, which is not installed")
+    return build(target)

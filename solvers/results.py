@@ -1,0 +1,88 @@
+"""What an envelope computation returns and reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.concave import SearchCounts
+from solvers.points import Points
+
+Array = NDArray[np.float64]
+
+
+class EnvelopeStatus(StrEnum):
+    """How a computation ended. The bound is valid and the points feasible whichever it is."""
+
+    OPTIMAL = "optimal: the gap is closed"
+    TIME_LIMIT = "time limit reached: allow more seconds or a larger gap"
+    MEMORY_LIMIT = "memory limit reached: allow more memory or a larger gap"
+    INTERRUPTED = "interrupted"
+    STALLED = "no further column gains anything in double precision: allow a larger gap"
+    BACKEND_FAILED = "the back-end of the master program failed: try another one"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a computation: value of the best decomposition, proven bound, and effort so far."""
+
+    value: float
+    bound: float
+    rounds: int
+    columns: int
+    nodes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """A decomposition ``sum_k weights_k points_k = point`` and what is proven about its cost.
+
+    Attributes
+    ----------
+    weights : (k,) array
+        Positive, summing to one up to rounding.
+    points : Points, (k, n)
+        Members of the polytope up to rounding.
+    value : float
+        ``sum_k weights_k cost(points_k)``.
+    bound : float
+        No decomposition over the relaxation costs less; rounded down.
+    dual : (n,) array
+        The prices that prove the bound.
+    method : str
+        'vertices', 'columns' or 'line'.
+    bound_vertices : float
+        For method 'vertices': the bound that the enumerated vertices alone suggest. It is not proven,
+        since a float enumeration can lose vertices; nan elsewhere.
+    pool : Points
+        Every column generated, for a warm start nearby.
+    """
+
+    status: EnvelopeStatus
+    weights: Array
+    points: Points
+    value: float
+    bound: float
+    dual: Array
+    method: str
+    enumeration: str | None = None
+    vertices: int = 0
+    bound_vertices: float = float("nan")
+    rounds: int = 0
+    columns: int = 0
+    counts: SearchCounts = field(default_factory=SearchCounts)
+    seconds: float = 0.0
+    seconds_pricing: float = 0.0
+    pool: Points | None = None
+
+    @property
+    def gap(self) -> float:
+        """``value - bound``."""
+        return self.value - self.bound
+
+    def is_optimal(self, tolerance: float) -> bool:
+        """Whether the proven gap is at most `tolerance`."""
+        return self.gap <= tolerance
