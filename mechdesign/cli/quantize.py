@@ -77,7 +77,9 @@ LayoutName = Annotated[
 Missing = Annotated[
     str,
     typer.Option(
-        "--missing", metavar="WHAT", help="What an empty cell is: refuse (an error), drop (leave it out)."
+        "--missing",
+        metavar="WHAT",
+        help="What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
     ),
 ]
 MechanismPath = Annotated[

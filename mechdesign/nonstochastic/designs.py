@@ -124,7 +124,7 @@ def lay_out(
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
     if layout == "levels":
         return _most(lo, hi, sensitivity, outputs)
-    if span / outputs <= sensitivity / (outputs - 1):
+    if span / outputs < sensitivity / (outputs - 1):
         return uniform_quantizer(lo, hi, outputs)
     return _spaced(lo, hi, sensitivity / (outputs - 1))
 

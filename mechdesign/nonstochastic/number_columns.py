@@ -60,15 +60,14 @@ def read_records(
     column
         Of numbers; with `counted`, of cells that are compared with `equals`, or are 0 or 1.
     missing
-        What an empty cell is: "refuse", or "drop" (its record is left out).
+        What an empty cell is: "refuse", "drop" (its record is left out), or "symbol" (a group or
+        individual of its own; never a number).
 
     Raises
     ------
     InputError
         Naming the file, the column and the record.
     """
-    if missing not in ("refuse", "drop"):
-        raise InputError(f"missing ({quoted(missing)}) must be refuse or drop: an empty cell is no number")
     roles = {"value": (column,), "group": group_by, "individual": (individual,) if individual else ()}
     read = read_text_columns(path, roles, missing)
     texts = read.cells[column]
@@ -95,6 +94,8 @@ def _numbers(texts: list[str], where: str) -> Floats:
                 if text.strip().lower() == "nan"
                 else "is not a finite number"
             )
+            if not text:
+                kind = "is no number; say --missing drop to leave empty cells out"
             raise InputError(f"{where}, record {k + 1}: {quoted(text)} {kind}")
     values = np.array([float(text) for text in texts], dtype=np.float64)
     if not bool(np.isfinite(values).all()):

@@ -155,7 +155,7 @@ def identifiable_partition(
 def _choose(method: str, count: int, dimension: int, smallest: int, even: bool) -> str:
     if method not in ("auto", "dp", "milp", "mdav"):
         raise InputError(f"method ({method!r}) must be auto, dp, milp or mdav")
-    small = candidate_cells(count, smallest) <= LARGEST_COLUMNS
+    small = candidate_cells(count, smallest, LARGEST_COLUMNS) <= LARGEST_COLUMNS
     if method == "auto":
         if dimension == 1 and even:
             return "dp"

@@ -13,8 +13,7 @@ from mechdesign.nonstochastic.cell_costs import Loss
 from mechdesign.nonstochastic.milp import Program, Rows, solve
 
 PRICE_TOLERANCE = 1e-9
-"""Reduced costs (in units of the dearest cell) above minus this count as non-negative; the bound is
-lowered by what they lack."""
+"""Reduced costs (in units of the dearest cell) above minus this are not worth another round."""
 
 COLUMNS_PER_ROUND = 400
 """Candidates added to the linear program at a time."""
@@ -23,14 +22,24 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-def candidate_cells(count: int, smallest: int) -> int:
-    """How many sets have `smallest` to 2 `smallest` - 1 of `count` points.
+def candidate_cells(count: int, smallest: int, limit: int) -> int:
+    """How many sets have `smallest` to 2 `smallest` - 1 of `count` points; above `limit`, anything above it.
 
-    Larger cells are never needed: splitting one in two does not raise the loss.
+    Larger cells are never needed: splitting one in two does not raise the loss. With fewer than
+    2 `smallest` points there is one cell.
     """
-    if smallest > count:
-        return 0
-    return sum(math.comb(count, size) for size in range(smallest, min(2 * smallest - 1, count) + 1))
+    if count < 2 * smallest:
+        return 1
+    total, sets = 0, 1
+    for size in range(1, 2 * smallest):
+        sets = sets * (count - size + 1) // size
+        # Binomials grow up to count / 2, and smallest lies below that.
+        if size <= smallest and sets > limit:
+            return limit + 1
+        total += sets if size >= smallest else 0
+        if total > limit:
+            return limit + 1
+    return total
 
 
 def _subsets(count: int, size: int) -> Indices:
@@ -103,6 +112,9 @@ def best_cells(
     """
     if loss == "worst":
         raise InputError("loss 'worst' is solved by 'dp', which is optimal for it; use method 'dp' or 'auto'")
+    if rows.shape[0] < 2 * smallest:
+        every_point: Indices = np.arange(rows.shape[0], dtype=np.int64)[None]
+        return [every_point[0]], float(_costs(rows, mass, every_point, loss)[0]) / float(mass.sum()), True
     every = _Candidates(rows, mass, smallest, loss)
     known = np.array(sorted(every.column(cell) for cell in mdav(rows, smallest)))
     active, duals, floor = _by_columns(every, known, rows.shape[0] // smallest)
@@ -121,11 +133,13 @@ def _by_columns(every: _Candidates, known: Indices, most_cells: int) -> tuple[In
     while True:
         duals = solve(every.program(active, integer=False)).duals
         reduced = every.reduced(duals)
-        if reduced.min() >= -PRICE_TOLERANCE:
-            # At most most_cells columns are used, so the duals prove this, whatever their rounding.
+        cheap = np.argsort(reduced, kind="stable")[:COLUMNS_PER_ROUND]
+        fresh = np.setdiff1d(cheap[reduced[cheap] < -PRICE_TOLERANCE], active)
+        if not fresh.size:
+            # The solver's own tolerance can leave an active column below zero; the bound pays for it:
+            # at most most_cells columns are used, so the duals prove this, whatever their rounding.
             return active, duals, float(duals.sum()) + most_cells * min(0.0, float(reduced.min()))
-        added = np.argsort(reduced, kind="stable")[:COLUMNS_PER_ROUND]
-        active = np.union1d(active, added[reduced[added] < -PRICE_TOLERANCE])
+        active = np.union1d(active, fresh)
 
 
 def _search(

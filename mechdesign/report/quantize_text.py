@@ -7,7 +7,7 @@ from typing import Any
 
 from mechdesign.nonstochastic.noiseless_guarantees import ASSUMPTIONS, Guarantee
 from mechdesign.nonstochastic.quantize_options import Quantized
-from mechdesign.report.wording import about, at_least, at_most, count, label, paragraph
+from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
 
 
 def quantize_text(done: Quantized) -> str:
@@ -19,13 +19,13 @@ def quantize_text(done: Quantized) -> str:
         paragraph(
             f"Released: {done.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
             f"in {levels} levels (widest cell {about(done.widest_cell)}).",
-            indent="",
+            first="",
         ),
         "",
         paragraph(
             "Whatever the other records are, one individual can bring about at most "
             f"{count(done.outputs, 'output')} of an answer (counted exactly; {done.allowance.outputs:,} allowed).",
-            indent="",
+            first="",
         ),
     ]
     if done.answers_each is not None:
@@ -34,7 +34,7 @@ def quantize_text(done: Quantized) -> str:
             f"One individual is in at most {count(done.answers_each, 'answer')}: {bits} bits in all."
         )
     lines += ["", "Guarantees for each answer", *map(_promise, done.guarantees), "", "They hold if"]
-    return "\n".join([*lines, *(paragraph(f"- {text}") for text in ASSUMPTIONS)])
+    return "\n".join([*lines, *(item(text) for text in ASSUMPTIONS)])
 
 
 def _promise(promise: Guarantee) -> str:
@@ -43,7 +43,7 @@ def _promise(promise: Guarantee) -> str:
         bound = f"at least {at_least(promise.bound)} {promise.unit}"
     else:
         bound = f"at most {at_most(promise.bound)} {promise.unit}" if promise.bound > 0 else "nothing"
-    return paragraph(f"- {promise.meaning}: {bound} ({promise.theorem})")
+    return item(f"{promise.meaning}: {bound} ({promise.theorem})")
 
 
 def quantize_record(done: Quantized, output: str, mechanism: str, seconds: float) -> dict[str, Any]:

@@ -1,0 +1,276 @@
+"""`mechdesign quantize`: what it releases, what it promises, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import random
+from bisect import bisect_right
+from fractions import Fraction
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechdesign.errors import InputError
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
+from mechdesign.nonstochastic.quantize_job import quantize_file
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+
+METERS = """\
+house,day,kwh,note
+a,1,1.5,"x, y"
+b,1,9.75,
+c,1,0.1,
+a,2,2.5,
+b,2,10,"line
+break"
+c,2,0,
+"""
+
+
+@pytest.fixture
+def meters(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "meters.csv"
+    path.write_bytes(METERS.encode())
+    return path
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as stream:
+        return list(csv.reader(stream))
+
+
+BASIC = ("--column", "kwh", "--epsilon", "2", "--range", "0,10")
+
+
+def test_identity(meters, run):
+    done = run("quantize", "meters.csv", "out.csv", *BASIC, "--json")
+    assert done.code == 0, done.err
+    record = done.record
+    assert (record["outputs"], record["outputs_allowed"], record["levels"]) == (4, 4, [4, 4])
+    assert (record["output"], record["mechanism"]) == ("out.csv", "out.csv.mechanism.json")
+    assert record["verified"] is True
+    assert record["answers_each"] is None
+    assert "--individual" in done.err
+    before, after = rows_of(meters), rows_of("out.csv")
+    assert [row[2] for row in after[1:]] == ["1.25", "8.75", "1.25", "3.75", "8.75", "1.25"]
+    assert [row[:2] + row[3:] for row in before] == [row[:2] + row[3:] for row in after]
+    assert MechanismFile.load("out.csv.mechanism.json").mechanisms[0].quantizer.levels == 4
+
+
+def test_the_text_report_says_what_is_promised(meters, run):
+    done = run("quantize", "meters.csv", "out.csv", *BASIC, "--individual", "house")
+    assert "at most 4 outputs" in done.out
+    assert "One individual is in at most 2 answers: 4 bits in all." in done.out
+    assert "Theorem 4, corrected" in done.out
+    assert "They hold if" in done.out
+
+
+def test_mean_by_group_is_exact_and_within_budget(meters, run):
+    done = run(
+        "quantize",
+        "meters.csv",
+        "o.csv",
+        *BASIC,
+        "--query",
+        "mean",
+        "--group-by",
+        "day",
+        "--individual",
+        "house",
+        "--json",
+    )
+    assert done.code == 0, done.err
+    record = done.record
+    assert record["outputs"] <= 4
+    assert record["levels"] == [10, 10]  # (K - 1) n + 1
+    assert (record["answers_each"], record["total_epsilon"]) == (2, 4.0)
+    quantizer = MechanismFile.load("o.csv.mechanism.json").mechanisms[0].quantizer
+    header, *rows = rows_of("o.csv")
+    assert header == ["day", "records", "mean_kwh"]
+    exact = {"1": sum(map(Fraction, (1.5, 9.75, 0.1))) / 3, "2": Fraction(25, 6)}
+    for day, records, released in rows:
+        assert records == "3"
+        cell = bisect_right(quantizer.thresholds, exact[day])
+        assert float(released) == float(quantizer.midpoints[cell])
+
+
+def test_one_individual_changes_few_answers(tmp_path):
+    """The released mean of a group as one value sweeps its range, by running the job itself."""
+    rng = random.Random(3)
+    others = [rng.uniform(0, 1) for _ in range(3)]
+    seen = set()
+    for k in range(0, 101, 4):
+        path, out = tmp_path / "in.csv", tmp_path / "out.csv"
+        path.write_text("v\n" + "\n".join(map(repr, [*others, k / 100])) + "\n", encoding="utf-8")
+        done = quantize_file(
+            path, out, QuantizeOptions(column="v", epsilon=1, query="mean", range_text="0,1"), force=True
+        )
+        seen.add(rows_of(out)[1][1])
+    assert len(seen) <= done.outputs == 2
+
+
+def test_sum_and_count(meters, run):
+    assert run("quantize", "meters.csv", "s.csv", *BASIC, "--query", "sum").code == 0
+    assert rows_of("s.csv")[0] == ["records", "sum_kwh"]
+    counted = run(
+        "quantize",
+        "meters.csv",
+        "c.csv",
+        "--column",
+        "house",
+        "--epsilon",
+        "1",
+        "--query",
+        "count",
+        "--equals",
+        "a",
+        "--group-by",
+        "day,note",
+        "--missing",
+        "symbol",
+        "--json",
+    )
+    assert counted.record["outputs"] == 2
+    header, *rows = rows_of("c.csv")
+    assert header == ["day", "note", "records", "count_house"]
+    assert rows[0] == ["1", "x, y", "1", "1.0"]
+    nothing = run(
+        "quantize",
+        "meters.csv",
+        "n.csv",
+        "--column",
+        "house",
+        "--epsilon",
+        "0",
+        "--query",
+        "count",
+        "--equals",
+        "a",
+    )
+    assert "nothing is released" in nothing.err
+    assert rows_of("n.csv")[1] == ["6", "3.0"]
+
+
+def test_counts_of_zeros_and_ones(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("v\n1\n0\ntrue\n", encoding="utf-8")
+    quantize_file(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=3, query="count"))
+    assert rows_of(tmp_path / "o.csv")[1] == ["3", "2.0"]
+
+
+def test_clip_and_drop(meters, run):
+    done = run(
+        "quantize", "meters.csv", "o.csv", "--column", "kwh", "--epsilon", "1", "--range", "1,5", "--clip"
+    )
+    assert done.code == 0
+    assert {row[2] for row in rows_of("o.csv")[1:]} == {"2.0", "4.0"}
+    with open("gaps.csv", "w", encoding="utf-8") as stream:
+        stream.write("k,v\na,1\nb,\nc,3\n")
+    assert (
+        run(
+            "quantize",
+            "gaps.csv",
+            "g.csv",
+            "--column",
+            "v",
+            "--epsilon",
+            "1",
+            "--range",
+            "0,4",
+            "--missing",
+            "drop",
+        ).code
+        == 0
+    )
+    assert rows_of("g.csv") == [["k", "v"], ["a", "1.0"], ["c", "3.0"]]
+
+
+def test_line_ends_and_marks_stay(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_bytes('\ufeffv,w\r\n1,"a\nb"\r\n'.encode())
+    quantize_file(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=1, range_text="0,4"))
+    assert (tmp_path / "o.csv").read_bytes() == '\ufeffv,w\r\n1.0,"a\nb"\r\n'.encode()
+
+
+def test_parquet(tmp_path):
+    table = pa.table({"day": ["1", "1", "2"], "kwh": [1, 9, None], "keep": [[1], [], [2]]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    options = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", missing="drop")
+    quantize_file(tmp_path / "in.parquet", tmp_path / "out.parquet", options)
+    released = pq.read_table(tmp_path / "out.parquet")
+    assert released.column("kwh").to_pylist() == [2.5, 7.5]
+    assert released.column("keep").to_pylist() == [[1], []]
+    grouped = QuantizeOptions(
+        column="kwh", epsilon=1, query="mean", group_by=("day",), range_text="0,10", missing="drop"
+    )
+    quantize_file(tmp_path / "in.parquet", tmp_path / "mean.parquet", grouped)
+    assert pq.read_table(tmp_path / "mean.parquet").to_pylist() == [
+        {"day": "1", "records": 2, "mean_kwh": 5.0}
+    ]
+    with pytest.raises(InputError, match="the input is a Parquet file"):
+        quantize_file(tmp_path / "in.parquet", tmp_path / "o.csv", options)
+
+
+def test_data_on_a_threshold_are_not_rounded(tmp_path):
+    """Ten times 0.1 is more than 1 in exact doubles; a rounded sum would call it 1 or less."""
+    path = tmp_path / "t.csv"
+    path.write_text("v\n" + "0.1\n" * 10, encoding="utf-8")
+    quantize_file(
+        path,
+        tmp_path / "o.csv",
+        QuantizeOptions(column="v", epsilon=1, query="sum", range_text="0,2", layout="uniform"),
+    )
+    mechanism = MechanismFile.load(tmp_path / "o.csv.mechanism.json").mechanisms[0]
+    cell = bisect_right(mechanism.quantizer.thresholds, 10 * Fraction(0.1))
+    assert float(rows_of(tmp_path / "o.csv")[1][1]) == float(mechanism.quantizer.midpoints[cell])
+
+
+def test_overwriting(meters, run):
+    assert run("quantize", "meters.csv", "o.csv", *BASIC).code == 0
+    again = run("quantize", "meters.csv", "o.csv", *BASIC)
+    assert (again.code, again.out) == (2, "")
+    assert "--force" in again.err
+    assert run("quantize", "meters.csv", "o.csv", *BASIC, "--force").code == 0
+    other = run("quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "o.csv.mechanism.json")
+    assert "exists" in other.err
+    assert run("quantize", "meters.csv", "p.csv", *BASIC, "--mechanism", "m.json").code == 0
+
+
+def test_notes_on_fractional_budgets(meters, run):
+    done = run(
+        "quantize",
+        "meters.csv",
+        "o.csv",
+        "--column",
+        "kwh",
+        "--epsilon",
+        "1.5849625007211561",
+        "--range",
+        "0,10",
+    )
+    assert "just below 3" in done.err
+    done = run("quantize", "meters.csv", "q.csv", "--column", "kwh", "--epsilon", "2.5", "--range", "0,10")
+    assert "rounded down: 5 outputs" in done.err
+
+
+def test_release_and_mechanism_are_two_files(meters, run):
+    done = run("quantize", "meters.csv", "o.csv", *BASIC, "--mechanism", "o.csv")
+    assert "at once" in done.err
+
+
+def test_a_group_with_the_name_of_an_output_column(tmp_path):
+    (tmp_path / "t.csv").write_text("records,v\na,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match="rename it"):
+        quantize_file(
+            tmp_path / "t.csv",
+            tmp_path / "o.csv",
+            QuantizeOptions(column="v", epsilon=1, query="mean", group_by=("records",), range_text="0,4"),
+        )
+
+
+def test_help_has_an_example(run):
+    done = run("quantize", "--help")
+    assert done.code == 0
+    assert "mechdesign quantize meters.csv" in " ".join(done.out.split())

@@ -1,0 +1,116 @@
+"""`mechdesign quantize`: every refusal is one clear line, and nothing is written."""
+
+from __future__ import annotations
+
+import pytest
+
+METERS = """\
+house,day,kwh,note
+a,1,1.5,"x, y"
+b,1,9.75,
+c,1,0.1,
+a,2,2.5,
+b,2,10,"line
+break"
+c,2,0,
+"""
+
+
+@pytest.fixture
+def meters(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "meters.csv"
+    path.write_bytes(METERS.encode())
+    return path
+
+
+BASIC = ("--column", "kwh", "--epsilon", "2", "--range", "0,10")
+
+
+def given(*changes):
+    """BASIC with options replaced: pairs of an option and its value (None: left out)."""
+    options = {BASIC[k]: BASIC[k + 1] for k in range(0, len(BASIC), 2)}
+    for option, value in changes:
+        options.pop(option, None)
+        if value is not None:
+            options[option] = value
+    return [part for pair in options.items() for part in pair]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (given(("--column", None)), "--column COL is missing"),
+        (given(("--epsilon", None)), "--epsilon BITS is missing"),
+        (
+            given(("--range", None)),
+            "sensitivity of the identity of 'kwh' cannot be bounded: --range lo,hi is missing",
+        ),
+        (given(("--range", "10,0")), "reversed"),
+        (given(("--range", "0")), "must be two numbers"),
+        (given(("--range", "0,nan")), "is not a finite number"),
+        (given(("--range", "0,1e999")), "is not a finite number"),
+        (
+            given(("--range", "1,5")),
+            r"lie outside the range 1 to 5 (record 2 is 9.75); widen --range, or say --clip",
+        ),
+        (given(("--epsilon", "-1")), "allows fewer than one output"),
+        (given(("--epsilon", "nan")), "must be a number of bits"),
+        (given(("--epsilon", "two")), "must be a number of bits"),
+        (given(("--epsilon", "1e9")), "must be at most"),
+        (given(("--column", "watt")), "watt"),
+        (given(("--column", "house")), "is not a finite number"),
+        (given(("--column", "note")), "is empty in record 2"),
+        (given(("--query", "median")), "query ('median') must be one of"),
+        (given(("--layout", "best")), "layout ('best') must be one of"),
+        (given(("--missing", "zero")), "missing ('zero') must be one of refuse, symbol, drop"),
+        (given(("--missing", "symbol"), ("--column", "note")), "record 1: 'x, y' is not a finite number"),
+        (given(("--group-by", "day")), "--group-by needs --query"),
+        (given(("--query", "mean"), ("--group-by", "kwh")), "cannot be released and be a group"),
+        (given(("--query", "mean"), ("--group-by", "year")), "year"),
+        (
+            given(("--query", "mean"), ("--individual", "day")),
+            "has several records in one group (records 1 and 2)",
+        ),
+        (given(("--query", "mean"), ("--equals", "a")), "--equals is for --query count"),
+        (given(("--query", "count")), "--range is not for --query count"),
+        (given(("--query", "count"), ("--range", None)), "is neither 0 nor 1"),
+    ],
+)
+def test_bad_input_is_one_clear_line(meters, run, arguments, message):
+    done = run("quantize", "meters.csv", "out.csv", *arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert message in done.err
+    assert done.err.count("\n") <= 2
+    assert [path.name for path in meters.parent.iterdir()] == ["meters.csv"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("none.csv", "o.csv", "no such file"),
+        ("meters.csv", "meters.csv", "is the input file itself"),
+        ("meters.csv", ".", "is a folder"),
+        ("meters.csv", "no/o.csv", "there is no folder"),
+        ("meters.csv", "o.parquet", "the input is a CSV file"),
+        ("empty.csv", "o.csv", "is empty"),
+        ("header.csv", "o.csv", "no records are left"),
+        ("nan.csv", "o.csv", "record 2: 'NaN' is NaN, which lies in no range"),
+        ("huge.csv", "o.csv", "larger than any double"),
+        ("short.csv", "o.csv", "cell(s) where the header has"),
+    ],
+)
+def test_bad_files(meters, run, source, target, message):
+    for name, text in (
+        ("empty.csv", ""),
+        ("header.csv", "kwh\n"),
+        ("nan.csv", "kwh\n1\nNaN\n"),
+        ("huge.csv", "kwh\n1e999\n"),
+        ("short.csv", "kwh,b\n1\n"),
+    ):
+        (meters.parent / name).write_text(text, encoding="utf-8")
+    done = run("quantize", source, target, *BASIC)
+    assert done.code == 2
+    assert message in done.err
+    assert not (meters.parent / "o.csv").exists()

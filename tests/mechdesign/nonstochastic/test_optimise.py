@@ -1,0 +1,227 @@
+"""Optimal thresholds, partitions and policies against brute force over all of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.nonstochastic import optimise_levels
+from mechdesign.nonstochastic.cell_costs import LOSSES, CellLoss
+from mechdesign.nonstochastic.designs import design_quantizer
+from mechdesign.nonstochastic.domains import finite, integers, interval
+from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
+from mechdesign.nonstochastic.optimise_distortion import edges_of, least_distortion
+from mechdesign.nonstochastic.optimise_levels import most_levels, most_levels_indistinguishable
+from mechdesign.nonstochastic.queries import (
+    MonotoneQuery,
+    OrderStatistic,
+    linear_query,
+    mean_query,
+    median_query,
+    sum_query,
+)
+from mechdesign.nonstochastic.tables import TabulatedQuery
+
+BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
+
+
+def random_tables(count, seed, largest=11):
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        shape = rng.integers(1, 4, size=rng.integers(1, 4))
+        yield TabulatedQuery.from_array(rng.integers(0, largest, size=shape))
+
+
+def lines(table):
+    for axis in range(table.ndim):
+        yield from np.moveaxis(table, axis, -1).reshape(-1, table.shape[axis]).tolist()
+
+
+def brute(query, problem):
+    """For every set of gaps: (gaps, outputs counted, thresholds spanned, outputs that differ)."""
+    for mask in itertools.product((0, 1), repeat=problem.gaps):
+        gaps = [g for g, chosen in enumerate(mask) if chosen]
+        cells = np.searchsorted(np.array(gaps), query.ranks)
+        counted = max(len(set(line)) for line in lines(cells))
+        spanned = max(max(line) - min(line) + 1 for line in lines(cells))
+        differ = 0
+        for axis in range(cells.ndim):
+            sets = [set(np.take(cells, x, axis=axis).ravel().tolist()) for x in range(cells.shape[axis])]
+            differ = max([differ, *(len(a ^ b) for a, b in itertools.combinations(sets, 2))])
+        yield gaps, counted, spanned, differ
+
+
+def test_most_levels_on_random_finite_domains():
+    for query in random_tables(40, seed=0):
+        problem = gap_problem(query)
+        every = list(brute(query, problem))
+        for outputs, epsilon in BUDGETS:
+            exact = max(len(g) for g, counted, _, _ in every if counted <= outputs) + 1
+            enough = max(len(g) for g, _, spanned, _ in every if spanned <= outputs) + 1
+            found = most_levels(problem, epsilon)
+            assert found.optimal
+            assert found.levels == exact == found.bound
+            assert found.attained <= outputs
+            assert most_levels(problem, epsilon, method="lp").levels == enough
+            assert most_levels(problem, epsilon, method="earliest").levels == enough
+
+
+def test_most_levels_under_indistinguishability():
+    for query in random_tables(30, seed=1, largest=8):
+        problem = gap_problem(query)
+        every = list(brute(query, problem))
+        for outputs, epsilon in BUDGETS:
+            exact = max(len(g) for g, _, _, differ in every if differ <= outputs) + 1
+            found = most_levels_indistinguishable(problem, epsilon)
+            assert found.levels == exact == found.bound
+            assert found.attained <= outputs
+
+
+def test_where_counting_thresholds_loses_levels():
+    """f = 10a + b, epsilon 1 (theory.md, section 7): the LP finds 3 levels, the MILP 4."""
+    query = linear_query([10, 1], [integers(0, 1), integers(0, 9)])
+    sufficient, exact = most_levels(query, 1, method="lp"), most_levels(query, 1)
+    assert (sufficient.levels, sufficient.optimal) == (3, False)
+    assert "sufficient only" in sufficient.because
+    assert (exact.levels, exact.optimal, exact.method) == (4, True, "milp")
+    assert exact.certificate.outputs <= 2
+
+
+def test_runs_are_solved_by_lp_with_an_integer_dual():
+    found = most_levels(mean_query(10, integers(0, 20)), 2)
+    assert (found.method, found.levels, found.optimal) == ("lp", 31, True)
+    assert "integer dual" in found.because
+
+
+@pytest.mark.parametrize("epsilon", [0, 1, 2, 2.5, 3])
+def test_at_least_as_many_levels_as_uniform(epsilon):
+    """On finite domains the optimum has at least as many used levels, and mostly more."""
+    more = 0
+    rng = np.random.default_rng(9)
+    for _ in range(12):
+        people = int(rng.integers(1, 4))
+        domain = finite(rng.choice(12, size=rng.integers(2, 5), replace=False).tolist())
+        query = linear_query(rng.integers(1, 4, size=people).tolist(), domain)
+        uniform = design_quantizer(query, epsilon, layout="uniform").quantizer
+        problem = gap_problem(query)
+        best = most_levels(problem, epsilon)
+        used = uniform.used(problem.values)
+        assert best.optimal
+        assert best.levels >= used
+        more += best.levels > used
+    assert more or epsilon in (0, 3)
+
+
+def test_other_queries_become_gap_problems():
+    domain = integers(0, 4)
+    for query, table in (
+        (OrderStatistic(2, 3, domain), TabulatedQuery.from_function(lambda x: sorted(x)[1], [domain] * 3)),
+        (
+            median_query(4, domain),
+            TabulatedQuery.from_function(lambda x: Fraction(sum(sorted(x)[1:3]), 2), [domain] * 4),
+        ),
+        (MonotoneQuery(math.prod, (domain,) * 2), TabulatedQuery.from_function(math.prod, [domain] * 2)),
+        (sum_query(3, domain), TabulatedQuery.from_function(sum, [domain] * 3)),
+    ):
+        for epsilon in (1, 2):
+            assert most_levels(query, epsilon).levels == most_levels(table, epsilon).levels
+    with pytest.raises(InputError, match="tabulate"):
+        most_levels_indistinguishable(OrderStatistic(2, 3, domain), 1)
+
+
+def test_least_distortion_on_random_finite_domains():
+    rng = np.random.default_rng(3)
+    for query in random_tables(12, seed=2):
+        problem = gap_problem(query)
+        every = list(brute(query, problem))
+        size = len(problem.values)
+        weights = rng.integers(0, 4, size=size).tolist()
+        weights[0] += 1
+        for loss, (outputs, epsilon) in itertools.product(LOSSES, ((1, 0), (2, 1), (3, 1.6))):
+            priced = CellLoss(problem.values, [Fraction(w) for w in weights], loss)
+            costs = {tuple(g): priced.total(edges_of(g, size)) for g, *_ in every}
+            exact = min(costs[tuple(g)] for g, counted, _, _ in every if counted <= outputs)
+            enough = min(costs[tuple(g)] for g, _, spanned, _ in every if spanned <= outputs)
+            for method in ("auto", "milp"):
+                found = least_distortion(problem, epsilon, weights=weights, loss=loss, method=method)
+                assert found.optimal
+                assert found.distortion == pytest.approx(float(exact), abs=1e-7)
+                assert found.bound <= float(exact) + 1e-7
+                assert found.attained <= outputs
+            sufficient = least_distortion(problem, epsilon, weights=weights, loss=loss, method="dp")
+            assert sufficient.distortion == pytest.approx(float(enough), abs=1e-9)
+            assert sufficient.optimal == problem.runs
+
+
+def test_distortion_remembers_the_last_thresholds():
+    """K = 2 to 5 on one long run: the same optimum from the dynamic program and from the MILP."""
+    problem = gap_problem(sum_query(3, integers(0, 4)))
+    for epsilon in (1, 1.6, 2, 2.4):
+        by_dp = least_distortion(problem, epsilon, method="dp")
+        by_milp = least_distortion(problem, epsilon, method="milp")
+        assert by_dp.optimal
+        assert by_milp.optimal
+        assert by_dp.distortion == pytest.approx(by_milp.distortion, abs=1e-7)
+        middles = by_dp.representatives
+        assert all(a < b for a, b in itertools.pairwise(middles))
+
+
+def test_no_more_distortion_than_uniform():
+    """Uniform thresholds are gaps too, so the optimum is at least as good, with the same kind of release."""
+    problem = gap_problem(mean_query(4, integers(0, 9)))
+    exact = CellLoss(problem.values, [Fraction(1)] * len(problem.values), "squared")
+    for epsilon in (1, 2):
+        uniform = design_quantizer(problem.query, epsilon, layout="uniform").quantizer
+        cells = [uniform.cell(v) for v in problem.values]
+        gaps = [g for g in range(problem.gaps) if cells[g] != cells[g + 1]]
+        assert least_distortion(problem, epsilon).distortion <= float(exact.total(edges_of(gaps, len(cells))))
+
+
+def test_nothing_unproven_is_returned(monkeypatch):
+    """A solver that lies about feasibility is found out by the count."""
+    monkeypatch.setattr(optimise_levels, "_by_lp", lambda problem, _: (list(range(problem.gaps)), True))
+    with pytest.raises(SolverFailure, match="nothing is returned"):
+        most_levels(mean_query(3, integers(0, 5)), 1)
+
+
+def test_a_time_limit_leaves_a_proven_bound():
+    found = most_levels(linear_query([3, 5, 7, 11], integers(0, 4)), 2, time_limit=0.5)
+    assert found.attained <= 4
+    assert found.levels <= found.bound
+    assert found.optimal or "time limit" in found.because
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: most_levels(mean_query(2, interval(0, 1)), 1), "need finite domains"),
+        (lambda: most_levels(sum_query(2, integers(0, 2)), 1, method="magic"), "method"),
+        (lambda: most_levels(sum_query(2, integers(0, 2)), -1), "fewer than one output"),
+        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, loss="cubic"), "loss"),
+        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, method="lp"), "method"),
+        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1]), "5 values need 5 weights"),
+        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[0] * 5), "all weights are zero"),
+        (
+            lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1, -1, 1, 1, 1]),
+            "must not be negative",
+        ),
+        (lambda: least_distortion(sum_query(1, integers(0, 5000)), 1), "too many to price"),
+        (lambda: least_distortion(sum_query(9, integers(0, 30)), 3, method="dp"), "states"),
+        (lambda: gap_problem(linear_query([1, 10**12], integers(0, 3000))), "too many to list"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_one_answer_is_one_level():
+    problem = gap_problem(sum_query(3, finite([7])))
+    assert isinstance(problem, GapProblem)
+    assert most_levels(problem, 0).levels == most_levels_indistinguishable(problem, 0).levels == 1
+    assert least_distortion(problem, 0).distortion == 0

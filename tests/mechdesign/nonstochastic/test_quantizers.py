@@ -1,0 +1,137 @@
+"""Quantisers: exact comparisons, cells, refusals; composition of several."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.errors import InputError, NotPrivate
+from mechdesign.nonstochastic.composition import Ledger, Release, certify_together
+from mechdesign.nonstochastic.domains import interval
+from mechdesign.nonstochastic.noiseless import certify, certify_table
+from mechdesign.nonstochastic.quantizers import (
+    Quantizer,
+    double_at_least,
+    quantizer_between,
+    uniform_quantizer,
+)
+from mechdesign.nonstochastic.queries import mean_query, sum_query
+
+thirds = uniform_quantizer(0, 1, 3)
+
+
+def test_cells_are_closed_below_and_the_last_one_on_both_sides():
+    quantizer = Quantizer(Fraction(0), Fraction(2), (Fraction(1),))
+    assert quantizer.cells([0, 0.999, 1, 2]).tolist() == [0, 0, 1, 1]
+    assert quantizer.release([0, 1]).tolist() == [0.5, 1.5]
+    assert quantizer.widest_cell == 1
+    assert quantizer.levels == 2
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_doubles_are_compared_without_rounding(answers):
+    """1/3 is no double; the doubles on both sides of it are told apart."""
+    answers = [*answers, 1 / 3, math.nextafter(1 / 3, 1), 2 / 3, math.nextafter(2 / 3, 1)]
+    want = [bisect_right(thirds.thresholds, Fraction(a)) for a in answers]
+    assert thirds.cells(answers).tolist() == want == [thirds.cell(a) for a in answers]
+    assert thirds.cell(1 / 3) == 0  # the double is below one third
+
+
+@given(st.fractions())
+def test_double_at_least(value):
+    found = double_at_least(value)
+    assert Fraction(found) >= value > Fraction(math.nextafter(found, -math.inf))
+
+
+def test_double_at_least_beyond_the_doubles():
+    assert double_at_least(Fraction(10) ** 400) == math.inf
+    assert double_at_least(-(Fraction(10) ** 400)) == -np.finfo(float).max
+
+
+def test_outside_values():
+    with pytest.raises(
+        InputError, match=r"2 of the values lie outside the range 0 to 1 \(the first is 1.5\)"
+    ):
+        thirds.cells([0.5, 1.5, -1])
+    with pytest.raises(InputError, match="1 of the values lies outside"):
+        thirds.cell(2)
+    assert thirds.cells([-1, 2], outside="clip").tolist() == [0, 2]
+    with pytest.raises(InputError, match="contain NaN"):
+        thirds.cells([math.nan], outside="clip")
+    with pytest.raises(InputError, match="must be 'refuse' or 'clip'"):
+        thirds.cells([0], outside="wrap")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Quantizer(Fraction(1), Fraction(0)), "reversed"),
+        (lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(1, 2), Fraction(1, 2))), "increase strictly"),
+        (lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(0),)), "must lie above 0"),
+        (lambda: Quantizer(Fraction(0), Fraction(1), (Fraction(2),)), "not above 1"),
+        (lambda: Quantizer(Fraction(0), Fraction(1), (math.nan,)), "threshold 1"),
+        (lambda: uniform_quantizer(0, 1, 0), "levels"),
+        (lambda: uniform_quantizer(1, 1, 2), "without width"),
+        (lambda: uniform_quantizer(0, math.nan, 2), "upper end"),
+    ],
+)
+def test_refusals(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_thresholds_in_gaps():
+    quantizer = quantizer_between([Fraction(0), Fraction(1), Fraction(4)], [1])
+    assert quantizer.thresholds == (Fraction(5, 2),)
+    assert quantizer.used([0, 1, 4]) == 2
+    assert quantizer.used([0, 1]) == 1
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 4), st.integers(0, 10**6))
+def test_theorem_6_budgets_add(shape, labels, seed):
+    """Releasing two mechanisms has at most the product of their outputs on a fibre."""
+    rng = np.random.default_rng(seed)
+    one, two = rng.integers(0, labels, size=shape), rng.integers(0, labels, size=shape)
+    counts = [certify_table(t).outputs for t in (one, two)]
+    both = certify_table(one * labels + two).outputs
+    assert both <= counts[0] * counts[1]
+    ledger = Ledger().add("one", certify_table(one)).add("two", certify_table(two))
+    assert both <= ledger.outputs
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 5))
+def test_quantisers_of_one_query_cost_less_together(first, second, people):
+    """The common refinement: at most the sum less one, and never above the product."""
+    query = mean_query(people, interval(0, 1))
+    pair = [uniform_quantizer(0, 1, first), uniform_quantizer(0, 1, second)]
+    alone = [certify(query, q).outputs for q in pair]
+    together = certify_together(query, pair)
+    assert max(alone) <= together.outputs <= min(alone[0] * alone[1], alone[0] + alone[1] - 1)
+
+
+def test_ledger():
+    ledger = Ledger(limit=3.0).add("days", 2, times=2)
+    assert (ledger.outputs, ledger.epsilon, ledger.remaining) == (4, 2.0, 2)
+    assert ledger.add("last", 2).remaining == 1
+    with pytest.raises(NotPrivate, match=r"allow 12 outputs together, more than the 8"):
+        ledger.add("too much", 3)
+    assert Ledger().remaining is None
+    assert Ledger().add("a year", 256, times=365).epsilon == 8 * 365
+    with pytest.raises(InputError, match="outputs"):
+        Release("none", 0)
+    with pytest.raises(InputError, match="times"):
+        Ledger().add("never", 2, times=0)
+
+
+def test_together_refusals():
+    query = sum_query(2, interval(0, 1))
+    with pytest.raises(InputError, match="at least one"):
+        certify_together(query, [])
+    with pytest.raises(InputError, match="same range"):
+        certify_together(query, [uniform_quantizer(0, 2, 2), uniform_quantizer(0, 3, 2)])
