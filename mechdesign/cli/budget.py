@@ -26,7 +26,7 @@ def notion_of(
     InputError
         On an unknown notion, a missing, surplus or contradictory option, or a value out of range.
     """
-    if notion in PLANNED:
+    if notion in PLANNED and notion not in NOTIONS:
         raise InputError(f"--notion {notion} is not built in this version; use one of {', '.join(NOTIONS)}")
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")

@@ -16,6 +16,9 @@ EXAMPLE = (
     "--epsilon 1 --lam 0.5 --output channel.json"
 )
 
+PLANNED = ("subset-response",)
+"""Mechanisms of the interface that this version does not have yet."""
+
 SEARCH_PANEL = "How it is found"
 OUTPUT_PANEL = "What is written"
 
@@ -119,6 +122,10 @@ def design(
     from mechdesign.cli.tables import TableOptions, joint_of
 
     wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u)
+    if mechanism in PLANNED:
+        raise InputError(
+            f"--mechanism {mechanism} is not built in this version; subset-merging is its simpler relative"
+        )
     smallest_gap = _number("--gap", gap, zero=True)
     seconds = None if time_limit is None else _number("--time-limit", time_limit)
     if public and output is None:
