@@ -31,6 +31,14 @@
 
 enum { ENTROPY = 0, GINI = 1 };
 
+/* The dense loops over all columns are most of the time; where compiler and system can choose a version
+ * at load time, they use the wider vectors of the machine at hand. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__)
+#define HOT __attribute__((target_clones("avx2,fma", "default")))
+#else
+#define HOT
+#endif
+
 static double now_seconds(void)
 {
     struct timespec t;
@@ -165,7 +173,7 @@ static void load_basis(const Problem *p, Work *w, const int16_t *basis)
 }
 
 /* Multipliers, reduced costs, nonbasic values and basic values from scratch for the current basis. */
-static void recompute(const Problem *p, Work *w)
+HOT static void recompute(const Problem *p, Work *w)
 {
     int M = p->M, N = p->N;
     for (int k = 0; k < M; k++) w->pi[k] = 0.0;
@@ -216,7 +224,7 @@ enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF };
 /* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
  * the nonbasics sit at the bound that their reduced cost asks for. `start` is the value of the
  * Lagrangian at the first multipliers; the run stops early once it has surely passed `cutoff`. */
-static int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
+HOT static int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
 {
     int M = p->M, N = p->N, T = N + M;
     int limit = 40 * M + 200;
@@ -347,7 +355,7 @@ static void primal_point(const Problem *p, Work *w)
  * costs stay in w->alpha. `magnitude` bounds every |c_j| before cancellation. For a feasible x the
  * rounding of the reduced costs is weighted by x itself, whose total mass is at most p->mass; the sums
  * are bounded term by term. */
-static double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant, double magnitude)
+HOT static double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant, double magnitude)
 {
     int M = p->M, N = p->N;
     double total = constant, size = fabs(constant), largest = magnitude;
@@ -562,10 +570,10 @@ static double descend(Search *s, int stage)
     set_rows(p, w, 1);
     for (int j = 0; j < N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
     for (int round = 0; round < 24; round++) {
-        double eps = SMOOTH[stage];
+        double eps = SMOOTH[stage], at_zero = -log(eps);
         for (int j = 0; j < n; j++) {
             double x = w->v[j];
-            w->c[j] = (p->kind == ENTROPY ? -log(x > eps ? x : eps) : -2.0 * x) - s->y[j];
+            w->c[j] = (p->kind == ENTROPY ? (x > eps ? -log(x) : at_zero) : -2.0 * x) - s->y[j];
         }
         recompute(p, w);
         if (dual_simplex(p, w, -INFINITY, INFINITY) != LP_OPTIMAL) return best;
@@ -586,13 +594,16 @@ static double set_chords(Search *s)
 {
     const Problem *p = &s->p;
     Work *w = &s->w;
-    double constant = 0.0;
+    double constant = 0.0, last = 1.0, last_log = 0.0; /* most upper ends are equal to their neighbour's */
     for (int j = 0; j < p->n; j++) {
         double l = w->l[j], u = w->u[j], slope = 0.0;
         w->L[j] = l;
         w->U[j] = u;
         if (u > l) {
-            if (l == 0.0) slope = p->kind == ENTROPY ? -log(u) : 1.0 - u;
+            if (l == 0.0 && p->kind == ENTROPY) {
+                if (u != last) { last = u; last_log = log(u); }
+                slope = -last_log;
+            } else if (l == 0.0) slope = 1.0 - u;
             else if (u - l > SMALLEST_WIDTH * u) slope = (phi(p->kind, u) - phi(p->kind, l)) / (u - l);
             else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
                 double a = phi(p->kind, l), b = phi(p->kind, u);
@@ -915,19 +926,23 @@ static PyObject *Search_run(Search *s, PyObject *args)
     return PyLong_FromLong(outcome);
 }
 
-/* Local searches from w e_j + (1 - w) center for every j of this part. */
+/* Local searches from w e_j + (1 - w) center for j = first, first + step, ... */
 static PyObject *Search_descend(Search *s, PyObject *args)
 {
     PyObject *source;
     double weight;
-    int part, parts;
-    if (!PyArg_ParseTuple(args, "Odii", &source, &weight, &part, &parts)) return NULL;
+    int first, step;
+    if (!PyArg_ParseTuple(args, "Odii", &source, &weight, &first, &step)) return NULL;
+    if (first < 0 || step < 1) {
+        PyErr_SetString(PyExc_ValueError, "first must be at least 0 and step at least 1");
+        return NULL;
+    }
     int n = s->p.n, failed = 0;
     double *center = copy_doubles(source, n, "center");
     if (!center) return NULL;
     Py_BEGIN_ALLOW_THREADS
     slack_basis(&s->p, &s->w);
-    for (int j = part; j < n && !failed && s->ncols < s->max_columns; j += parts) {
+    for (int j = first; j < n && !failed && s->ncols < s->max_columns; j += step) {
         for (int i = 0; i < n; i++) s->w.v[i] = (1.0 - weight) * center[i];
         s->w.v[j] += weight;
         failed = take_column(s, descend(s, 0)) < 0;
@@ -1024,7 +1039,7 @@ static PyObject *Search_state(Search *s, PyObject *Py_UNUSED(ignored))
 static PyMethodDef Search_methods[] = {
     {"start", (PyCFunction)(void (*)(void))Search_start, METH_VARARGS | METH_KEYWORDS, "Begin a tree for the prices y."},
     {"run", (PyCFunction)Search_run, METH_VARARGS, "Work on the tree: run(nodes, seconds, columns) -> outcome."},
-    {"descend", (PyCFunction)Search_descend, METH_VARARGS, "Local searches from mixtures of unit vectors and a center: descend(center, weight, part, parts)."},
+    {"descend", (PyCFunction)Search_descend, METH_VARARGS, "Local searches from mixtures of unit vectors and a center: descend(center, weight, first, step)."},
     {"tighten", (PyCFunction)Search_tighten, METH_NOARGS, "Upper bound of every column by linear programs (bytes)."},
     {"linear", (PyCFunction)Search_linear, METH_VARARGS, "Minimum of a linear function: (status, bound, point)."},
     {"columns", (PyCFunction)Search_columns, METH_NOARGS, "(count, indptr, indices, values, costs) as bytes."},

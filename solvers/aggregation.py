@@ -36,11 +36,13 @@ def aggregate(polytope: Polytope, point: Array) -> Aggregation:
     """Merge symbols with similar columns in groups of at most `GROUP`."""
     group = _groups(polytope.rows)
     count = int(group.max()) + 1
-    mass = np.bincount(group, weights=point, minlength=count)
+    mass = np.asarray(np.bincount(group, weights=point, minlength=count), dtype=np.float64)
     # A group without mass still has a column: the plain mean of its members.
     weight = np.where(mass[group] > 0.0, point, 1.0)
     total = np.bincount(group, weights=weight, minlength=count)
-    rows = np.array([np.bincount(group, weights=row * weight, minlength=count) / total for row in polytope.rows])
+    rows = np.array(
+        [np.bincount(group, weights=row * weight, minlength=count) / total for row in polytope.rows]
+    )
     merged = Polytope(rows.reshape(polytope.m, count), polytope.lower, polytope.upper, polytope.auxiliary)
     return Aggregation(merged, mass, group)
 

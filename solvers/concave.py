@@ -37,6 +37,9 @@ SLICE = 0.2
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
 
+MOST_STARTS = 1000
+"""Local searches of one round; where there are more symbols they take turns."""
+
 NATURAL_MARGIN = 1e-9
 """Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
 
@@ -145,7 +148,13 @@ def concave_minimum(
     first = search.linear(-np.asarray(prices, dtype=np.float64))
     y = search.check_prices(prices)
     result = search.run(
-        y, cutoff=np.inf, tolerance=tolerance, slack=0.0, column_cutoff=np.inf, time_limit=time_limit, node_limit=node_limit
+        y,
+        cutoff=np.inf,
+        tolerance=tolerance,
+        slack=0.0,
+        column_cutoff=np.inf,
+        time_limit=time_limit,
+        node_limit=node_limit,
     )
     points = Points.concatenate([result.points, Points.from_dense(first)])
     values = search.cost.of(points) - points.dot(y)
@@ -195,7 +204,9 @@ class ConcaveSearch:
         if memory_limit <= 0:
             raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
         outer = polytope if relaxation is None else relaxation
-        if outer.rows.shape != polytope.rows.shape or (outer.auxiliary is None) != (polytope.auxiliary is None):
+        if outer.rows.shape != polytope.rows.shape or (outer.auxiliary is None) != (
+            polytope.auxiliary is None
+        ):
             raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
         self.n = polytope.n
         full, inner_lo, inner_hi, outer_lo, outer_hi, top = _kernel_rows(polytope, outer)
@@ -218,9 +229,13 @@ class ConcaveSearch:
         """Prices as a float array; InvalidPolytope unless they are n finite numbers."""
         y = np.ascontiguousarray(prices, dtype=np.float64)
         if y.shape != (self.n,):
-            raise InvalidPolytope(f"prices must have one entry per coordinate ({self.n}), not shape {y.shape}")
+            raise InvalidPolytope(
+                f"prices must have one entry per coordinate ({self.n}), not shape {y.shape}"
+            )
         if not np.isfinite(y).all():
-            raise InvalidPolytope(f"prices has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}")
+            raise InvalidPolytope(
+                f"prices has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}"
+            )
         return y
 
     def linear(self, direction: ArrayLike) -> Array:
@@ -235,9 +250,13 @@ class ConcaveSearch:
         group_cost, chosen = self._grouped(-d)
         status, bound, raw = self._kernels[0].linear(np.ascontiguousarray(-group_cost))
         if bound == np.inf:
-            raise EmptyPolytope("no point satisfies v >= 0, sum v = 1 and the rows; check the bounds of the rows")
+            raise EmptyPolytope(
+                "no point satisfies v >= 0, sum v = 1 and the rows; check the bounds of the rows"
+            )
         if status != 0:
-            raise BackendFailure("the simplex did not finish on a linear program; scale the rows to order one")
+            raise BackendFailure(
+                "the simplex did not finish on a linear program; scale the rows to order one"
+            )
         v = np.zeros(self.n)
         v[chosen] = np.frombuffer(raw)
         return v
@@ -253,6 +272,7 @@ class ConcaveSearch:
         columns: int = MAX_COLUMNS,
         center: Array | None = None,
         mix: float = 0.5,
+        turn: int = 0,
         enough: int | None = None,
         time_limit: float | None = None,
         node_limit: int | None = None,
@@ -262,8 +282,8 @@ class ConcaveSearch:
 
         The tree is worked on until nothing below ``min(cutoff, best - tolerance - slack |best|)`` can be
         left, `columns` points are found, or a limit is met. With a `center`, local searches begin from
-        mixtures of it with every unit vector (weight `mix`); if these alone find `enough` points, the
-        tree is not touched and the bound is ``-inf``.
+        mixtures of it with unit vectors (weight `mix`; at most `MOST_STARTS` of them, others each `turn`).
+        If these alone find `enough` points, the tree is not touched and the bound is ``-inf``.
         """
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
         grouped, chosen = self._grouped(prices)
@@ -275,7 +295,10 @@ class ConcaveSearch:
         )
         if center is not None:
             middle = np.bincount(self._members, weights=center, minlength=len(chosen))
-            self._together(lambda k, part: k.descend(middle, mix, part, parts))
+            every = -(-len(chosen) // MOST_STARTS)
+            self._together(
+                lambda k, part: k.descend(middle, mix, part + parts * (turn % every), parts * every)
+            )
             found = self._collect(chosen)
             if enough is not None and len(found) >= enough:
                 return SearchResult(SearchStatus.COLUMNS, -np.inf, found, self._counts())
@@ -291,7 +314,7 @@ class ConcaveSearch:
             left = min(SLICE, deadline - time.monotonic())
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
-            done = self._together(lambda k, _: k.run(nodes, left, columns))
+            done = self._together(lambda k, _, seconds=left: k.run(nodes, seconds, columns))
             if all(code == _DONE for code in done):
                 return SearchStatus.DONE
             for code, status in _OUTCOMES.items():
@@ -302,7 +325,7 @@ class ConcaveSearch:
             if progress is not None:
                 progress(min(k.state()[0] for k in self._kernels))
 
-    def _together(self, work: Callable[[Any, int], Any]) -> list[Any]:
+    def _together(self, work: Callable[..., Any]) -> list[Any]:
         """One call per kernel, in threads where there are several."""
         if self._pool is None:
             return [work(self._kernels[0], 0)]
@@ -322,7 +345,9 @@ class ConcaveSearch:
         for kernel in self._kernels:
             count, indptr, indices, values, _ = kernel.columns()
             index = chosen[np.frombuffer(indices, np.int32)].astype(np.int32)
-            parts.append(Points(np.frombuffer(indptr, np.int32), index, np.frombuffer(values), (count, self.n)))
+            parts.append(
+                Points(np.frombuffer(indptr, np.int32), index, np.frombuffer(values), (count, self.n))
+            )
         return Points.concatenate(parts)
 
     def _counts(self) -> SearchCounts:
@@ -342,9 +367,7 @@ def _identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]
     return rank[group.ravel()], first[order]
 
 
-def _kernel_rows(
-    polytope: Polytope, outer: Polytope
-) -> tuple[Array, Array, Array, Array, Array, Array]:
+def _kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
     auxiliary = polytope.auxiliary if polytope.auxiliary is not None else np.zeros((polytope.m, 0))
     rows = np.hstack([polytope.rows, auxiliary])
@@ -363,7 +386,9 @@ def _kernel_rows(
         empty = low > high
         if empty.any():
             i = int(np.flatnonzero(empty)[0])
-            raise EmptyPolytope(f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v in the simplex")
+            raise EmptyPolytope(
+                f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v in the simplex"
+            )
         return low, high
 
     inner_lo, inner_hi = finite(polytope.lower, polytope.upper)
@@ -388,8 +413,14 @@ def _auxiliary_bounds(polytope: Polytope) -> Array:
     for i in np.flatnonzero(alone):
         k = int(np.flatnonzero(matrix[i])[0])
         c = matrix[i, k]
-        room = polytope.upper[i] - polytope.rows[i].min() if c > 0 else polytope.rows[i].max() - polytope.lower[i]
+        room = (
+            polytope.upper[i] - polytope.rows[i].min()
+            if c > 0
+            else polytope.rows[i].max() - polytope.lower[i]
+        )
         top[k] = min(top[k], max(room, 0.0) / abs(c))
     if not np.isfinite(top).all():
-        raise InvalidPolytope(f"auxiliary variable {int(np.flatnonzero(~np.isfinite(top))[0])} is not bounded by any row")
+        raise InvalidPolytope(
+            f"auxiliary variable {int(np.flatnonzero(~np.isfinite(top))[0])} is not bounded by any row"
+        )
     return top * (1.0 + NATURAL_MARGIN) + NATURAL_MARGIN

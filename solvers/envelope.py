@@ -94,7 +94,9 @@ def lower_envelope(
     p = _check_point(polytope, search, point)
     lead = leading_row(polytope)
     pricer: Pricer = search if lead is None else LineSearch(polytope, outer, lead, cost)
-    enumeration, vertices = _vertices(polytope, method) if lead is None or method == "vertices" else (None, None)
+    enumeration, vertices = (
+        _vertices(polytope, method) if lead is None or method == "vertices" else (None, None)
+    )
 
     initial = [Points.from_dense(p), _unit_columns(polytope)]
     if vertices is not None:
@@ -104,7 +106,8 @@ def lower_envelope(
     end = math.inf if time_limit is None else started + time_limit
     guess = None if dual is None else search.check_prices(dual)
     if guess is None and vertices is None:
-        guess = _guess(polytope, p, cost, gap, end, backend)
+        guess, interrupted = _guess(polytope, p, cost, gap, end, backend)
+        end = -math.inf if interrupted else end
     run = Generation(
         cost=measure,
         target=p,
@@ -167,19 +170,19 @@ def _check_point(polytope: Polytope, search: ConcaveSearch, point: ArrayLike) ->
     )
 
 
-def _guess(polytope: Polytope, point: Array, cost: str, gap: float, end: float, backend: str) -> Array | None:
-    """Prices from the problem with similar symbols merged, itself solved the same way."""
-    if polytope.n <= SMALL:
-        return None
-    merged = aggregate(polytope, point)
+def _guess(
+    polytope: Polytope, point: Array, cost: str, gap: float, end: float, backend: str
+) -> tuple[Array | None, bool]:
+    """Prices from the problem with similar symbols merged, itself solved the same way; whether Ctrl-C came."""
     left = end - time.monotonic()
-    if left <= 0.0 or merged.polytope.n >= polytope.n:
-        return None
+    if polytope.n <= SMALL or left <= 0.0:
+        return None, False
+    merged = aggregate(polytope, point)
     limit = None if math.isinf(left) else COARSE_SHARE * left
     coarse = lower_envelope(
         merged.polytope, merged.point, cost=cost, method="columns", gap=gap, time_limit=limit, backend=backend
     )
-    return coarse.dual[merged.group]
+    return coarse.dual[merged.group], coarse.status is EnvelopeStatus.INTERRUPTED
 
 
 def _unit_columns(polytope: Polytope) -> Points:
@@ -191,7 +194,7 @@ def _unit_columns(polytope: Polytope) -> Points:
 def _members(polytope: Polytope, points: Points) -> NDArray[np.bool_]:
     explicit = polytope.explicit
     images = points.images(explicit.rows)
-    return ((images >= explicit.lower) & (images <= explicit.upper)).all(axis=1)
+    return np.logical_and.reduce((images >= explicit.lower) & (images <= explicit.upper), axis=1)
 
 
 def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | None]:
@@ -200,7 +203,7 @@ def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | Non
         return None, None
     from solvers.enumeration import estimate, vertices
 
-    if (method == "auto" and estimate(polytope).vertices > FEW_VERTICES):
+    if method == "auto" and estimate(polytope).vertices > FEW_VERTICES:
         return None, None
     found = vertices(polytope)
     return found.method, Points.from_dense(found.points)

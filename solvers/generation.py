@@ -72,6 +72,7 @@ class Pricer(Protocol):
         columns: int = ...,
         center: Array | None = ...,
         mix: float = ...,
+        turn: int = ...,
         enough: int | None = ...,
         time_limit: float | None = ...,
         node_limit: int | None = ...,
@@ -137,7 +138,7 @@ class Generation:
             status = self._rounds()
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
-        if status not in (EnvelopeStatus.OPTIMAL, EnvelopeStatus.BACKEND_FAILED) and self.rounds:
+        if status not in (EnvelopeStatus.OPTIMAL, EnvelopeStatus.BACKEND_FAILED):
             self._solve_exactly(FINISH_SECONDS)
         return status
 
@@ -182,6 +183,7 @@ class Generation:
             columns=MORE + len(self.target) // 10,
             center=self.target if self._searching else None,
             mix=MIXES[self._dry % len(MIXES)],
+            turn=self.rounds,
             enough=ENOUGH,
             time_limit=self._left(),
             progress=lambda m: self._report(envelope_bound(prices, self.target, m)),

@@ -77,6 +77,7 @@ class LineSearch:
         columns: int = MAX_COLUMNS,
         center: Array | None = None,
         mix: float = 0.5,
+        turn: int = 0,
         enough: int | None = None,
         time_limit: float | None = None,
         node_limit: int | None = None,
@@ -92,7 +93,8 @@ class LineSearch:
         for end in range(2):
             for below, above in self._blocks(self._outer[end]):
                 if time.monotonic() > deadline:
-                    return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, Points.concatenate(found), SearchCounts(counts))
+                    points = Points.concatenate(found)
+                    return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, points, SearchCounts(counts))
                 value, lowest = self._price(below, above, self._outer[end], prices)
                 bound = min(bound, lowest)
                 counts += value.size
@@ -163,6 +165,9 @@ def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float
         if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(1.0, abs(offset[i])):
             continue
         shift = widen * (error[i] + rounding[i])
-        ends = [(polytope.lower[i] - shift - offset[i]) / slope[i], (polytope.upper[i] + shift - offset[i]) / slope[i]]
+        ends = [
+            (polytope.lower[i] - shift - offset[i]) / slope[i],
+            (polytope.upper[i] + shift - offset[i]) / slope[i],
+        ]
         low, high = max(low, float(min(ends))), min(high, float(max(ends)))
     return low, high

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,13 +40,26 @@ class Points:
         where = dense != 0.0
         indptr = np.zeros(len(dense) + 1, dtype=np.int32)
         np.cumsum(where.sum(axis=1), out=indptr[1:])
-        return cls(indptr, np.nonzero(where)[1].astype(np.int32), dense[where], (dense.shape[0], dense.shape[1]))
+        return cls(
+            indptr, np.nonzero(where)[1].astype(np.int32), dense[where], (dense.shape[0], dense.shape[1])
+        )
 
     @classmethod
     def units(cls, which: ArrayLike, n: int) -> Points:
         """The unit vectors of the given coordinates."""
         index = np.asarray(which, dtype=np.int32).ravel()
         return cls(np.arange(len(index) + 1, dtype=np.int32), index, np.ones(len(index)), (len(index), n))
+
+    @classmethod
+    def blocks(cls, groups: Sequence[Sequence[int]], weights: ArrayLike) -> Points:
+        """For every group of coordinates the vector of their weights (n,), normalised."""
+        w = np.asarray(weights, dtype=np.float64)
+        sizes = [len(group) for group in groups]
+        indptr = np.zeros(len(sizes) + 1, dtype=np.int32)
+        np.cumsum(sizes, out=indptr[1:])
+        indices = np.concatenate([np.asarray(group, dtype=np.int32) for group in groups])
+        mass = np.add.reduceat(w[indices], indptr[:-1])
+        return cls(indptr, indices, w[indices] / np.repeat(mass, sizes), (len(sizes), len(w)))
 
     @classmethod
     def empty(cls, n: int) -> Points:
@@ -107,4 +119,5 @@ class Points:
     def combine(self, weights: ArrayLike) -> Array:
         """``sum_k weights_k v_k``; (n,)."""
         w = np.repeat(np.asarray(weights, dtype=np.float64), np.diff(self.indptr))
-        return np.bincount(self.indices, weights=w * self.data, minlength=self.shape[1])
+        total = np.bincount(self.indices, weights=w * self.data, minlength=self.shape[1])
+        return np.asarray(total, dtype=np.float64)

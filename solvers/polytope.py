@@ -99,11 +99,23 @@ class Polytope:
         """
         if self.auxiliary is None:
             return self
-        one_sided = _as_upper_rows(self)
-        for _ in range(self.auxiliary.shape[1]):
-            one_sided = _eliminate_last(one_sided)
-        matrix, bound = one_sided
+        matrix, bound, _ = self._eliminated
         return Polytope(matrix, np.full(len(bound), -np.inf), bound)
+
+    @cached_property
+    def magnitude(self) -> Array:
+        """Size of the terms of which each entry of ``explicit.rows`` is the sum; (m, n).
+
+        Their rounding, not that of the entry, is what an entry may be wrong by after cancellation.
+        """
+        return np.abs(self.rows) if self.auxiliary is None else self._eliminated[2]
+
+    @cached_property
+    def _eliminated(self) -> tuple[Array, Array, Array]:
+        one_sided = _as_upper_rows(self)
+        for _ in range(0 if self.auxiliary is None else self.auxiliary.shape[1]):
+            one_sided = _eliminate_last(*one_sided)
+        return one_sided
 
     def residual(self, points: ArrayLike) -> Array:
         """Largest violation of any constraint at each point; zero or less means a member.
@@ -132,26 +144,27 @@ class Polytope:
         return Polytope(self.rows[:, np.asarray(keep)], self.lower, self.upper, self.auxiliary)
 
 
-def _as_upper_rows(polytope: Polytope) -> tuple[Array, Array]:
-    assert polytope.auxiliary is not None  # noqa: S101
-    full = np.hstack([polytope.rows, polytope.auxiliary])
-    k = polytope.auxiliary.shape[1]
+def _as_upper_rows(polytope: Polytope) -> tuple[Array, Array, Array]:
+    """Rows and upper bounds with the auxiliary variables last, and the sizes of the entries of v."""
+    auxiliary = np.zeros((polytope.m, 0)) if polytope.auxiliary is None else polytope.auxiliary
+    full = np.hstack([polytope.rows, auxiliary])
+    k = auxiliary.shape[1]
     sign = np.hstack([np.zeros((k, polytope.n)), -np.eye(k)])
     has_upper, has_lower = np.isfinite(polytope.upper), np.isfinite(polytope.lower)
     matrix = np.vstack([full[has_upper], -full[has_lower], sign])
     bound = np.concatenate([polytope.upper[has_upper], -polytope.lower[has_lower], np.zeros(k)])
-    return matrix, bound
+    return matrix, bound, np.abs(matrix[:, : polytope.n])
 
 
-def _eliminate_last(one_sided: tuple[Array, Array]) -> tuple[Array, Array]:
-    matrix, bound = one_sided
+def _eliminate_last(matrix: Array, bound: Array, size: Array) -> tuple[Array, Array, Array]:
     c = matrix[:, -1]
     up, down, free = np.flatnonzero(c > 0), np.flatnonzero(c < 0), np.flatnonzero(c == 0)
     i, j = (g.ravel() for g in np.meshgrid(up, down, indexing="ij"))
     # Dividing by the coefficient of the smaller modulus would blow rows up; -c_j and c_i keep scale.
-    combined = matrix[i] * -c[j, None] + matrix[j] * c[i, None]
-    combined_bound = bound[i] * -c[j] + bound[j] * c[i]
-    matrix = np.vstack([matrix[free], combined])[:, :-1]
-    bound = np.concatenate([bound[free], combined_bound])
+    a, b = -c[j], c[i]
+    combined = matrix[i, :-1] * a[:, None] + matrix[j, :-1] * b[:, None]
+    matrix = np.vstack([matrix[free, :-1], combined])
+    size = np.vstack([size[free], size[i] * a[:, None] + size[j] * b[:, None]])
+    bound = np.concatenate([bound[free], bound[i] * a + bound[j] * b])
     informative = (np.abs(matrix).max(axis=1, initial=0.0) > 0) | (bound < 0)
-    return matrix[informative], bound[informative]
+    return matrix[informative], bound[informative], size[informative]

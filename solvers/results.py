@@ -68,6 +68,7 @@ class Envelope:
     bound: float
     dual: Array
     method: str
+    pool: Points
     enumeration: str | None = None
     vertices: int = 0
     bound_vertices: float = float("nan")
@@ -76,7 +77,6 @@ class Envelope:
     counts: SearchCounts = field(default_factory=SearchCounts)
     seconds: float = 0.0
     seconds_pricing: float = 0.0
-    pool: Points | None = None
 
     @property
     def gap(self) -> float:

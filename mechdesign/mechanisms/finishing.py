@@ -34,7 +34,11 @@ def finish(
         notion=to_record(verdict.notion),
         achieved=asdict(verdict.achieved),
         utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
-        certificate={"upper_bound_nmi": proof.upper_bound_nmi, "gap_nmi": proof.gap_nmi, "scope": proof.scope},
+        certificate={
+            "upper_bound_nmi": proof.upper_bound_nmi,
+            "gap_nmi": proof.gap_nmi,
+            "scope": proof.scope,
+        },
         provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
     )
     return Design(

@@ -100,7 +100,7 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
     target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
     envelope, rounded = _designed(joint, notion, search, target, started)
     worth = utility(rounded.channel, joint)
-    certificate = certify(envelope, entropy, worth.nmi, len(joint.useful))
+    certificate = certify(envelope, entropy, worth.nmi)
     return finish(
         rounded.channel,
         joint,
@@ -138,7 +138,11 @@ def _designed(
     start, dual = _start(joint, notion, search)
     failure: RoundingFailure | None = None
     for margin in MARGINS:
-        left = None if search.time_limit is None else max(0.0, search.time_limit - (time.perf_counter() - started))
+        left = (
+            None
+            if search.time_limit is None
+            else max(0.0, search.time_limit - (time.perf_counter() - started))
+        )
         try:
             envelope = lower_envelope(
                 posteriors(joint, notion, margin=margin),
@@ -170,23 +174,11 @@ def _designed(
 def _start(joint: Joint, notion: Notion, search: Search) -> tuple[Points, Array | None]:
     """Merged blocks as a first feasible channel, and what a neighbouring design has left."""
     merging = merge_subsets(Lifts(joint.p, notion.limits, "auto"))
-    n = len(joint.useful)
-    blocks = np.zeros((len(merging.groups), n)) if n < SPARSE_FROM else None
-    parts: list[Points] = []
-    if blocks is not None:
-        for k, group in enumerate(merging.groups):
-            blocks[k, list(group)] = joint.p_x[list(group)] / joint.p_x[list(group)].sum()
-        parts.append(Points.from_dense(blocks))
-    else:
-        indices = np.concatenate([np.asarray(g, dtype=np.int32) for g in merging.groups])
-        sizes = [len(g) for g in merging.groups]
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        mass = np.add.reduceat(joint.p_x[indices], indptr[:-1])
-        parts.append(Points(indptr, indices, joint.p_x[indices] / np.repeat(mass, sizes), (len(sizes), n)))
+    blocks = Points.blocks(merging.groups, joint.p_x)
     neighbour = search.start.envelope if search.start is not None else None
-    if neighbour is None or neighbour.points.shape[1] != n:
-        return parts[0], None
-    return Points.concatenate([*parts, neighbour.pool]), neighbour.dual
+    if neighbour is None or neighbour.points.shape[1] != len(joint.useful):
+        return blocks, None
+    return Points.concatenate([blocks, neighbour.pool]), neighbour.dual
 
 
 def _matrix(points: Points) -> object:
@@ -197,10 +189,12 @@ def _matrix(points: Points) -> object:
     return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
 
 
-def certify(envelope: Envelope, entropy: float, nmi: float, n: int) -> Certificate:
+def certify(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
     share = envelope.bound / entropy
-    upper = min(1.0, math.nextafter(1.0 - share * (1.0 - math.copysign(ENTROPY_ERROR, share)) + ENTROPY_ERROR, 2.0))
+    upper = min(
+        1.0, math.nextafter(1.0 - share * (1.0 - math.copysign(ENTROPY_ERROR, share)) + ENTROPY_ERROR, 2.0)
+    )
     gap = max(0.0, math.nextafter(upper - nmi, 2.0))
     details: dict[str, int | float | str] = {
         "status": envelope.status.name.lower(),
@@ -232,7 +226,8 @@ def _progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None
 
     def show(at: Progress) -> None:
         low, high = 1.0 - at.value / entropy, min(1.0, 1.0 - at.bound / entropy)
-        report(f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g} ({at.columns} columns, {at.nodes} nodes)")
+        report(
+            f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g} ({at.columns} columns, {at.nodes} nodes)"
+        )
 
     return show
-

@@ -24,7 +24,7 @@ class Certificate:
     upper_bound_nmi: float | None = None
     gap_nmi: float | None = None
     scope: str = "none"
-    details: dict[str, int | float | str] = field(default_factory=dict)
+    details: dict[str, int | float | str] = field(default_factory=dict[str, int | float | str])
 
     def at(self, nmi: float) -> Certificate:
         """The same bound, with the gap of a channel of this NMI."""

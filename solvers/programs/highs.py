@@ -45,7 +45,14 @@ class HighsMaster:
             lower, upper = np.zeros(k), np.full(k, self._inf)
             starts = points.indptr[:-1]
             self._highs.addCols(
-                k, np.ascontiguousarray(costs), lower, upper, len(points.data), starts, points.indices, points.data
+                k,
+                np.ascontiguousarray(costs),
+                lower,
+                upper,
+                len(points.data),
+                starts,
+                points.indices,
+                points.data,
             )
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:

@@ -1,0 +1,34 @@
+"""Compiled kernel of `solvers.concave`; arrays are contiguous float64, see `_kernel.c`."""
+
+from typing import Any
+
+class Search:
+    def __init__(
+        self,
+        matrix: Any,
+        outer_lower: Any,
+        outer_upper: Any,
+        inner_lower: Any,
+        inner_upper: Any,
+        upper: Any,
+        n: int,
+        kind: int,
+    ) -> None: ...
+    def start(
+        self,
+        y: Any,
+        cutoff: float,
+        tolerance: float,
+        slack: float,
+        column_cutoff: float,
+        max_columns: int,
+        box_limit: int,
+        part: int = 0,
+        parts: int = 1,
+    ) -> None: ...
+    def run(self, nodes: int, seconds: float, columns: int, /) -> int: ...
+    def descend(self, center: Any, weight: float, first: int, step: int, /) -> None: ...
+    def tighten(self) -> bytes: ...
+    def linear(self, cost: Any, /) -> tuple[int, float, bytes]: ...
+    def columns(self) -> tuple[int, bytes, bytes, bytes, bytes]: ...
+    def state(self) -> tuple[float, int, int, int, int, int, int]: ...
