@@ -1,0 +1,118 @@
+"""How many taxi trips can be told apart by where they start and end (Figure 6 of Farokhi's 'Noiseless privacy').
+
+Latitude and longitude of a place are each released in floor(2^(epsilon/2)) cells, so a place costs epsilon bits
+and a trip, with its two places, 2 epsilon (composition). A trip is unique if no other one starts and ends in the
+same cells.
+
+Set MECHDESIGN_DATA to the folder that holds nyc-taxi/.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from experiment import Table, data_folder, options, pyplot, show, write_csv
+
+from mechdesign.nonstochastic.composition import Ledger
+from mechdesign.nonstochastic.designs import design_quantizer
+from mechdesign.nonstochastic.domains import interval
+from mechdesign.nonstochastic.queries import identity_query
+
+LATITUDES, LONGITUDES = (40.49, 40.92), (-74.27, -73.68)
+EPSILONS = tuple(range(0, 25, 2))
+PLACES = ("pickup", "dropoff")
+
+
+def load(folder: Path) -> tuple[np.ndarray, int]:
+    """Latitude and longitude of both ends of the trips inside the city, shape (trips, 4), and the trips read."""
+    trips, read = [], 0
+    for colour in ("yellow", "green"):
+        path = folder / "nyc-taxi" / f"{colour}_2016_01_sample.csv"
+        with path.open(newline="", encoding="utf-8") as stream:
+            for row in csv.DictReader(stream):
+                read += 1
+                trip = [
+                    float(row[f"{place}_{axis}"]) for place in PLACES for axis in ("latitude", "longitude")
+                ]
+                inside = all(
+                    lo <= value <= hi
+                    for value, (lo, hi) in zip(trip, (LATITUDES, LONGITUDES) * 2, strict=True)
+                )
+                if inside:
+                    trips.append(trip)
+    return np.array(trips), read
+
+
+def cells_of(trips: np.ndarray, epsilon: int) -> tuple[np.ndarray, int]:
+    """The cells of every coordinate, shape (trips, 4), and the most outputs of one trip (counted)."""
+    cells = np.empty(trips.shape, dtype=np.int64)
+    ledger = Ledger()
+    for column, (lo, hi) in enumerate((LATITUDES, LONGITUDES) * 2):
+        design = design_quantizer(identity_query(interval(lo, hi)), Fraction(epsilon, 2), layout="uniform")
+        cells[:, column] = design.quantizer.cells(trips[:, column])
+        ledger = ledger.add(f"coordinate {column + 1}", design.certificate)
+    return cells, ledger.outputs
+
+
+def unique_share(cells: np.ndarray) -> float:
+    """Share of the rows that occur once."""
+    counts = np.unique(cells, axis=0, return_counts=True)[1]
+    return float(np.count_nonzero(counts == 1) / len(cells))
+
+
+def picture(folder: Path, rows: Table, sizes: Sequence[int]) -> None:
+    """Figure 6, one line for each number of trips."""
+    plt = pyplot()
+    if plt is None:
+        return
+    figure, axis = plt.subplots(figsize=(6, 4))
+    for k, size in enumerate(sizes):
+        axis.plot(
+            EPSILONS, [row[f"unique_{size}"] for row in rows], marker="osv^D"[k], label=f"{size:,} trips"
+        )
+    axis.set(
+        xlabel="epsilon (bits a place; a trip costs twice as much)",
+        ylabel="share of unique trips",
+        ylim=(0, 1),
+    )
+    axis.legend()
+    figure.tight_layout()
+    figure.savefig(folder / "taxi.png", dpi=120)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> Table:
+    """Release, count, print, write."""
+    asked = options(__doc__, argv)
+    trips, read = load(data_folder())
+    print(
+        f"{len(trips):,} of {read:,} trips begin and end in the city (the paper: the first million of 2014)"
+    )
+    sizes = sorted({1_000, 5_000, len(trips)})
+    order = np.random.default_rng(0).permutation(len(trips))
+    draws = 20 if asked.full else 3
+    rows: Table = []
+    for epsilon in EPSILONS:
+        cells, outputs = cells_of(trips, epsilon)
+        row = {"epsilon": epsilon, "cells": round(outputs**0.5), "outputs_of_a_trip": outputs}
+        for size in sizes:
+            parts = [cells[np.roll(order, size * k)[:size]] for k in range(draws if size < len(trips) else 1)]
+            row[f"unique_{size}"] = float(np.mean([unique_share(part) for part in parts]))
+        rows.append(row)
+    show(rows)
+    print(
+        "The share grows as trips get fewer: these curves lie left of the paper's, which has 50 times as many trips."
+    )
+    if asked.out is not None:
+        write_csv(asked.out, "taxi", rows)
+        picture(asked.out, rows, sizes)
+        print(f"table and picture are in {asked.out}")
+    return rows
+
+
+if __name__ == "__main__":
+    main()
