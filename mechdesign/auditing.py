@@ -3,7 +3,8 @@
 Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
 the joint table and the rows of the channel; exp of a budget is enclosed between rationals (Arb balls) at
 growing precision until a comparison is decided. It always is: e^x is irrational for rational x != 0
-(Lindemann), so no ratio of integers can equal it. This module knows neither the polytopes nor the solvers
+(Lindemann), so no ratio of integers can equal it. Notions on averages over S are decided by
+`auditing_means` in the same way. This module knows neither the polytopes nor the solvers
 that designed the channel, so that one mistake cannot hide in both.
 """
 
@@ -13,23 +14,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Lock
 
+from mechdesign.auditing_means import Used, failing_means, mean_verdict
+from mechdesign.balls import FIRST_BITS, precision
 from mechdesign.channel import Channel
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
 from mechdesign.exact_lifts import Column, Extremes, extremes_by_output, extremes_of
 from mechdesign.joint import Joint
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.notions import LiftLimits, MeanLimits, Notion
 from mechdesign.variable import Symbol
-
-FIRST_BITS = 128
-"""Precision of the first enclosure of exp, in bits; it doubles until a comparison is decided. The lifts of
-ordinary tables and the exponentials of budgets differ long before."""
-
-_one_precision_at_a_time = Lock()
-"""Arb's precision belongs to the process; another thread's would make an enclosure wider, never wrong."""
-
 
 @dataclass(frozen=True)
 class Achieved:
@@ -59,12 +53,18 @@ class Worst:
 
 @dataclass(frozen=True)
 class Audit:
-    """An exact verdict, what the channel achieves, and where it is worst."""
+    """An exact verdict, what the channel achieves, and where it is worst.
+
+    `achieved` always speaks of single lifts; for a notion on averages over S (l1, chi2, alpha) `used` says
+    which budgets of that notion itself the channel keeps to, and `worst` names the symbol with the largest
+    share in the worst average.
+    """
 
     satisfied: bool
     notion: Notion
     achieved: Achieved
     worst: Worst
+    used: Used | None = None
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
@@ -93,8 +93,11 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
+    limits = notion.limits
+    if isinstance(limits, MeanLimits):
+        return failing_means(counts, channel.integers.columns, joint, limits)
     by_output = extremes_by_output(counts, channel.integers.columns, joint)
-    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, notion.limits))
+    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 
 
 def audit_columns(
@@ -124,6 +127,10 @@ def audit_columns(
         eps_u=log_upper(*extremes.high.lift),
         eps_ldp=log_upper(*extremes.ratio),
     )
+    if isinstance(limits, MeanLimits):
+        means = mean_verdict(counts, columns, joint, limits)
+        at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
+        return Audit(not means.failing, notion, achieved, at, means.used)
     return Audit(
         _within(extremes, limits), notion, achieved, _worst(extremes, achieved, limits, joint, outputs)
     )
@@ -214,9 +221,9 @@ def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
 
     The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
     """
-    from flint import arb, ctx
+    from flint import arb
 
-    with _one_precision_at_a_time, ctx.workprec(bits):
+    with precision(bits):
         ball = arb(exponent).exp()
         ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
     shift = max(0, *(-int(power) for _, power in ends))

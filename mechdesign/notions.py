@@ -1,4 +1,4 @@
-"""Privacy notions as plain frozen records (Zarrabian, Ding and Sadeghi 2023, Definitions 1 to 3).
+"""Privacy notions as plain frozen records (Zarrabian, Ding and Sadeghi 2023, Definitions 1 to 3, 5 and 6).
 
 A notion knows its budgets and nothing else: `posteriors` turns it into a set of posteriors, and
 `auditing` checks it exactly. Budgets are natural logarithms (nats).
@@ -9,54 +9,42 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
+from mechdesign.budgets import (
+    DEFAULT_ALPHA,
+    DEFAULT_LAM,
+    LARGEST_BUDGET,
+    check_alpha,
+    check_budget,
+    check_lam,
+    split,
+)
 from mechdesign.errors import InputError
 
-LARGEST_BUDGET = 700.0
-"""exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
-
-DEFAULT_LAM = 0.5
-"""Share of epsilon that goes to the lower side unless told otherwise."""
-
-
-def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> float:
-    """Return `value` as a float if it is a usable budget in nats.
-
-    Raises
-    ------
-    InputError
-        If it is not a number, not positive, NaN, or finite and above `LARGEST_BUDGET`.
-    """
-    if isinstance(value, bool):
-        raise InputError(f"{name} ({value!r}) must be a number of nats in (0, {LARGEST_BUDGET:g}]")
-    try:
-        budget = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} ({value!r}) must be a number of nats in (0, {LARGEST_BUDGET:g}]") from None
-    if budget == math.inf:
-        if allow_infinite:
-            return budget
-        raise InputError(f"{name} (inf) must be finite, in (0, {LARGEST_BUDGET:g}]")
-    if math.isnan(budget) or budget <= 0.0:
-        raise InputError(f"{name} ({budget:g}) must be positive, in (0, {LARGEST_BUDGET:g}]")
-    if budget > LARGEST_BUDGET:
-        raise InputError(
-            f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}"
-            + ("; to drop this side say inf" if allow_infinite else "")
-        )
-    return budget
-
-
-def check_lam(lam: float) -> float:
-    """Return `lam` as a float if 0 < lam < 1, else raise InputError."""
-    try:
-        value = float(lam)
-    except (TypeError, ValueError):
-        raise InputError(f"lam ({lam!r}) must be a number strictly between 0 and 1") from None
-    if isinstance(lam, bool) or not 0.0 < value < 1.0:
-        raise InputError(f"lam ({value:g}) must be strictly between 0 and 1")
-    return value
+__all__ = [
+    "ALIP",
+    "DEFAULT_ALPHA",
+    "DEFAULT_LAM",
+    "LARGEST_BUDGET",
+    "LDP",
+    "LIP",
+    "NOTIONS",
+    "AlphaLift",
+    "Chi2Lift",
+    "L1Lift",
+    "LiftLimits",
+    "Limits",
+    "MaxLift",
+    "MeanLimits",
+    "MinLift",
+    "Notion",
+    "check_alpha",
+    "check_budget",
+    "check_lam",
+    "from_record",
+    "to_record",
+]
 
 
 @dataclass(frozen=True)
@@ -69,6 +57,27 @@ class LiftLimits:
     lower: float = math.inf
     upper: float = math.inf
     ratio: float = math.inf
+
+
+Mean: TypeAlias = Literal["l1", "chi2", "alpha"]
+
+
+@dataclass(frozen=True)
+class MeanLimits:
+    """What a notion on averages over S demands of every output, in nats; ``inf`` where a side is free.
+
+    With f the mean of `kind` (Zarrabian et al. 2023, Definitions 5 and 6): f(l) is bounded by `upper` and
+    f(1/l) by `lower`, where a budget e bounds sum_s P(s) |l - 1| by exp(e) - 1 (l1), sum_s P(s) (l - 1)^2 by
+    (exp(e) - 1)^2 (chi2), and (sum_s P(s) l^order)^(1/order) by exp(e) (alpha).
+    """
+
+    kind: Mean
+    lower: float = math.inf
+    upper: float = math.inf
+    order: float = math.nan
+
+
+Limits: TypeAlias = LiftLimits | MeanLimits
 
 
 @dataclass(frozen=True)
@@ -84,17 +93,12 @@ class ALIP:
     eps_u: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "eps_l", check_budget("eps_l", self.eps_l))
-        object.__setattr__(self, "eps_u", check_budget("eps_u", self.eps_u))
-        if math.isinf(self.eps_l) and math.isinf(self.eps_u):
-            raise InputError("eps_l and eps_u are both inf: nothing would be protected; give at least one budget")
+        _check_sides(self)
 
     @classmethod
     def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM) -> ALIP:
         """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
-        epsilon = check_budget("epsilon", epsilon, allow_infinite=False)
-        lam = check_lam(lam)
-        return cls(lam * epsilon, (1.0 - lam) * epsilon)
+        return cls(*split(epsilon, lam))
 
     @property
     def limits(self) -> LiftLimits:
@@ -169,9 +173,103 @@ class MinLift:
         return LiftLimits(lower=self.eps_l)
 
 
-Notion: TypeAlias = ALIP | LIP | LDP | MaxLift | MinLift
+@dataclass(frozen=True)
+class L1Lift:
+    """The l1-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
 
-NOTIONS: dict[str, type[Notion]] = {c.name: c for c in (ALIP, LIP, LDP, MaxLift, MinLift)}
+    ``sum_s P(s) |l - 1| <= exp(eps_u) - 1`` and ``sum_s P(s) |1/l - 1| <= exp(eps_l) - 1`` on every output.
+    One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
+    """
+
+    name: ClassVar[str] = "l1"
+    eps_l: float
+    eps_u: float
+
+    def __post_init__(self) -> None:
+        _check_sides(self)
+
+    @classmethod
+    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM) -> L1Lift:
+        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
+        return cls(*split(epsilon, lam))
+
+    @property
+    def limits(self) -> MeanLimits:
+        """Bounds on the means of every output."""
+        return MeanLimits("l1", lower=self.eps_l, upper=self.eps_u)
+
+
+@dataclass(frozen=True)
+class Chi2Lift:
+    """The chi2-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
+
+    ``sum_s P(s) (l - 1)^2 <= (exp(eps_u) - 1)^2`` and ``sum_s P(s) (1/l - 1)^2 <= (exp(eps_l) - 1)^2`` on
+    every output. One of the two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
+    """
+
+    name: ClassVar[str] = "chi2"
+    eps_l: float
+    eps_u: float
+
+    def __post_init__(self) -> None:
+        _check_sides(self)
+
+    @classmethod
+    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM) -> Chi2Lift:
+        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
+        return cls(*split(epsilon, lam))
+
+    @property
+    def limits(self) -> MeanLimits:
+        """Bounds on the means of every output."""
+        return MeanLimits("chi2", lower=self.eps_l, upper=self.eps_u)
+
+
+@dataclass(frozen=True)
+class AlphaLift:
+    """The alpha-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
+
+    ``(sum_s P(s) l^alpha)^(1/alpha) <= exp(eps_u)`` and the same of 1/l with eps_l, on every output, for an
+    alpha above 1; ``alpha = inf`` is the largest lift, so the notion is then ALIP(eps_l, eps_u). One of the
+    two budgets may be ``inf``; ``eps_l = inf`` drops the inverse.
+    """
+
+    name: ClassVar[str] = "alpha"
+    eps_l: float
+    eps_u: float
+    alpha: float = DEFAULT_ALPHA
+
+    def __post_init__(self) -> None:
+        _check_sides(self)
+        object.__setattr__(self, "alpha", check_alpha(self.alpha))
+
+    @classmethod
+    def from_epsilon(
+        cls, epsilon: float, lam: float = DEFAULT_LAM, alpha: float = DEFAULT_ALPHA
+    ) -> AlphaLift:
+        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
+        return cls(*split(epsilon, lam), alpha)
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds on the means of every output, or on its lifts for an infinite alpha."""
+        if math.isinf(self.alpha):
+            return LiftLimits(lower=self.eps_l, upper=self.eps_u)
+        return MeanLimits("alpha", lower=self.eps_l, upper=self.eps_u, order=self.alpha)
+
+
+def _check_sides(notion: ALIP | L1Lift | Chi2Lift | AlphaLift) -> None:
+    for side in ("eps_l", "eps_u"):
+        object.__setattr__(notion, side, check_budget(side, getattr(notion, side)))
+    if math.isinf(notion.eps_l) and math.isinf(notion.eps_u):
+        raise InputError("eps_l and eps_u are both inf: nothing would be protected; give at least one budget")
+
+
+Notion: TypeAlias = ALIP | LIP | LDP | MaxLift | MinLift | L1Lift | Chi2Lift | AlphaLift
+
+NOTIONS: dict[str, type[Notion]] = {
+    c.name: c for c in (ALIP, LIP, LDP, MaxLift, MinLift, L1Lift, Chi2Lift, AlphaLift)
+}
 
 
 def to_record(notion: Notion) -> dict[str, object]:

@@ -8,31 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.notions import LiftLimits
+from mechdesign.mechanisms.risks import RISKS, Lifts, Risk
+
+__all__ = ["RISKS", "Lifts", "Merging", "Risk", "merge_all", "merge_subsets"]
 
 Array = NDArray[np.float64]
-Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
-
-RISKS: tuple[Risk, ...] = ("auto", "log-max", "log-ratio", "sum")
-"""`log-max` is max(log Lambda, -log Psi), `log-ratio` is log Gamma, `sum` is the Lambda + Psi that the
-paper prints for ALIP (its figures need `log-max`); `auto` is `log-max`, or `log-ratio` under LDP."""
-
-ZERO_LIFT_RISK = 1e6
-"""Stands for -log 0, once for each s of lift zero: more than any finite risk (at most 178 for integers
-below 2^256), so that sets with a zero come last and those with fewer zeros before those with more."""
-
-UNIT_ROUNDOFF = 2.0**-53
-"""Half the distance from 1 to the next double."""
-
-
-def rounding_slack(shape: tuple[int, int]) -> float:
-    """Relative error of a lift computed from sums over a table of this shape, and of exp, four times over."""
-    return (8 * (shape[0] + shape[1]) + 32) * UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True)
@@ -48,77 +32,6 @@ class Merging:
     borrowed: tuple[int, ...]
 
 
-class Lifts:
-    """The table, scaled once, with the tests that the algorithms ask of merged sets.
-
-    Parameters
-    ----------
-    p : (|S|, n) array
-        P(s, x), each entry correctly rounded.
-    limits : LiftLimits
-        Bounds in nats.
-    risk : one of `RISKS`
-    """
-
-    def __init__(self, p: Array, limits: LiftLimits, risk: Risk = "auto") -> None:
-        slack = rounding_slack((p.shape[0], p.shape[1]))
-        self.limits = limits
-        self.risk = risk
-        if risk == "auto":
-            self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
-        self.p_x: Array = p.sum(axis=0)
-        self.given_s: Array = p / p.sum(axis=1, keepdims=True)
-        self._slack = slack
-
-    def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Whether merged sets of P(T|s) `given_s` (|S|, k) and P(T) `mass` (k,) surely satisfy the limits."""
-        return self._within(given_s, mass, 1.0 + self._slack)
-
-    def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """As `within`, but sets that may satisfy the limits count too: those left out surely violate."""
-        return self._within(given_s, mass, 1.0 - self._slack)
-
-    def _within(self, given_s: Array, mass: Array, strictness: float) -> NDArray[np.bool_]:
-        low, high = given_s.min(axis=0), given_s.max(axis=0)
-        limits = self.limits
-        fine = low >= math.exp(-limits.lower) * strictness * mass
-        if math.isfinite(limits.upper):
-            fine &= high * strictness <= math.exp(limits.upper) * mass
-        if math.isfinite(limits.ratio):
-            fine &= high * strictness <= math.exp(limits.ratio) * low
-        return fine
-
-    def complies(self, members: list[int], given_s: Array, mass: float) -> bool:
-        """Whether one merged set satisfies the limits; all symbols together do, their lift is exactly 1."""
-        return len(members) == len(self.p_x) or self.one_within(given_s, mass)
-
-    def one_within(self, given_s: Array, mass: float) -> bool:
-        """`within` for a single set."""
-        return bool(self.within(given_s[:, None], np.array([mass]))[0])
-
-    def merged(self, members: list[int]) -> tuple[Array, float]:
-        """P(T|s), (|S|,), and P(T) of the set of these symbols."""
-        return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
-
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        """The risk of merged sets, (k,); larger is worse."""
-        low, high = given_s.min(axis=0), given_s.max(axis=0)
-        if self.risk == "sum":
-            return (high + low) / mass
-        upper = np.log(high / mass)
-        zero = low == 0.0
-        lower = -np.log(np.where(zero, 1.0, low / mass))
-        if zero.any():
-            lower[zero] = ZERO_LIFT_RISK * (given_s[:, zero] == 0.0).sum(axis=0) + upper[zero]
-        if self.risk == "log-ratio":
-            return upper + lower
-        if math.isinf(self.limits.lower) and math.isinf(self.limits.ratio):
-            return upper
-        if math.isinf(self.limits.upper) and math.isinf(self.limits.ratio):
-            return lower
-        return np.maximum(upper, lower)
-
-
 class _Pool:
     """Sets that may still join another one, in their original order, without rescans."""
 
@@ -127,6 +40,7 @@ class _Pool:
         self.groups = groups
         self.given_s = _columns(lifts.given_s, groups)
         self.mass = np.array([lifts.p_x[g].sum() for g in groups])
+        self._risk = lifts.omega(self.given_s, self.mass)
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -137,10 +51,11 @@ class _Pool:
         self.given_s[:, k:-1] = self.given_s[:, k + 1 :]
         self.given_s = self.given_s[:, :-1]
         self.mass = np.delete(self.mass, k)
+        self._risk = np.delete(self._risk, k)
         return taken
 
     def riskiest(self) -> int:
-        return int(np.argmax(self._lifts.omega(self.given_s, self.mass)))
+        return int(np.argmax(self._risk))
 
     def safest_with(self, given_s: Array, mass: float) -> int:
         return int(np.argmin(self._lifts.omega(self.given_s + given_s[:, None], self.mass + mass)))
@@ -152,13 +67,17 @@ def _columns(given_s: Array, groups: list[list[int]]) -> Array:
     return np.stack([given_s[:, g].sum(axis=1) for g in groups], axis=1)
 
 
-def merge_subsets(lifts: Lifts, harmless: NDArray[np.bool_] | None = None) -> Merging:
+def merge_subsets(
+    lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
+) -> Merging:
     """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
 
     Parameters
     ----------
     harmless : (n,) array, optional
         Which symbols satisfy the limits by themselves, where it is known better than by `Lifts.within`.
+    repair : bool
+        Whether to borrow harmless symbols where the risky ones alone violate the limits; the paper does not.
     """
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
@@ -179,16 +98,21 @@ def merge_subsets(lifts: Lifts, harmless: NDArray[np.bool_] | None = None) -> Me
     if joined is not None:
         return _merging(joined + kept)
     everything = [x for g in done for x in g]
+    if not repair:
+        return _merging([everything, *kept])
     return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept))
 
 
-def merge_all(lifts: Lifts, harmless: NDArray[np.bool_] | None = None) -> Merging:
-    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be."""
+def merge_all(lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True) -> Merging:
+    """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be.
+
+    Parameters as those of `merge_subsets`.
+    """
     kept, singles = _split(lifts, harmless)
     risky = [x for single in singles for x in single]
     if not risky:
         return _merging(kept)
-    if lifts.complies(risky, *lifts.merged(risky)):
+    if not repair or lifts.complies(risky, *lifts.merged(risky)):
         return _merging([risky, *kept])
     return _repair(lifts, [(risky, kept)], len(kept))
 
