@@ -14,7 +14,7 @@ where they are. Every notion that is convex in the posterior survives this. Audi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,8 +101,15 @@ def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -
             )
 
 
-def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Notion) -> Rounded:
-    """The verified channel that publishes which group a symbol belongs to: rows of zeros and ones, exact.
+def partition_channel(
+    groups: Sequence[Sequence[int]],
+    joint: Joint,
+    notion: Notion,
+    *,
+    shares: Mapping[int, Sequence[int]] | None = None,
+    must_satisfy: bool = True,
+) -> Rounded:
+    """The verified channel that publishes which group a symbol belongs to: exact, without any rounding.
 
     Parameters
     ----------
@@ -110,6 +117,12 @@ def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Not
         A partition: every position in exactly one group.
     joint : Joint
     notion : Notion
+    shares : mapping, optional
+        For some of the groups (by position in `groups`), positive integers that sum to 2**53: the members
+        draw one of so many outputs with these probabilities instead of sharing one. Every output then has the
+        lifts of the group, because no member is preferred.
+    must_satisfy : bool
+        Whether to refuse a channel that violates the notion.
 
     Raises
     ------
@@ -117,20 +130,31 @@ def partition_channel(groups: Sequence[Sequence[int]], joint: Joint, notion: Not
         If the groups are no partition, or the channel violates the notion.
     """
     n = len(joint.useful)
+    drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
     if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
-    group_of = np.empty(n, dtype=np.int64)
-    for y, group in enumerate(ordered):
-        group_of[group] = y
-    rows = IntegerRows((n, len(ordered)), np.arange(n + 1), group_of, np.full(n, DENOMINATOR))
+    rows = _shared_rows(ordered, [drawn.get(group[0], [DENOMINATOR]) for group in ordered], n)
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
     verdict = audit(channel, joint, notion)
-    if not verdict.satisfied:
+    if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(
             f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict
         )
     return Rounded(channel, verdict)
+
+
+def _shared_rows(groups: Sequence[Sequence[int]], shares: Sequence[Sequence[int]], n: int) -> IntegerRows:
+    """Rows in which the members of a group have the same entries, on outputs of their own."""
+    ends = np.cumsum([len(each) for each in shares])
+    group_of = np.empty(n, dtype=np.int64)
+    for k, group in enumerate(groups):
+        group_of[list(group)] = k
+    columns = [range(end - len(each), end) for end, each in zip(ends.tolist(), shares, strict=True)]
+    y = np.array([y for k in group_of.tolist() for y in columns[k]])
+    values = np.array([value for k in group_of.tolist() for value in shares[k]])
+    indptr = np.concatenate(([0], np.cumsum([len(shares[k]) for k in group_of.tolist()])))
+    return IntegerRows((n, int(ends[-1])), indptr, y, values)
 
 
 def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:
