@@ -234,9 +234,15 @@ class Channel:
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written.
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel comes
+            from an unrepaired procedure (`as_published`), which promises nothing.
         """
         record = self.record
+        if record.provenance.get("as_published"):
+            raise InputError(
+                "a channel made as published, without repair, is for study and is not written; "
+                "design it without as_published"
+            )
         contents = channel_file.Contents(
             useful=self.useful,
             outputs=self.outputs,

@@ -39,8 +39,9 @@ class Design:
 
     `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
     'partition'). `repaired` and `borrowed` speak of the watchdog's repair; `fallback_from` names the
-    mechanism that was asked for when another one had to answer; `envelope` keeps the columns and prices of an
-    optimum for a warm start at a neighbouring budget.
+    mechanism that was asked for when another one had to answer. `verified` is False only for the procedures
+    `as_published`, without repair, where these violate the notion; their channels cannot be saved. `envelope`
+    keeps the columns and prices of an optimum for a warm start at a neighbouring budget.
     """
 
     channel: Channel
@@ -58,6 +59,7 @@ class Design:
     messages: tuple[str, ...] = ()
     seconds: float = 0.0
     verified: bool = True
+    as_published: bool = False
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
 
     @property

@@ -1,12 +1,15 @@
 """The watchdog mechanisms: publish harmless symbols as they are, merge the others (Zarrabian et al. 2023, Section 3).
 
 A merged set of symbols T becomes one output whose lift is P(T|s)/P(T), a quotient of integers of the
-table, so the channel needs no margin: its rows are 0 or 1, and the exact audit has the last word.
+table, so the channel needs no margin, and the exact audit has the last word. Merging is not always
+enough, and for the l1- and chi2-inverse, which are not convex, it can even be worse than its parts; then
+`partitions` repairs. What is returned satisfies the notion, unless it was asked for as published.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,51 +21,123 @@ from mechdesign.integer_rows import IntegerRows
 from mechdesign.joint import Joint
 from mechdesign.mechanisms.finishing import finish
 from mechdesign.mechanisms.partitions import RISKS, Lifts, Merging, Risk, merge_all, merge_subsets
+from mechdesign.mechanisms.randomisation import MERGE, Randomisation, shares_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
-from mechdesign.rounding import RoundingFailure, partition_channel
+from mechdesign.rounding import Rounded, RoundingFailure, partition_channel
 
 METHOD = "partition"
 
+COMPLETE, SUBSETS = "complete-merging", "subset-merging"
 
-def subset_merging(joint: Joint, notion: Notion, *, risk: Risk = "auto") -> Design:
+VIOLATES = (
+    "this is the procedure as published, without repair: its channel VIOLATES the notion, is for study only and "
+    "cannot be written to a file"
+)
+AS_PUBLISHED = (
+    "this is the procedure as published, without repair; here its channel satisfies the notion; it is for study "
+    "and cannot be written to a file"
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A partition of X, and the channel that publishes it with its exact audit."""
+
+    merging: Merging
+    rounded: Rounded
+
+
+def subset_merging(
+    joint: Joint, notion: Notion, *, risk: Risk = "auto", as_published: bool = False
+) -> Design:
     """Merge the violating symbols in small sets (Algorithm 1), with repair; always private.
 
     Parameters
     ----------
     joint : Joint
     notion : Notion
-    risk : one of `partitions.RISKS`
+    risk : one of `risks.RISKS`
         How Algorithm 1 orders sets. `auto` reproduces the paper's figures, `sum` is what it prints for ALIP.
+    as_published : bool
+        Leave out the repair. The channel may violate the notion; `verified` says so, and it cannot be saved.
 
     Raises
     ------
     InputError
         If `risk` is not known.
     """
-    return _watchdog(joint, notion, "subset-merging", risk)
+    start = time.perf_counter()
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)
+    return designed(watched, joint, mechanism=SUBSETS, start=start, as_published=as_published)
 
 
-def complete_merging(joint: Joint, notion: Notion) -> Design:
-    """Merge all the violating symbols into one output, with repair; always private."""
-    return _watchdog(joint, notion, "complete-merging", "auto")
+def complete_merging(
+    joint: Joint, notion: Notion, *, randomisation: Randomisation = MERGE, as_published: bool = False
+) -> Design:
+    """Randomise all the violating symbols alike, usually into one output, with repair; always private.
+
+    Parameters
+    ----------
+    joint : Joint
+    notion : Notion
+    randomisation : {"merge", "uniform"} or sequence of float
+        R(y): one output, as many equally likely outputs as there are violating symbols, or their probabilities.
+        Symbols that the repair borrows draw from the same R.
+    as_published : bool
+        As in `subset_merging`.
+
+    Raises
+    ------
+    InputError
+        If the randomisation has another length than X_H, or is no distribution.
+    """
+    start = time.perf_counter()
+    watched = watch(joint, notion, COMPLETE, randomisation=randomisation, as_published=as_published)
+    return designed(watched, joint, mechanism=COMPLETE, start=start, as_published=as_published)
 
 
-def _watchdog(joint: Joint, notion: Notion, mechanism: str, risk: Risk) -> Design:
+def watch(
+    joint: Joint,
+    notion: Notion,
+    mechanism: str,
+    *,
+    risk: Risk = "auto",
+    randomisation: Randomisation = MERGE,
+    as_published: bool = False,
+) -> Watched:
+    """The partition of one of the two mechanisms, and its channel; arguments as those of the mechanisms."""
     if risk not in RISKS:
         raise InputError(f"risk ({risk!r}) must be one of {', '.join(RISKS)}")
-    start = time.perf_counter()
     lifts = Lifts(joint.p, notion.limits, risk)
     harmless = _harmless(joint, notion, lifts)
-    merging = (merge_subsets if mechanism == "subset-merging" else merge_all)(lifts, harmless)
+    risky = [int(x) for x in np.flatnonzero(~harmless)]
+    shares = shares_of(randomisation, [joint.useful.names[x] for x in risky]) if risky else []
+    merge = merge_subsets if mechanism == SUBSETS else merge_all
+    merging = merge(lifts, harmless, repair=not as_published)
     try:
-        rounded = partition_channel(merging.groups, joint, notion)
+        return Watched(merging, _channel(merging, joint, notion, risky, shares, must_satisfy=not as_published))
     except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
         borrowed = tuple(int(x) for x in np.flatnonzero(harmless))
         merging = Merging((tuple(range(len(joint.useful))),), repaired=True, borrowed=borrowed)
-        rounded = partition_channel(merging.groups, joint, notion)
-    return finish(
+        return Watched(merging, partition_channel(merging.groups, joint, notion))
+
+
+def _channel(
+    merging: Merging, joint: Joint, notion: Notion, risky: list[int], shares: list[int], *, must_satisfy: bool
+) -> Rounded:
+    several = len(shares) > 1
+    drawn = {k: shares for k, group in enumerate(merging.groups) if several and risky[0] in group}
+    return partition_channel(merging.groups, joint, notion, shares=drawn, must_satisfy=must_satisfy)
+
+
+def designed(
+    watched: Watched, joint: Joint, *, mechanism: str, start: float, as_published: bool = False
+) -> Design:
+    """The design of a watched partition; `start` is when the work began."""
+    rounded, merging = watched.rounded, watched.merging
+    made = finish(
         rounded.channel,
         joint,
         rounded.audit,
@@ -71,6 +146,20 @@ def _watchdog(joint: Joint, notion: Notion, mechanism: str, risk: Risk) -> Desig
         repaired=merging.repaired,
         borrowed=tuple(joint.useful.names[x] for x in merging.borrowed),
         seconds=time.perf_counter() - start,
+    )
+    return marked(made, satisfied=rounded.audit.satisfied) if as_published else made
+
+
+def marked(design: Design, *, satisfied: bool) -> Design:
+    """The design of an unrepaired procedure: it says whether it violates, and its channel refuses to be saved."""
+    record = design.channel.record
+    provenance = {**record.provenance, "as_published": True, "satisfied": satisfied}
+    return replace(
+        design,
+        channel=design.channel.with_record(replace(record, provenance=provenance)),
+        verified=satisfied,
+        as_published=True,
+        messages=(*design.messages, AS_PUBLISHED if satisfied else VIOLATES),
     )
 
 
