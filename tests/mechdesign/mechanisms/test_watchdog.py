@@ -18,7 +18,6 @@ from mechdesign.mechanisms.partitions import Merging
 from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 
-
 NOTIONS = {
     "alip": lambda e: ALIP.from_epsilon(e),
     "alip-0.65": lambda e: ALIP.from_epsilon(e, 0.65),
