@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mechdesign.auditing import Audit, audit
     from mechdesign.channel import Channel
+    from mechdesign.comparison import Comparison, compare
+    from mechdesign.comparison_rows import ComparisonRow
     from mechdesign.errors import InputError, MechdesignError, NotPrivate, SolverFailure
     from mechdesign.joint import Joint
     from mechdesign.mechanisms import design
@@ -31,6 +33,8 @@ __all__ = [
     "Audit",
     "Certificate",
     "Channel",
+    "Comparison",
+    "ComparisonRow",
     "Design",
     "InputError",
     "Joint",
@@ -42,6 +46,7 @@ __all__ = [
     "SolverFailure",
     "__version__",
     "audit",
+    "compare",
     "design",
 ]
 
@@ -52,6 +57,8 @@ _HOMES = {
     "Audit": "auditing",
     "Certificate": "mechanisms.result",
     "Channel": "channel",
+    "Comparison": "comparison",
+    "ComparisonRow": "comparison_rows",
     "Design": "mechanisms.result",
     "InputError": "errors",
     "Joint": "joint",
@@ -62,6 +69,7 @@ _HOMES = {
     "Notion": "notions",
     "SolverFailure": "errors",
     "audit": "auditing",
+    "compare": "comparison",
     "design": "mechanisms",
 }
 

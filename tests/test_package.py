@@ -21,6 +21,8 @@ PUBLIC = [
     "Audit",
     "Certificate",
     "Channel",
+    "Comparison",
+    "ComparisonRow",
     "Design",
     "InputError",
     "Joint",
@@ -32,6 +34,7 @@ PUBLIC = [
     "SolverFailure",
     "__version__",
     "audit",
+    "compare",
     "design",
 ]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli import apply, audit, design, measure, nonstochastic, quantize, show
+from mechdesign.cli import apply, audit, compare, design, measure, nonstochastic, quantize, show
 from mechdesign.cli.options import Debug
 
 app = typer.Typer(
@@ -49,6 +49,7 @@ for _module, _command in (
     (design, design.design),
     (audit, audit.audit),
     (apply, apply.apply),
+    (compare, compare.compare),
     (measure, measure.measure),
     (show, show.show),
     (quantize, quantize.quantize),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Annotated
 
@@ -118,6 +117,7 @@ def design(
     output for each useful symbol, so that no output says much about the sensitive column.
     """
     from mechdesign.cli.budget import notion_of
+    from mechdesign.cli.numbers import number
     from mechdesign.cli.progress import Waiting
     from mechdesign.cli.tables import TableOptions, joint_of
 
@@ -126,8 +126,8 @@ def design(
         raise InputError(
             f"--mechanism {mechanism} is not built in this version; subset-merging is its simpler relative"
         )
-    smallest_gap = _number("--gap", gap, zero=True)
-    seconds = None if time_limit is None else _number("--time-limit", time_limit)
+    smallest_gap = number("--gap", gap, zero=True)
+    seconds = None if time_limit is None else number("--time-limit", time_limit)
     if public and output is None:
         raise InputError("--public says how the channel file is written: give --output FILE too")
     if output is not None:
@@ -173,14 +173,3 @@ def _check_writable(output: str) -> None:
     folder = os.path.dirname(output) or "."
     if not os.access(folder, os.W_OK):
         raise InputError(f"{output} cannot be written: the folder {folder!r} is not writable")
-
-
-def _number(option: str, text: str, *, zero: bool = False) -> float:
-    allowed = "a number of at least 0" if zero else "a positive number"
-    try:
-        value = float(text)
-    except ValueError:
-        raise InputError(f"{option} ({text!r}) must be {allowed}") from None
-    if not math.isfinite(value) or value < 0.0 or (value == 0.0 and not zero):
-        raise InputError(f"{option} ({text}) must be {allowed}")
-    return value

@@ -1,0 +1,25 @@
+"""Numbers as people type them after an option."""
+
+from __future__ import annotations
+
+import math
+
+from mechdesign.errors import InputError
+
+
+def number(option: str, text: str, *, zero: bool = False) -> float:
+    """A finite positive number, or 0 where `zero` allows it.
+
+    Raises
+    ------
+    InputError
+        On anything else.
+    """
+    allowed = "a number of at least 0" if zero else "a positive number"
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"{option} ({text!r}) must be {allowed}") from None
+    if not math.isfinite(value) or value < 0.0 or (value == 0.0 and not zero):
+        raise InputError(f"{option} ({text}) must be {allowed}")
+    return value

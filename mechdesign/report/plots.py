@@ -1,0 +1,247 @@
+"""The picture of a comparison: utility and both leakages against the budget, for colour and for grey."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mechdesign.comparison_rows import ComparisonRow
+from mechdesign.errors import InputError
+from mechdesign.files import PathLike, check_target, replacing
+
+FORMATS = (".png", ".svg", ".pdf")
+
+LOOKS = (
+    ("#000000", "o"),
+    ("#0072b2", "s"),
+    ("#e69f00", "^"),
+    ("#d55e00", "D"),
+    ("#009e73", "v"),
+    ("#56b4e9", "P"),
+    ("#cc79a7", "X"),
+    ("#7f7f7f", "*"),
+)
+"""Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has its marker for print in grey."""
+
+DASHES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
+
+MARKERS_PER_LINE = 9
+"""More would touch each other on a grid of 32 budgets."""
+
+MOST_BUDGET_LINES = 4
+"""Curves up to which the panels of the leakages show their budgets."""
+
+RESOLUTION = 160
+"""Dots per inch of a PNG."""
+
+SETTINGS = {"svg.hashsalt": "mechdesign", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 9.0}
+"""The same rows give the same file, and texts stay texts."""
+
+
+@dataclass(frozen=True)
+class _Series:
+    """One line of the picture."""
+
+    label: str
+    rows: tuple[ComparisonRow, ...]
+    colour: str
+    marker: str
+    dashes: Any
+    filled: bool
+
+
+def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
+    """Refuse a picture that cannot be drawn or written, before any work is done.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is missing, the ending is not one of `FORMATS`, or the place is no good.
+    """
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise InputError(
+            f"{os.fspath(path)}: a plot must end in {', '.join(FORMATS)}, not {ending or 'nothing'}"
+        )
+    if find_spec("matplotlib") is None:
+        raise InputError("plots need matplotlib, which is not installed: pip install 'mechdesign[plots]'")
+    check_target(path, force=force, sources=sources)
+
+
+def save_plot(
+    rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool = False, title: str | None = None
+) -> None:
+    """Draw the rows and write a PNG, SVG or PDF, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        As `check_plot`; or if there are no rows.
+    """
+    check_plot(path, force=overwrite)
+    if not rows:
+        raise InputError("there are no rows to draw")
+    with _settings():
+        save_figure(trade_off_figure(rows, title), path, overwrite=overwrite)
+
+
+def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
+    """Write a matplotlib figure in the format of its ending, without the date, whole or not at all."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    undated: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with _settings(), replacing(path, force=overwrite) as temporary:
+        figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated[kind], bbox_inches="tight")
+
+
+def _settings() -> Any:
+    return import_module("matplotlib").rc_context(SETTINGS)
+
+
+def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
+    """An empty `matplotlib.figure.Figure`, without a window. Its types are too loose for strict checking."""
+    return import_module("matplotlib.figure").Figure(figsize=figsize, layout=layout)
+
+
+def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) -> Any:
+    """Three panels side by side as a `matplotlib.figure.Figure`, without a window."""
+    figure = new_figure(figsize=(11.0, 4.3), layout="constrained")
+    utility, upper, lower = figure.subplots(1, 3)
+    lines = _series(rows)
+    for line in lines:
+        budgets = [row.epsilon for row in line.rows]
+        for axes, values in (
+            (utility, [row.nmi for row in line.rows]),
+            (upper, [row.max_log_lift for row in line.rows]),
+            (lower, [row.min_log_lift for row in line.rows]),
+        ):
+            axes.plot(
+                budgets,
+                [value if math.isfinite(value) else math.nan for value in values],
+                color=line.colour,
+                marker=line.marker,
+                markersize=4.5,
+                markevery=max(1, len(budgets) // MARKERS_PER_LINE),
+                markerfacecolor=line.colour if line.filled else "white",
+                linestyle=line.dashes,
+                linewidth=1.4,
+                label=line.label,
+            )
+    handles, labels = utility.get_legend_handles_labels()
+    band = _bands(utility, rows)
+    guide = _budget_lines(upper, lower, rows)
+    for axes, heading, name in (
+        (utility, "Utility", "I(X;Y) / H(X)"),
+        (upper, "Largest gain in belief", "largest log-lift (nats)"),
+        (lower, "Largest loss of belief", "smallest log-lift (nats)"),
+    ):
+        axes.set_title(heading)
+        axes.set_xlabel("epsilon (nats)")
+        axes.set_ylabel(name)
+        axes.grid(visible=True, color="0.9", linewidth=0.6)
+        axes.set_axisbelow(True)
+    utility.set_ylim(-0.03, 1.03)
+    extra = [artist for artist in (band, guide) if artist is not None]
+    figure.legend(
+        [*handles, *extra],
+        [*labels, *(artist.get_label() for artist in extra)],
+        loc="outside lower center",
+        ncols=min(4, len(handles) + len(extra)),
+        frameon=False,
+    )
+    if title is not None:
+        figure.suptitle(title)
+    return figure
+
+
+def curve_name(notion: str, lam: float | None) -> str:
+    """``alip, lam 0.5``."""
+    return notion if lam is None else f"{notion}, lam {lam:g}"
+
+
+def _series(rows: Sequence[ComparisonRow]) -> list[_Series]:
+    """Lines in the order of the rows; whatever differs most gets colour and marker, the other one the dashes."""
+    grouped: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
+    for row in rows:
+        grouped.setdefault((row.mechanism, *row.curve), []).append(row)
+    mechanisms = list(dict.fromkeys(key[0] for key in grouped))
+    curves = list(dict.fromkeys(key[1:] for key in grouped))
+    made: list[_Series] = []
+    for (mechanism, notion, lam), members in grouped.items():
+        first, second = mechanisms.index(mechanism), curves.index((notion, lam))
+        label = ", ".join(
+            [mechanism] * (len(mechanisms) > 1 or len(curves) == 1)
+            + [curve_name(notion, lam)] * (len(curves) > 1)
+        )
+        if len(mechanisms) == 1:
+            first, second = second, second
+        colour, marker = LOOKS[first % len(LOOKS)]
+        dashes = DASHES[second % len(DASHES)]
+        ordered = tuple(sorted(members, key=lambda row: row.epsilon))
+        made.append(_Series(label, ordered, colour, marker, dashes, second % 2 == 0))
+    return made
+
+
+def _bands(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
+    """Shade what is proven impossible for all the curves, and the room between each optimum and its bound."""
+    bounds: dict[tuple[str, float | None], dict[float, float]] = {}
+    for row in rows:
+        if row.upper_bound_nmi is not None:
+            bounds.setdefault(row.curve, {})[row.epsilon] = row.upper_bound_nmi
+    if len(bounds) < len({row.curve for row in rows}):
+        return None
+    shared = sorted(
+        e for e in next(iter(bounds.values()), ()) if all(e in bound for bound in bounds.values())
+    )
+    if not shared:
+        return None
+    highest = [max(bound[e] for bound in bounds.values()) for e in shared]
+    for curve, bound in bounds.items():
+        reached = {e: max(row.nmi for row in rows if row.curve == curve and row.epsilon == e) for e in bound}
+        at = sorted(bound)
+        axes.fill_between(at, [reached[e] for e in at], [bound[e] for e in at], color="0.55", linewidth=0.0)
+    several = " (all curves)" if len(bounds) > 1 else ""
+    return axes.fill_between(
+        shared,
+        highest,
+        1.03,
+        facecolor="0.93",
+        edgecolor="0.75",
+        hatch="///",
+        linewidth=0.0,
+        label=f"proven impossible{several}",
+    )
+
+
+def _budget_lines(upper: Any, lower: Any, rows: Sequence[ComparisonRow]) -> Any:
+    """eps_u and -eps_l as thin lines; returns one of them for the legend."""
+    sides: dict[tuple[str, float | None], dict[float, tuple[float | None, float | None]]] = {}
+    for row in rows:
+        sides.setdefault(row.curve, {})[row.epsilon] = (row.eps_l, row.eps_u)
+    # The budgets of l1-, chi2- and alpha-lift bound averages, not the lifts of these panels.
+    drawn = {curve: at for curve, at in sides.items() if curve[0] in ("alip", "lip", "max-lift", "min-lift")}
+    if not drawn or len(drawn) > MOST_BUDGET_LINES:
+        return None
+    guide = None
+    for at in drawn.values():
+        budgets = sorted(at)
+        for axes, side, sign in ((lower, 0, -1.0), (upper, 1, 1.0)):
+            values = [at[e][side] for e in budgets]
+            if all(value is not None and math.isfinite(value) for value in values):
+                limits = axes.get_ylim()
+                (guide,) = axes.plot(
+                    budgets,
+                    [sign * value for value in values if value is not None],
+                    color="0.45",
+                    linewidth=0.8,
+                    linestyle=(0, (1, 1)),
+                    label="budget",
+                    zorder=1,
+                )
+                axes.set_ylim(*limits)
+    return guide
