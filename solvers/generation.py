@@ -130,6 +130,7 @@ class Generation:
         # Local searches go on until every mix in turn has run dry; from then on the tree finds more.
         self._searching, self._dry = True, 0
         self._depth = 0.0
+        self._incumbent_gap = math.inf
         self._box = self._first_box() if self.stabilise else None
 
     def run(self) -> EnvelopeStatus:
@@ -169,6 +170,7 @@ class Generation:
                 self._widen()
             else:
                 self._recenter(solution.value)
+                self._keep_incumbent(solution.value - self.bound)
         return EnvelopeStatus.TIME_LIMIT
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
@@ -235,6 +237,12 @@ class Generation:
         if solution.is_optimal:
             self._accept(solution)
         return solution.is_optimal
+
+    def _keep_incumbent(self, gap: float) -> None:
+        """An exact solve each time the gap has fallen to a tenth, so that a limit finds a good answer."""
+        if self._box is not None and self.bound > 0.0 and gap < 0.1 * self._incumbent_gap:
+            self._incumbent_gap = gap
+            self._solve_exactly(self._left())
 
     def _accept(self, solution: MasterSolution) -> None:
         value = float(solution.weights @ self.costs)
