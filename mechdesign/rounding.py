@@ -28,7 +28,7 @@ from mechdesign.float_design import FloatDesign, RoundingFailure, read_design
 from mechdesign.integer_rows import IntegerRows
 from mechdesign.joint import Joint
 from mechdesign.labels import output_labels
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.notions import Limits, MeanLimits, Notion
 
 __all__ = ["Rounded", "RoundingFailure", "partition_channel", "round_channel"]
 
@@ -186,7 +186,7 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     return values
 
 
-def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limits: LiftLimits) -> Array:
+def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limits: Limits) -> Array:
     """A weight a_y for each failing output that brings its lifts inside the limits in spite of rounding.
 
     With rounding moving P(y|s) and P(y) by at most u, ``(l P + a + u) / (P + a - u) <= b`` asks for
@@ -201,6 +201,8 @@ def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limi
     mass = joint.p_x @ w
     high, low = given_s.max(axis=0), given_s.min(axis=0)
     needed = np.full(len(failing), 2.0 * UNIT)
+    if isinstance(limits, MeanLimits):
+        return np.maximum(needed, _needed_for_means(given_s, mass, joint, limits))
     for limit, more, less in (
         (limits.upper, high, mass),
         (limits.lower, mass, low),
@@ -210,4 +212,22 @@ def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limi
             b = math.exp(limit)
             excess = np.maximum(more - b * less, 0.0) + UNIT * (2.0 * (1.0 + b) + 8.0 * (more + b * less))
             needed = np.maximum(needed, excess / math.expm1(limit))
+    return needed
+
+
+def _needed_for_means(given_s: Array, mass: Array, joint: Joint, limits: MeanLimits) -> Array:
+    """The same for an average of |l - 1|, which mixing divides by 1 + a / P: ``a >= (P d - P c + u) / c``.
+
+    The other averages shrink at least in proportion to the distances of their lifts from 1 as well; where the
+    first guess is too small for them, the caller asks for ten times more.
+    """
+    needed = np.zeros(len(mass))
+    for limit, distance in (
+        (limits.upper, np.abs(given_s - mass)),
+        (limits.lower, np.abs(given_s - mass) * (mass / np.maximum(given_s, UNIT))),
+    ):
+        if math.isfinite(limit):
+            c = math.expm1(limit)
+            excess = np.maximum(joint.p_s @ distance - c * mass, 0.0) + UNIT * (8.0 + 4.0 * c + 16.0 * mass)
+            needed = np.maximum(needed, excess / c)
     return needed

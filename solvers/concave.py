@@ -40,6 +40,9 @@ MAX_COLUMNS = 4000
 MOST_STARTS = 1000
 """Local searches of one round; where there are more symbols they take turns."""
 
+MOST_ENTRIES = 32767
+"""Rows and columns that the kernel can number: its bases are kept in 16 bits."""
+
 NATURAL_MARGIN = 1e-9
 """Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
 
@@ -185,6 +188,18 @@ class ConcaveSearch:
         Threads; each works on its own share of the root's children.
     memory_limit : int
         Bytes for open nodes.
+    tightening : float
+        Seconds that may go into upper bounds of the coordinates; they are valid wherever it stops.
+
+    Raises
+    ------
+    InvalidPolytope
+        If the relaxation has other rows or does not contain the polytope, an auxiliary variable is not
+        bounded, or there are too many coordinates for the kernel.
+    EmptyPolytope
+        If a row cannot reach its interval.
+    InvalidOption
+        On options out of range.
     """
 
     def __init__(
@@ -195,6 +210,7 @@ class ConcaveSearch:
         cost: str = "entropy",
         workers: int = 1,
         memory_limit: int = MEMORY_LIMIT,
+        tightening: float = np.inf,
     ) -> None:
         from solvers._kernel import Search
 
@@ -216,10 +232,14 @@ class ConcaveSearch:
         keep = np.concatenate([self._first, np.arange(self.n, full.shape[1])])
         full, top = np.ascontiguousarray(full[:, keep]), np.ascontiguousarray(top[keep])
         distinct = len(self._first)
+        if sum(full.shape) > MOST_ENTRIES:
+            raise InvalidPolytope(
+                f"{distinct} different columns and {full.shape[0]} rows are too many for branch and bound, which "
+                f"takes {MOST_ENTRIES} together; merge coordinates with similar columns"
+            )
         arguments = (full, outer_lo, outer_hi, inner_lo, inner_hi, top, distinct, self.cost.code)
         self._kernels = [Search(*arguments)]
-        top = np.frombuffer(self._kernels[0].tighten())
-        arguments = (*arguments[:5], top, *arguments[6:])
+        arguments = (*arguments[:5], self._tighten(tightening), *arguments[6:])
         self._kernels += [Search(*arguments) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
         box_bytes = 8 * distinct + 2 * full.shape[0] + 64 + 4 * 32
@@ -295,16 +315,35 @@ class ConcaveSearch:
         )
         if center is not None:
             middle = np.bincount(self._members, weights=center, minlength=len(chosen))
-            every = -(-len(chosen) // MOST_STARTS)
-            self._together(
-                lambda k, part: k.descend(middle, mix, part + parts * (turn % every), parts * every)
-            )
+            self._descend(middle, mix, turn, deadline)
             found = self._collect(chosen)
             if enough is not None and len(found) >= enough:
                 return SearchResult(SearchStatus.COLUMNS, -np.inf, found, self._counts())
         status = self._work(deadline, node_limit, columns, progress)
         bound = min(k.state()[0] for k in self._kernels)
         return SearchResult(status, bound, self._collect(chosen), self._counts())
+
+    def _tighten(self, seconds: float) -> Array:
+        """Upper bound of every coordinate, as far as the time goes."""
+        end = time.monotonic() + seconds
+        following = 0
+        while True:
+            following, top = self._kernels[0].tighten(following, max(0.0, min(SLICE, end - time.monotonic())))
+            if following >= len(self._first) or time.monotonic() >= end:
+                return np.frombuffer(top)
+
+    def _descend(self, center: Array, mix: float, turn: int, deadline: float) -> None:
+        """Local searches from mixtures with every unit vector, or every `every`-th of them in turn."""
+        parts, every = len(self._kernels), -(-len(center) // MOST_STARTS)
+        following = [part + parts * (turn % every) for part in range(parts)]
+        while min(following) < len(center):
+            left = min(SLICE, deadline - time.monotonic())
+            if left <= 0.0:
+                return
+            first = following
+            following = self._together(
+                lambda k, part, j=first, seconds=left: k.descend(center, mix, j[part], parts * every, seconds)
+            )
 
     def _work(
         self, deadline: float, node_limit: int | None, columns: int, progress: Callable[[float], None] | None
@@ -372,7 +411,12 @@ def _kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arr
     auxiliary = polytope.auxiliary if polytope.auxiliary is not None else np.zeros((polytope.m, 0))
     rows = np.hstack([polytope.rows, auxiliary])
     size = np.abs(rows).max(axis=1, initial=0.0)
-    scale = np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))
+    # What matters of a row is its value at points that satisfy it: tolerances of the simplex are absolute.
+    ends = np.stack([polytope.lower, polytope.upper])
+    ends = np.abs(np.where(np.isfinite(ends), ends, 0.0)).max(axis=0)
+    natural = np.maximum(ends, np.abs(auxiliary).max(axis=1, initial=0.0))
+    natural = np.where((natural > 0.0) & (natural < size), natural, np.where(size > 0.0, size, 1.0))
+    scale = np.exp2(-np.round(np.log2(natural)))
     top = np.concatenate([np.ones(polytope.n), _auxiliary_bounds(outer)])
     reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
     reach_down = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
@@ -400,25 +444,24 @@ def _kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arr
 def _auxiliary_bounds(polytope: Polytope) -> Array:
     """Upper bound of every auxiliary variable from single rows, rounded up.
 
+    A row bounds its variables from above where all of them have coefficients of one sign, for they are not
+    negative.
+
     Raises
     ------
     InvalidPolytope
-        If no row with a single auxiliary variable bounds it.
+        If no such row bounds a variable.
     """
     if polytope.auxiliary is None:
         return np.zeros(0)
     matrix = polytope.auxiliary
-    alone = (matrix != 0.0).sum(axis=1) == 1
     top = np.full(matrix.shape[1], np.inf)
-    for i in np.flatnonzero(alone):
-        k = int(np.flatnonzero(matrix[i])[0])
-        c = matrix[i, k]
-        room = (
-            polytope.upper[i] - polytope.rows[i].min()
-            if c > 0
-            else polytope.rows[i].max() - polytope.lower[i]
-        )
-        top[k] = min(top[k], max(room, 0.0) / abs(c))
+    for sign, bound in ((1.0, polytope.upper), (-1.0, -polytope.lower)):
+        signed = sign * matrix
+        for i in np.flatnonzero((signed >= 0.0).all(axis=1) & np.isfinite(bound)):
+            k = np.flatnonzero(signed[i])
+            room = max(float(bound[i] - (sign * polytope.rows[i]).min()), 0.0)
+            top[k] = np.minimum(top[k], room / signed[i, k])
     if not np.isfinite(top).all():
         raise InvalidPolytope(
             f"auxiliary variable {int(np.flatnonzero(~np.isfinite(top))[0])} is not bounded by any row"

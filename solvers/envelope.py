@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from solvers.aggregation import SMALL, aggregate
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch, check_positive
 from solvers.costs import Cost, cost_named
-from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope
+from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope, TooManyVertices
 from solvers.generation import Generation, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
 from solvers.points import Points
@@ -32,6 +32,9 @@ COARSE_SHARE = 0.25
 """Share of the time left that the merged problem may take; it is only a guess."""
 
 METHODS = ("auto", "vertices", "columns")
+
+MOST_ROWS = 300
+"""Rows, once auxiliary variables are eliminated, up to which vertices are enumerated at all."""
 
 FEW_VERTICES = 1500
 """Estimated number of vertices up to which 'auto' enumerates them: beyond it column generation was
@@ -153,6 +156,14 @@ def _check_point(polytope: Polytope, search: ConcaveSearch, point: ArrayLike) ->
     search.linear(np.zeros(polytope.n))  # an empty polytope is the clearer error
     if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
         raise InvalidPolytope("point must be non-negative and sum to 1")
+    if polytope.least is not None:
+        normal, offset = polytope.least.separation(p)
+        raise OutsidePolytope(
+            f"point is not in the polytope, so it has no decomposition: a combination of rows gives "
+            f"{float(normal @ p):.6g}, above {offset:.6g}",
+            normal,
+            offset,
+        )
     explicit = polytope.explicit
     w = explicit.rows @ p
     over, under = w - explicit.upper, explicit.lower - w
@@ -192,6 +203,8 @@ def _unit_columns(polytope: Polytope) -> Points:
 
 
 def _members(polytope: Polytope, points: Points) -> NDArray[np.bool_]:
+    if polytope.least is not None:
+        return np.logical_and.reduce(polytope.least.excess(points.images) <= 0.0, axis=1)
     explicit = polytope.explicit
     images = points.images(explicit.rows)
     return np.logical_and.reduce((images >= explicit.lower) & (images <= explicit.upper), axis=1)
@@ -201,6 +214,13 @@ def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | Non
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
+    if polytope.least is not None and polytope.least.eliminated_rows > MOST_ROWS:
+        if method == "auto":
+            return None, None
+        raise TooManyVertices(
+            f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
+            'vertices; use method="columns"'
+        )
     from solvers.enumeration import estimate, vertices
 
     if method == "auto" and estimate(polytope).vertices > FEW_VERTICES:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.auxiliary import LeastAuxiliary, least_auxiliary
 from solvers.errors import InvalidPolytope
 
 Array = NDArray[np.float64]
@@ -117,6 +118,13 @@ class Polytope:
             one_sided = _eliminate_last(*one_sided)
         return one_sided
 
+    @cached_property
+    def least(self) -> LeastAuxiliary | None:
+        """The least auxiliary variables for each v, where there is such a rule; it makes membership cheap."""
+        if self.auxiliary is None:
+            return None
+        return least_auxiliary(self.rows, self.lower, self.upper, self.auxiliary)
+
     def residual(self, points: ArrayLike) -> Array:
         """Largest violation of any constraint at each point; zero or less means a member.
 
@@ -125,11 +133,14 @@ class Polytope:
         points : (n,) or (k, n) array
         """
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        simplex = [-v.min(axis=1), np.abs(v.sum(axis=1) - 1.0)]
+        if self.least is not None:
+            excess = self.least.excess(lambda matrix: v @ matrix.T)
+            return np.maximum.reduce([*simplex, excess.max(axis=1, initial=-np.inf)])
         explicit = self.explicit
         w = v @ explicit.rows.T
         parts = [
-            -v.min(axis=1),
-            np.abs(v.sum(axis=1) - 1.0),
+            *simplex,
             (explicit.lower - w).max(axis=1, initial=-np.inf),
             (w - explicit.upper).max(axis=1, initial=-np.inf),
         ]

@@ -8,19 +8,18 @@ from dataclasses import replace
 
 from mechdesign.errors import InputError, SolverFailure
 from mechdesign.joint import Joint
+from mechdesign.mechanisms.heuristics import HEURISTICS, HeuristicOptions
 from mechdesign.mechanisms.optimal import Search, optimal
+from mechdesign.mechanisms.randomisation import MERGE, Randomisation
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
+from mechdesign.mechanisms.risks import Risk
+from mechdesign.mechanisms.watchdog import subset_merging
 from mechdesign.notions import Notion
+from mechdesign.posteriors import check_polytope
 
 __all__ = ["MECHANISMS", "Search", "design"]
 
 OPTIMAL, FALLBACK = "optimal", "subset-merging"
-
-HEURISTICS: dict[str, Callable[[Joint, Notion], Design]] = {
-    FALLBACK: subset_merging,
-    "complete-merging": complete_merging,
-}
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
@@ -35,6 +34,9 @@ def design(
     time_limit: float | None = None,
     seed: int = 0,
     fallback: bool = True,
+    risk: Risk = "auto",
+    randomisation: Randomisation = MERGE,
+    as_published: bool = False,
     workers: int = 1,
     start: Design | None = None,
     progress: Callable[[str], None] | None = None,
@@ -46,9 +48,9 @@ def design(
     joint : Joint
         The table P_SX; the guarantee is about this table, not about a population it was drawn from.
     notion : Notion
-    mechanism : {"optimal", "subset-merging", "complete-merging"}
+    mechanism : {"optimal", "subset-response", "subset-merging", "complete-merging"}
     method : {"auto", "vertices", "columns"}
-        How the optimum is searched; the other mechanisms have no choice.
+        How the optimum is searched, of the whole table or of the sets of subset-response.
     gap : float
         Stop when the proven upper bound minus the NMI of the emitted integers is at most this.
     time_limit : float, optional
@@ -58,6 +60,13 @@ def design(
     fallback : bool
         Emit subset merging where the optimum fails, or is worse when its time is over; the result says so
         in `fallback_from`. Without it SolverFailure is raised.
+    risk : {"auto", "log-max", "log-ratio", "sum"}
+        How subset-merging and subset-response order sets; "sum" is what the paper prints for ALIP.
+    randomisation : {"merge", "uniform"} or sequence of float
+        The R(y) of complete-merging: see `watchdog.complete_merging`.
+    as_published : bool
+        Leave out the repair of a heuristic, for study. Where the channel violates the notion, `verified` is
+        False; it cannot be saved in any case.
     workers : int
         Threads of the branch and bound.
     start : Design, optional
@@ -79,8 +88,11 @@ def design(
     search = Search(
         method=method, gap=gap, time_limit=time_limit, workers=workers, start=start, progress=progress
     )
+    options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
+    options.check_for(mechanism)
     if mechanism in HEURISTICS:
-        return HEURISTICS[mechanism](joint, notion)
+        return HEURISTICS[mechanism](joint, notion, options, search)
+    check_polytope(notion)
     started = time.perf_counter()
     try:
         best = optimal(joint, notion, search)
