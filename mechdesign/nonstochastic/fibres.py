@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
+from mechdesign.nonstochastic.quantizers import common_integers
 from mechdesign.nonstochastic.queries import Block, LinearQuery
 from mechdesign.nonstochastic.sums import LARGEST_INTEGER, sumset
 
@@ -186,23 +187,23 @@ def _most_over(
     block: Block, bases: Sequence[Interval], thresholds: Sequence[Fraction]
 ) -> tuple[int, Fraction]:
     """The largest count over closed intervals of bases, and a base where it is attained."""
-    steps = contributions(block) if is_finite(block) else list(block.ends)
-    scale = math.lcm(
-        *(t.denominator for t in thresholds),
-        *(v.denominator for v in steps),
-        *(e.denominator for b in bases for e in b),
-    )
-    cuts = [int(t * scale) for t in thresholds]
-    offsets = [int(v * scale) for v in steps]
-    rises = sorted({t - v for t in cuts for v in (offsets if is_finite(block) else offsets[1:])})
+    finite = is_finite(block)
+    steps = contributions(block) if finite else list(block.ends)
+    numbers, scale = common_integers([*thresholds, *steps, *(e for base in bases for e in base)])
+    cuts, offsets = numbers[: len(thresholds)], numbers[len(thresholds) : len(thresholds) + len(steps)]
+    ends = numbers[len(thresholds) + len(steps) :]
+    rises = sorted({t - v for t in cuts for v in (offsets if finite else offsets[1:])})
+    candidates: list[int] = []
+    for first, last in zip(ends[::2], ends[1::2], strict=True):
+        candidates += [first, *rises[bisect_left(rises, first) : bisect_right(rises, last)]]
+    if max(map(abs, (*cuts, *offsets, *candidates))) < LARGEST_INTEGER:
+        sums, step, edges = (np.array(part, dtype=np.int64) for part in (candidates, offsets, cuts))
+        found = _most_over_sums(sums, step, edges, scale, skipping=finite)
+        return found.attained, found.base
     attained, base = 0, 0
-    for a, b in bases:
-        first, last = int(a * scale), int(b * scale)
-        for s in (first, *rises[bisect_left(rises, first) : bisect_right(rises, last)]):
-            if is_finite(block):
-                count = len({bisect_right(cuts, s + v) for v in offsets})
-            else:
-                count = 1 + bisect_right(cuts, s + offsets[1]) - bisect_right(cuts, s + offsets[0])
-            if count > attained:
-                attained, base = count, s
+    for s in candidates:
+        cells = [bisect_right(cuts, s + v) for v in offsets]
+        count = len(set(cells)) if finite else 1 + cells[-1] - cells[0]
+        if count > attained:
+            attained, base = count, s
     return attained, Fraction(base, scale)

@@ -20,7 +20,7 @@ from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.hashed_json import read_hashed, write_hashed
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify
-from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.quantizers import Quantizer, common_integers
 from mechdesign.nonstochastic.queries import (
     LinearQuery,
     count_query,
@@ -158,9 +158,14 @@ def _sized_record(sized: SizedQuantizer) -> dict[str, Any]:
 
 def _thresholds_record(thresholds: Sequence[Fraction]) -> Any:
     if len(thresholds) >= SHORTEST_RUN:
-        step = thresholds[1] - thresholds[0]
-        if all(b - a == step for a, b in itertools.pairwise(thresholds)):
-            return {"first": str(thresholds[0]), "step": str(step), "number": len(thresholds)}
+        numbers, scale = common_integers(thresholds)
+        steps = {b - a for a, b in itertools.pairwise(numbers)}
+        if len(steps) == 1:
+            return {
+                "first": str(thresholds[0]),
+                "step": str(Fraction(steps.pop(), scale)),
+                "number": len(numbers),
+            }
     return [str(t) for t in thresholds]
 
 

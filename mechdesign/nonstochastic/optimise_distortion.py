@@ -18,7 +18,7 @@ from mechdesign.errors import InputError
 from mechdesign.nonstochastic.cell_costs import CellLoss, Loss, check_loss, cost_matrix, exact_weights
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.levels import allowance
-from mechdesign.nonstochastic.milp import Program, solve
+from mechdesign.nonstochastic.milp import solve
 from mechdesign.nonstochastic.optimise_levels import (
     PROVEN_BY_SEARCH,
     STOPPED,
@@ -26,11 +26,10 @@ from mechdesign.nonstochastic.optimise_levels import (
     TIME_LIMIT,
     OptimalQuantizer,
     earliest,
-    recertify,
 )
 from mechdesign.nonstochastic.quantizers import quantizer_between
 from mechdesign.nonstochastic.queries import Query
-from mechdesign.nonstochastic.separation import Separation
+from mechdesign.nonstochastic.threshold_budgets import Budget, budget_model, check_budget, recount
 
 DistortionMethod = Literal["auto", "dp", "milp"]
 
@@ -50,15 +49,18 @@ def least_distortion(
     query: Query | GapProblem,
     epsilon: object,
     *,
+    budget: Budget = "noiseless",
     weights: Sequence[object] | None = None,
     loss: Loss = "squared",
     method: DistortionMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
-    """The epsilon-noiselessly private quantiser of a finite query with least distortion.
+    """The quantiser of a finite query with least distortion that keeps a budget of epsilon bits.
 
     Parameters
     ----------
+    budget
+        "noiseless", or "indistinguishability" (by MILP; linear and tabulated queries).
     weights : one for each answer (`GapProblem.values`)
         How much each counts, for example its prior probability; equal by default. They must not
         be taken from the private data.
@@ -83,6 +85,7 @@ def least_distortion(
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed, outputs = allowance(epsilon), allowance(epsilon).outputs
     check_loss(loss)
+    check_budget(problem, budget)
     if method not in ("auto", "dp", "milp"):
         raise InputError(f"method ({method!r}) must be auto, dp or milp")
     size = len(problem.values)
@@ -96,10 +99,13 @@ def least_distortion(
     )
     fits = (size + 1) ** _memory(problem, outputs) <= LARGEST_MEMORY
     if method == "auto":
-        method = "dp" if fits and (problem.runs or size > LARGEST_MILP) else "milp"
+        by_dp = budget == "noiseless" and fits and (problem.runs or size > LARGEST_MILP)
+        method = "dp" if by_dp else "milp"
     if method == "milp":
-        gaps, bound, optimal = _by_milp(problem, outputs, costs, loss, time_limit)
+        gaps, bound, optimal = _by_milp(problem, outputs, budget, costs, loss, time_limit)
         because = PROVEN_BY_SEARCH if optimal else STOPPED
+    elif budget != "noiseless":
+        raise InputError("method 'dp' counts thresholds in fibres; for indistinguishability use 'milp'")
     elif not fits:
         raise InputError(
             f"remembering {outputs - 1} thresholds among {size} answers needs more than {LARGEST_MEMORY:,} states; "
@@ -110,15 +116,15 @@ def least_distortion(
         optimal = problem.runs
         bound = value if optimal else 0.0
         because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
-    certificate = recertify(problem, gaps, outputs)
+    attained, certificate = recount(problem, gaps, outputs, budget)
     scale = 1.0 if loss == "worst" else float(sum(exact.weights))
     return OptimalQuantizer(
         query=problem.query,
         quantizer=quantizer_between(problem.values, gaps),
         gaps=tuple(gaps),
-        budget="noiseless",
+        budget=budget,
         outputs_allowed=outputs,
-        attained=certificate.outputs,
+        attained=attained,
         method=method,
         optimal=optimal,
         because=because,
@@ -203,15 +209,13 @@ def _trace(
 
 
 def _by_milp(
-    problem: GapProblem, outputs: int, costs: Floats, loss: Loss, time_limit: float
+    problem: GapProblem, outputs: int, budget: Budget, costs: Floats, loss: Loss, time_limit: float
 ) -> tuple[list[int], float, bool]:
     """A path of cells from 0 to m; an inner node on the path is a threshold."""
     size, gaps = len(problem.values), problem.gaps
     if gaps == 0:
         return [], 0.0, True
-    model = Separation(gaps)
-    for fibre in problem.binding(outputs):
-        model.limit_fibre(fibre, outputs)
+    model = budget_model(problem, outputs, budget)
     tails, heads = np.nonzero(np.isfinite(costs))
     first, rows = model.columns, model.rows
     price = costs[tails, heads]
@@ -225,12 +229,15 @@ def _by_milp(
                 else:
                     rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
     extra = price / worst
+    known = earliest(problem, outputs) if budget == "noiseless" else []
+    path = np.isin(tails * (size + 1) + heads, [a * (size + 1) + b for a, b in _cells(known, size)])
+    start = np.concatenate((model.start(known), path.astype(np.float64)))
     if loss == "worst":
         height = first + extra.size
         for node in range(size):
             places = np.flatnonzero(tails == node)
             rows.add([height, *(first + places).tolist()], [1.0, *(-extra[places]).tolist()], 0.0, math.inf)
-        extra = np.concatenate((np.zeros(extra.size), [1.0]))
-    program: Program = model.program(np.zeros(gaps), extra)
-    found = solve(program, time_limit=time_limit)
+        start = np.append(start, extra[path].max())
+        extra = np.append(np.zeros(extra.size), 1.0)
+    found = solve(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

@@ -8,21 +8,20 @@ returned.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.errors import InputError
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.levels import allowance
-from mechdesign.nonstochastic.milp import Program, Rows, Solution, solve
-from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.milp import Program, Rows, solve
+from mechdesign.nonstochastic.noiseless import Certificate
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
-from mechdesign.nonstochastic.separation import Separation
+from mechdesign.nonstochastic.threshold_budgets import Budget, budget_model, check_budget, recount
 
 LevelsMethod = Literal["auto", "lp", "milp", "earliest"]
 
@@ -94,23 +93,26 @@ def most_levels(
     query: Query | GapProblem,
     epsilon: object,
     *,
+    budget: Budget = "noiseless",
     method: LevelsMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
-    """The quantiser of a finite query with most levels that is epsilon-noiselessly private.
+    """The quantiser of a finite query with most levels that keeps a budget of epsilon bits.
 
     Parameters
     ----------
     query
-        On finite domains.
+        On finite domains; for indistinguishability linear or tabulated.
     epsilon
-        In bits; floor(2^epsilon) outputs are allowed on a fibre.
+        In bits; floor(2^epsilon) outputs are allowed on a fibre, or may differ.
+    budget
+        "noiseless" or "indistinguishability".
     method
         - "lp": every threshold inside a fibre counts; integral, and exact if each fibre is a run
-          of consecutive answers, else only sufficient.
+          of consecutive answers, else only sufficient. For the noiseless budget only.
         - "earliest": the same optimum, each threshold as low as it can be, without a solver.
         - "milp": only pairs of consecutive fibre members that are separated count; exact.
-        - "auto": "lp" ("earliest" where it is large) if all fibres are runs, else "milp".
+        - "auto": "lp" ("earliest" where it is large) if that is exact, else "milp".
     time_limit
         Seconds for the MILP; then the best thresholds found are returned with the bound proven.
 
@@ -123,27 +125,33 @@ def most_levels(
     """
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed = allowance(epsilon)
+    check_budget(problem, budget)
     if method not in ("auto", "lp", "milp", "earliest"):
         raise InputError(f"method ({method!r}) must be auto, lp, milp or earliest")
     if method == "auto":
         small = problem.gaps <= LARGEST_LP
-        method = ("lp" if small else "earliest") if problem.runs else "milp"
+        countable = budget == "noiseless" and problem.runs
+        method = ("lp" if small else "earliest") if countable else "milp"
     if method == "milp":
-        gaps, bound, because = _by_milp(problem, allowed.outputs, time_limit)
+        gaps, bound, because = _by_milp(problem, allowed.outputs, budget, time_limit)
         optimal = because != STOPPED
+    elif budget != "noiseless":
+        raise InputError(
+            f"method {method!r} counts thresholds in fibres; for indistinguishability use 'milp'"
+        )
     else:
         gaps, because = _sufficient(problem, allowed.outputs, method)
         optimal = problem.runs
         bound = len(gaps) + 1 if optimal else len(problem.values)
         because = because if optimal else SUFFICIENT
-    certificate = recertify(problem, gaps, allowed.outputs)
+    attained, certificate = recount(problem, gaps, allowed.outputs, budget)
     return OptimalQuantizer(
         query=problem.query,
         quantizer=quantizer_between(problem.values, gaps),
         gaps=tuple(gaps),
-        budget="noiseless",
+        budget=budget,
         outputs_allowed=allowed.outputs,
-        attained=certificate.outputs,
+        attained=attained,
         method=method,
         optimal=optimal,
         because=because,
@@ -159,17 +167,6 @@ def _sufficient(problem: GapProblem, outputs: int, method: str) -> tuple[list[in
         return earliest(problem, outputs), "no threshold can be lower"
     gaps, proven = _by_lp(problem, outputs)
     return gaps, "an integer dual solution, checked" if proven else "the LP of HiGHS, which is integral"
-
-
-def recertify(problem: GapProblem, gaps: Sequence[int], outputs: int) -> Certificate:
-    """Count on the original query, by the code that knows nothing of the program that was solved."""
-    certificate = certify(problem.query, quantizer_between(problem.values, gaps))
-    if certificate.outputs > outputs:
-        raise SolverFailure(
-            f"the thresholds found give {certificate.outputs} outputs on a fibre where {outputs} are allowed; "
-            "nothing is returned; try method='earliest' or 'dp'"
-        )
-    return certificate
 
 
 def earliest(problem: GapProblem, outputs: int) -> list[int]:
@@ -227,71 +224,15 @@ def _dual_bound(gaps: int, intervals: np.ndarray, duals: np.ndarray, outputs: in
     return (outputs - 1) * int(duals.sum()) + int(uncovered.sum())
 
 
-def _by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tuple[list[int], int, str]:
+def _by_milp(
+    problem: GapProblem, outputs: int, budget: Budget, time_limit: float
+) -> tuple[list[int], int, str]:
     """Binary thresholds; a pair of consecutive fibre members is separated if a threshold is between."""
-    binding = problem.binding(outputs)
-    if problem.gaps == 0 or not binding:
-        return list(range(problem.gaps)), problem.gaps + 1, "no fibre has more answers than the budget allows"
-    model = Separation(problem.gaps)
-    for fibre in binding:
-        model.limit_fibre(fibre, outputs)
-    start = model.start(earliest(problem, outputs))
-    found = solve(model.program(-np.ones(problem.gaps)), time_limit=time_limit, start=start)
-    because = PROVEN_BY_SEARCH if found.optimal else STOPPED
-    return model.gaps_of(found), _levels_bound(found, problem.gaps), because
-
-
-def most_levels_indistinguishable(
-    query: Query | GapProblem, epsilon: object, *, time_limit: float = TIME_LIMIT
-) -> OptimalQuantizer:
-    """The quantiser with most levels that is epsilon-indistinguishable (Farokhi 2021, Definition 5).
-
-    For every individual and every two of its values, the sets of outputs possible with the one and
-    with the other differ in at most floor(2^epsilon) outputs. A set meets 1 + N cells, where N is
-    the number of separated pairs of its consecutive members, and two sets A and B differ in
-    2 N(A u B) - N(A) - N(B) outputs: linear in the same binaries.
-
-    Raises
-    ------
-    InputError
-        If the query is not tabulated or linear on finite domains.
-    SolverFailure
-        If HiGHS fails, or its answer does not survive the exact count.
-    """
-    problem = query if isinstance(query, GapProblem) else gap_problem(query)
-    allowed = allowance(epsilon)
-    if not problem.classes:
-        raise InputError("indistinguishability needs a linear or a tabulated query; tabulate this one")
-    model = Separation(problem.gaps)
-    for one in problem.classes:
-        members = list(dict.fromkeys(tuple(np.unique(c).tolist()) for c in one))
-        for k, a in enumerate(members):
-            for b in members[:k]:
-                model.limit_difference(a, b, allowed.outputs)
-    gaps, bound, optimal = list[int](), 1, True
-    if problem.gaps:
-        found = solve(model.program(-np.ones(problem.gaps)), time_limit=time_limit, start=model.start([]))
-        gaps, bound, optimal = model.gaps_of(found), _levels_bound(found, problem.gaps), found.optimal
-    attained = problem.most_differing(gaps)
-    if attained > allowed.outputs:
-        raise SolverFailure(
-            f"the thresholds found tell {attained} outputs apart where {allowed.outputs} are allowed; "
-            "nothing is returned; give HiGHS more time"
-        )
-    return OptimalQuantizer(
-        query=problem.query,
-        quantizer=quantizer_between(problem.values, gaps),
-        gaps=tuple(gaps),
-        budget="indistinguishability",
-        outputs_allowed=allowed.outputs,
-        attained=attained,
-        method="milp",
-        optimal=optimal,
-        because=PROVEN_BY_SEARCH if optimal else STOPPED,
-        bound=float(bound),
-        notice=allowed.notice,
-    )
-
-
-def _levels_bound(found: Solution, gaps: int) -> int:
-    return gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
+    gaps = problem.gaps
+    if gaps == 0 or (budget == "noiseless" and not problem.binding(outputs)):
+        return list(range(gaps)), gaps + 1, "no fibre has more answers than the budget allows"
+    model = budget_model(problem, outputs, budget)
+    start = model.start(earliest(problem, outputs) if budget == "noiseless" else [])
+    found = solve(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
+    bound = gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
+    return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED

@@ -159,7 +159,7 @@ def _answers(
         quantizer = mechanisms[size].quantizer
         answer = Fraction(total, UNIT * size if options.query == "mean" else UNIT)
         cell = quantizer.cell(answer)
-        value = _middle_count(quantizer, cell) if options.query == "count" else quantizer.midpoints[cell]
+        value = _middle_count(quantizer, cell) if options.query == "count" else quantizer.midpoint(cell)
         released.append(float(value))
     return released
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,6 +23,12 @@ from mechdesign.errors import InputError
 from mechdesign.nonstochastic.domains import IntervalDomain, exact_number, interval
 
 Outside = Literal["refuse", "clip"]
+
+
+def common_integers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
+    """Integers and a scale: every number is its integer divided by the scale."""
+    scale = math.lcm(*{v.denominator for v in numbers})
+    return [v.numerator * (scale // v.denominator) for v in numbers], scale
 
 
 def double_at_least(value: Fraction) -> float:
@@ -68,16 +74,19 @@ class Quantizer:
         """Number of cells."""
         return len(self.thresholds) + 1
 
-    @property
+    @cached_property
     def edges(self) -> tuple[Fraction, ...]:
         """lo, the thresholds and hi."""
         return (self.lo, *self.thresholds, self.hi)
 
+    def midpoint(self, cell: int) -> Fraction:
+        """The middle of a cell: what is released for it. It does not depend on the data."""
+        return (self.edges[cell] + self.edges[cell + 1]) / 2
+
     @cached_property
     def midpoints(self) -> tuple[Fraction, ...]:
-        """The middle of each cell: what is released for it. It does not depend on the data."""
-        edges = self.edges
-        return tuple((a + b) / 2 for a, b in itertools.pairwise(edges))
+        """The middle of every cell."""
+        return tuple(self.midpoint(cell) for cell in range(self.levels))
 
     @cached_property
     def _cuts(self) -> NDArray[np.float64]:
@@ -86,8 +95,8 @@ class Quantizer:
     @property
     def widest_cell(self) -> Fraction:
         """Width of the widest cell; half of it is the worst-case error of the midpoints."""
-        edges = self.edges
-        return max(b - a for a, b in itertools.pairwise(edges))
+        edges, scale = common_integers(self.edges)
+        return Fraction(max(b - a for a, b in itertools.pairwise(edges)), scale)
 
     def cell(self, answer: object, outside: Outside = "refuse") -> int:
         """Index of the cell of one exact answer (0 for the lowest).

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from mechdesign.csv_text import MARK, CsvText
 
@@ -13,12 +14,12 @@ _TERMINATOR = "\r\n"
 """The writer quotes line breaks in a cell only if they belong to its own line ending: it gets both."""
 
 
-def csv_lines(rows: Sequence[Sequence[str]], newline: str) -> Iterator[str]:
+def csv_lines(rows: Sequence[Sequence[str]], newline: str) -> list[str]:
     """The rows as lines that end with `newline`."""
-    for row in rows:
-        buffer = io.StringIO()
-        csv.writer(buffer, lineterminator=_TERMINATOR).writerow(row)
-        yield buffer.getvalue()[: -len(_TERMINATOR)] + newline
+    lines: list[str] = []
+    sink: Any = SimpleNamespace(write=lines.append)
+    csv.writer(sink, lineterminator=_TERMINATOR).writerows(rows)
+    return [line[: -len(_TERMINATOR)] + newline for line in lines]
 
 
 def replace_csv(

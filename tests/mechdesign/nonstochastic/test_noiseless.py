@@ -21,6 +21,7 @@ from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
     linear_query,
+    mean_query,
     median_query,
     sum_query,
 )
@@ -114,6 +115,17 @@ def test_linear_on_intervals_by_sweeping_the_bases(parts, cuts):
     found = certify(query, quantizer)
     assert found.exact
     assert found.outputs == swept(weights, domains, quantizer)
+
+
+def test_numbers_beyond_64_bits():
+    """Thresholds with denominators of a hundred digits are compared exactly, not in machine integers."""
+    tiny = Fraction(1, 10**100)
+    query = mean_query(2, interval(0, 1))
+    half = Fraction(1, 2)
+    inside = Quantizer(Fraction(0), Fraction(1), (tiny, half))
+    beyond = Quantizer(Fraction(0), Fraction(1), (tiny, half + tiny + tiny))
+    assert certify(query, inside).outputs == 3  # [0, 1/2] meets both thresholds
+    assert certify(query, beyond).outputs == 2  # no interval of length 1/2 does
 
 
 @given(st.integers(1, 4), st.integers(1, 4), values, shares)

@@ -16,7 +16,7 @@ from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.optimise_distortion import edges_of, least_distortion
-from mechdesign.nonstochastic.optimise_levels import most_levels, most_levels_indistinguishable
+from mechdesign.nonstochastic.optimise_levels import most_levels
 from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
@@ -77,7 +77,7 @@ def test_most_levels_under_indistinguishability():
         every = list(brute(query, problem))
         for outputs, epsilon in BUDGETS:
             exact = max(len(g) for g, _, _, differ in every if differ <= outputs) + 1
-            found = most_levels_indistinguishable(problem, epsilon)
+            found = most_levels(problem, epsilon, budget="indistinguishability")
             assert found.levels == exact == found.bound
             assert found.attained <= outputs
 
@@ -131,7 +131,7 @@ def test_other_queries_become_gap_problems():
         for epsilon in (1, 2):
             assert most_levels(query, epsilon).levels == most_levels(table, epsilon).levels
     with pytest.raises(InputError, match="tabulate"):
-        most_levels_indistinguishable(OrderStatistic(2, 3, domain), 1)
+        most_levels(OrderStatistic(2, 3, domain), 1, budget="indistinguishability")
 
 
 def test_least_distortion_on_random_finite_domains():
@@ -156,6 +156,20 @@ def test_least_distortion_on_random_finite_domains():
             sufficient = least_distortion(problem, epsilon, weights=weights, loss=loss, method="dp")
             assert sufficient.distortion == pytest.approx(float(enough), abs=1e-9)
             assert sufficient.optimal == problem.runs
+
+
+def test_least_distortion_under_indistinguishability():
+    for query in random_tables(12, seed=6, largest=8):
+        problem = gap_problem(query)
+        size = len(problem.values)
+        every = list(brute(query, problem))
+        for loss, (outputs, epsilon) in itertools.product(LOSSES, BUDGETS):
+            priced = CellLoss(problem.values, [Fraction(1)] * size, loss)
+            best = min(priced.total(edges_of(g, size)) for g, _, _, differ in every if differ <= outputs)
+            found = least_distortion(problem, epsilon, loss=loss, budget="indistinguishability")
+            assert found.distortion == pytest.approx(float(best), abs=1e-7)
+            assert found.attained <= outputs
+            assert found.certificate is None
 
 
 def test_distortion_remembers_the_last_thresholds():
@@ -202,6 +216,17 @@ def test_a_time_limit_leaves_a_proven_bound():
         (lambda: most_levels(mean_query(2, interval(0, 1)), 1), "need finite domains"),
         (lambda: most_levels(sum_query(2, integers(0, 2)), 1, method="magic"), "method"),
         (lambda: most_levels(sum_query(2, integers(0, 2)), -1), "fewer than one output"),
+        (lambda: most_levels(sum_query(2, integers(0, 2)), 1, budget="money"), "budget"),
+        (
+            lambda: most_levels(sum_query(2, integers(0, 2)), 1, budget="indistinguishability", method="lp"),
+            "use 'milp'",
+        ),
+        (
+            lambda: least_distortion(
+                sum_query(2, integers(0, 2)), 1, budget="indistinguishability", method="dp"
+            ),
+            "milp",
+        ),
         (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, loss="cubic"), "loss"),
         (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, method="lp"), "method"),
         (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1]), "5 values need 5 weights"),
@@ -223,5 +248,7 @@ def test_refusals(call, message):
 def test_one_answer_is_one_level():
     problem = gap_problem(sum_query(3, finite([7])))
     assert isinstance(problem, GapProblem)
-    assert most_levels(problem, 0).levels == most_levels_indistinguishable(problem, 0).levels == 1
+    assert (
+        most_levels(problem, 0).levels == most_levels(problem, 0, budget="indistinguishability").levels == 1
+    )
     assert least_distortion(problem, 0).distortion == 0

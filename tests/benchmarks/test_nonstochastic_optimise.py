@@ -1,0 +1,58 @@
+"""Times of the deterministic designs; run with ``-m benchmark -s``. Targets are those of the issue."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from mechdesign.nonstochastic.cell_costs import LOSSES
+from mechdesign.nonstochastic.domains import integers, interval
+from mechdesign.nonstochastic.microaggregation import best_edges
+from mechdesign.nonstochastic.noiseless import certify
+from mechdesign.nonstochastic.optimise_distortion import least_distortion
+from mechdesign.nonstochastic.optimise_levels import most_levels
+from mechdesign.nonstochastic.quantizers import uniform_quantizer
+from mechdesign.nonstochastic.queries import linear_query, mean_query, sum_query
+
+pytestmark = pytest.mark.benchmark
+
+
+def timed(call):
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+def test_partition_of_100_000_values():
+    """Target: under 5 s for every smallest cell and loss."""
+    values = np.sort(np.random.default_rng(0).standard_normal(100_000))
+    mass = np.ones(values.size)
+    print(f"\n{'smallest':>9}" + "".join(f"{loss:>10}" for loss in LOSSES) + "   seconds")
+    for smallest in (2, 3, 10, 48, 49, 100, 1_000, 10_000):
+        seconds = []
+        for loss in LOSSES:
+            edges, took = timed(lambda k=smallest, name=loss: best_edges(values, mass, k, name))
+            assert min(np.diff(edges)) >= smallest
+            seconds.append(took)
+        print(f"{smallest:>9}" + "".join(f"{took:>10.2f}" for took in seconds))
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("certify: mean of 10,000 integers 0..1000, 10,000 levels",
+         lambda: certify(mean_query(10_000, integers(0, 1000)), uniform_quantizer(0, 1000, 10_000))),
+        ("certify: mean of 1,000,000 on an interval, 100,000 levels",
+         lambda: certify(mean_query(10**6, interval(0, 1)), uniform_quantizer(0, 1, 100_000))),
+        ("most levels: mean of 50 integers 0..300 (15,001 answers)", lambda: most_levels(mean_query(50, integers(0, 300)), 2)),
+        ("most levels: 10 a + b + 3 c on 0..4, by MILP", lambda: most_levels(linear_query([10, 1, 3], integers(0, 4)), 2)),
+        ("least distortion: sum of 20 integers 0..50, K = 3", lambda: least_distortion(sum_query(20, integers(0, 50)), 1.6)),
+        ("least distortion: sum of 10 integers 0..20, K = 4", lambda: least_distortion(sum_query(10, integers(0, 20)), 2)),
+    ],
+)  # fmt: skip
+def test_designs(name, call):
+    result, took = timed(call)
+    assert result is not None
+    print(f"\n{name}: {took:.2f} s")
