@@ -1,0 +1,106 @@
+"""All vertices of a polytope: one algorithm a file, one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd, by_exact_cdd
+from solvers.enumeration.pivot import METHOD as PIVOT
+from solvers.enumeration.pivot import attempt, by_pivoting
+from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, Limits, Vertices
+from solvers.enumeration.sizing import WORK, Estimate, estimate, work_per_basis
+from solvers.enumeration.support import METHOD as SUPPORT
+from solvers.enumeration.support import MOST_SYSTEMS, by_support, count_systems
+from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
+from solvers.polytope import Polytope
+
+__all__ = ["METHODS", "Estimate", "Vertices", "estimate", "vertices"]
+
+METHODS: Mapping[str, Callable[[Polytope, Limits], Vertices]] = MappingProxyType(
+    {PIVOT: by_pivoting, SUPPORT: by_support, FLOAT: by_cdd, EXACT: by_exact_cdd}
+)
+"""Every algorithm by its name; "auto" chooses among them."""
+
+AUTO = "auto"
+
+TRIAL = 4 * WORK
+"""Work, about 10 ms, for which it is quicker to try than to estimate first."""
+
+DOUBT = 2.0
+"""An estimate must exceed a limit by this factor before anything is refused for its sake: it is rarely
+wrong by more, and the limit holds during the enumeration, too."""
+
+
+def vertices(
+    polytope: Polytope,
+    method: str = AUTO,
+    *,
+    max_vertices: int = DEFAULT_MAX_VERTICES,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+) -> Vertices:
+    """Enumerate all vertices of a polytope.
+
+    Parameters
+    ----------
+    polytope : Polytope
+        Auxiliary variables are eliminated first.
+    method : {"auto", "pivot", "support", "cdd", "cdd-exact"}
+        "auto" pivots, and falls back on enumeration by support where rounding defeats pivoting on a small
+        polytope; `Vertices.method` says what it chose.
+    max_vertices, memory_limit : int
+        Number of vertices, and bytes, that must not be exceeded.
+
+    Raises
+    ------
+    InvalidOption
+        If the method is not known or a limit is not a positive whole number.
+    EmptyPolytope
+        If no point satisfies the constraints.
+    TooManyVertices
+        If an estimate says that a limit would be exceeded, before the enumeration is tried; or as soon as
+        the enumeration exceeds it.
+    BackendFailure
+        If the back-end is not installed, or rounding defeats it.
+    """
+    if method != AUTO and method not in METHODS:
+        raise InvalidOption(f"method {method!r} is not known; use one of {', '.join([AUTO, *METHODS])}")
+    limits = Limits(max_vertices=max_vertices, memory_limit=memory_limit)
+    try:
+        if method in (AUTO, PIVOT):
+            return _pivot_with_care(polytope, limits)
+    except BackendFailure:
+        if method != AUTO or count_systems(polytope) > MOST_SYSTEMS:
+            raise
+        method = SUPPORT
+    _refuse_if_too_large(polytope, limits)
+    found = METHODS[method](polytope, limits)
+    if len(found) > limits.max_vertices:
+        raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
+    return found
+
+
+def _pivot_with_care(polytope: Polytope, limits: Limits) -> Vertices:
+    p = polytope.explicit
+    trial = max(1, TRIAL // work_per_basis(p.n, p.m))
+    found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices)
+    if found is None:
+        _refuse_if_too_large(polytope, limits)
+        found = by_pivoting(polytope, limits)
+    if len(found) > limits.max_vertices or found.points.nbytes > limits.memory_limit:
+        raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
+    return found
+
+
+def _refuse_if_too_large(polytope: Polytope, limits: Limits) -> None:
+    size = estimate(polytope)
+    if size.vertices > DOUBT * limits.max_vertices or size.memory > DOUBT * limits.memory_limit:
+        raise TooManyVertices(_too_many(f"about {size.vertices:.2g} vertices", limits))
+
+
+def _too_many(count: str, limits: Limits) -> str:
+    return (
+        f"the polytope has {count}, too many for max_vertices={limits.max_vertices} or "
+        f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs no enumeration, '
+        "or raise the limit"
+    )

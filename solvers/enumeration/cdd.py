@@ -1,0 +1,138 @@
+"""Vertices by the double description method of cddlib, in doubles or in exact rationals: the reference.
+
+The exact version needs the full `pycddlib` (with GMP); `pycddlib-standalone` has doubles only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+import numpy as np
+
+from solvers.enumeration.pivot import EMPTY, walk
+from solvers.enumeration.result import Limits, Vertices, finish, ordered
+from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.polytope import Polytope
+
+FLOAT, EXACT = "cdd", "cdd-exact"
+
+ROUNDED = 1e-9
+"""Entries below this in a vertex of cddlib's doubles are zeros that it rounded: it keeps no support."""
+
+Number = float | Fraction
+Inequality = list[Number]
+
+
+def exact_available() -> bool:
+    """Whether the full pycddlib, with exact arithmetic, is installed."""
+    try:
+        return find_spec("cdd.gmp") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def by_cdd(polytope: Polytope, limits: Limits) -> Vertices:
+    """All vertices that cddlib finds in doubles; it may lose some where data are near ties.
+
+    Raises
+    ------
+    EmptyPolytope
+    BackendFailure
+        If cddlib is not installed or meets a numerical inconsistency.
+    """
+    if find_spec("cdd") is None:
+        raise BackendFailure(
+            'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
+        )
+    import cdd
+
+    p = polytope.explicit
+    points = np.array(_generators(cdd, _inequalities(p, float), FLOAT), dtype=np.float64)
+    if len(points) == 0:
+        if walk(polytope, most_bases=1).status != EMPTY:
+            raise _inconsistent(FLOAT, "it finds no vertex of a polytope that has some")
+        raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
+    points[np.abs(points) < ROUNDED] = 0.0
+    points /= points.sum(axis=1, keepdims=True)
+    return finish(ordered(points), polytope, FLOAT)
+
+
+def by_exact_cdd(polytope: Polytope, limits: Limits) -> Vertices:
+    """All vertices of the polytope that the doubles describe, in exact rational arithmetic.
+
+    Auxiliary variables are eliminated exactly, too. Vertices are rounded to doubles at the end, and those
+    that doubles can hardly tell apart are merged.
+
+    Raises
+    ------
+    EmptyPolytope
+    BackendFailure
+        If the full pycddlib is not installed.
+    """
+    if not exact_available():
+        raise BackendFailure(
+            'method="cdd-exact" needs the full pycddlib with GMP, which is not installed: '
+            "pip uninstall pycddlib-standalone, install Debian's libcdd-dev and libgmp-dev, pip install pycddlib; "
+            'or use method="pivot"'
+        )
+    gmp = import_module("cdd.gmp")
+
+    found = _generators(gmp, _inequalities(polytope, Fraction), EXACT)
+    if not found:
+        raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
+    points = np.array([[float(x) for x in point] for point in found])
+    return finish(ordered(points), polytope, EXACT, exact=True)
+
+
+def _generators(backend: ModuleType, inequalities: list[Inequality], method: str) -> list[Sequence[Number]]:
+    """Vertices of {v : row[0] + row[1:] v >= 0}, where the first row holds with equality."""
+    try:
+        matrix = backend.matrix_from_array(inequalities, lin_set={0}, rep_type=backend.RepType.INEQUALITY)
+        generators = backend.copy_generators(backend.polyhedron_from_matrix(matrix))
+    except RuntimeError as error:
+        raise _inconsistent(method, " ".join(str(error).split())) from error
+    # A polytope has no rays (rows that begin with 0) and no lines; a float run may invent them.
+    if generators.lin_set or any(row[0] != 1 for row in generators.array):
+        raise _inconsistent(method, "it finds rays, and a polytope has none")
+    return [row[1:] for row in generators.array]
+
+
+def _inconsistent(method: str, reason: str) -> BackendFailure:
+    return BackendFailure(
+        f'cddlib gave up (method="{method}": {reason}); use method="pivot", or method="cdd-exact" '
+        "where the full pycddlib is installed"
+    )
+
+
+def _inequalities(p: Polytope, number: type[float] | type[Fraction]) -> list[Inequality]:
+    """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v = 1."""
+    auxiliary = np.zeros((p.m, 0)) if p.auxiliary is None else p.auxiliary
+    k = auxiliary.shape[1]
+    rows = [[number(x) for x in row] for row in np.hstack([p.rows, auxiliary])]
+    at_least: list[Inequality] = []
+    for row, lower, upper in zip(rows, p.lower, p.upper, strict=True):
+        if np.isfinite(lower):
+            at_least.append([-number(lower), *row])
+        if np.isfinite(upper):
+            at_least.append([number(upper), *(-x for x in row)])
+    signs = np.eye(p.n + k)
+    at_least += [[number(0), *map(number, row)] for row in signs[p.n :]]
+    for _ in range(k):
+        at_least = _without_last(at_least)
+    total = [number(-1), *([number(1)] * p.n)]
+    return [total, *at_least, *([number(0), *map(number, row[: p.n])] for row in signs[: p.n])]
+
+
+def _without_last(at_least: list[Inequality]) -> list[Inequality]:
+    """Fourier-Motzkin: eliminate the last variable from inequalities b + a x >= 0."""
+    out = [row[:-1] for row in at_least if row[-1] == 0]
+    for low in (row for row in at_least if row[-1] > 0):
+        for high in (row for row in at_least if row[-1] < 0):
+            row = [x * -high[-1] + y * low[-1] for x, y in zip(low[:-1], high[:-1], strict=True)]
+            if any(row[1:]) or row[0] < 0:
+                out.append(row)
+    return out

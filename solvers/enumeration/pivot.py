@@ -1,0 +1,121 @@
+"""Vertices by walking from basis to basis, in the compiled kernel `_pivot`.
+
+A vertex has k positive entries and k - 1 tight rows, so it costs one solve of size k, and all its
+neighbours one ratio test each. Ties are broken by a symbolic push of the bounds; see `_pivot_basis.c`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers import _pivot
+from solvers.enumeration.result import MERGE_TOLERANCE, Limits, Vertices, finish
+from solvers.errors import BackendFailure, EmptyPolytope, TooManyVertices
+from solvers.polytope import Polytope
+
+METHOD = "pivot"
+
+BASES_PER_VERTEX = 16
+"""Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30 pairwise
+rows of six quantities up to 6); with more the walk is stuck in ties."""
+
+DONE, EMPTY, LIMIT = 0, 1, 2
+"""Status of a walk; anything else is a contradiction between its decisions."""
+
+
+class Walk(NamedTuple):
+    """What the kernel reports; `sizes[k]` is the number of vertices with k positive entries."""
+
+    status: int
+    points: bytearray
+    sizes: list[int]
+    bases: int
+    degenerate: int
+    failures: int
+
+
+def walk(
+    polytope: Polytope,
+    *,
+    columns: NDArray[np.intp] | None = None,
+    most_bases: int,
+    most_points: int | None = None,
+    points: bool = False,
+) -> Walk:
+    """Visit the bases of a polytope, or of its face on some columns; `points` are filled in on request only.
+
+    Where the limits stop the walk, `sizes` are those of the vertices met so far, unless points are wanted.
+    """
+    p = polytope.explicit
+    rows, magnitude = p.rows, polytope.magnitude
+    if columns is not None:
+        rows, magnitude = rows[:, columns], magnitude[:, columns]
+    return Walk(
+        *_pivot.enumerate_vertices(
+            np.ascontiguousarray(rows),
+            np.ascontiguousarray(magnitude),
+            p.lower,
+            p.upper,
+            rows.shape[1],
+            most_bases,
+            most_bases if most_points is None else most_points,
+            MERGE_TOLERANCE,
+            points,
+        )
+    )
+
+
+def bytes_per_basis(n: int, m: int) -> int:
+    """Memory of the walk for one basis: its record, its hash and its vertex, with room to grow."""
+    return 150 + 30 * (min(n, m) + 1)
+
+
+def attempt(polytope: Polytope, *, most_bases: int, most_points: int) -> tuple[Vertices | None, Walk]:
+    """All vertices, or None if there are more bases or vertices than allowed.
+
+    Raises
+    ------
+    EmptyPolytope
+    BackendFailure
+        If the data are so close to ties that rounding makes the walk contradict itself.
+    """
+    found = walk(polytope, most_bases=most_bases, most_points=most_points, points=True)
+    if found.status == LIMIT:
+        return None, found
+    if found.status == EMPTY:
+        raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
+    if found.status != DONE:
+        raise BackendFailure(
+            f"pivoting met {found.failures} decisions that rounding makes contradictory; "
+            'use method="cdd-exact" or method="columns"'
+        )
+    points = np.frombuffer(found.points, dtype=np.float64).reshape(-1, polytope.n)
+    return finish(points, polytope, METHOD, bases=found.bases, degenerate=found.degenerate), found
+
+
+def by_pivoting(polytope: Polytope, limits: Limits) -> Vertices:
+    """All vertices, by pivoting.
+
+    Raises
+    ------
+    EmptyPolytope, BackendFailure
+        As `attempt`.
+    TooManyVertices
+        As soon as the walk exceeds a limit.
+    """
+    p = polytope.explicit
+    affordable = limits.memory_limit // (bytes_per_basis(p.n, p.m) + 8 * p.n)
+    found, seen = attempt(
+        polytope,
+        most_bases=max(1, min(BASES_PER_VERTEX * limits.max_vertices, affordable)),
+        most_points=limits.max_vertices,
+    )
+    if found is None:
+        raise TooManyVertices(
+            f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={limits.max_vertices}, "
+            f'memory_limit={limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
+        )
+    return found

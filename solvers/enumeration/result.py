@@ -1,0 +1,140 @@
+"""What an enumeration returns, and the clean-up that all of them share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import BackendFailure, InvalidOption
+from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
+
+Array = NDArray[np.float64]
+
+MERGE_TOLERANCE = 1e-10
+"""Points that differ by no more than this in every coordinate are one vertex: a hundred times the
+error of a vertex solved in doubles on an ordinary table, far below a difference that changes a cost."""
+
+DEFAULT_MAX_VERTICES = 2_000_000
+"""About half a minute of pivoting on a table of 200 symbols, and 3 GB of points."""
+
+DEFAULT_MEMORY_LIMIT = 8 << 30
+"""Bytes; a third of a machine with 24 GB, so that a program over the vertices still fits."""
+
+_CHECK_ROWS = 1 << 16
+"""Points checked at a time, so that the check needs little memory beside the points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How large an enumeration may become.
+
+    Raises
+    ------
+    InvalidOption
+        If a limit is not a positive number.
+    """
+
+    max_vertices: int = DEFAULT_MAX_VERTICES
+    memory_limit: int = DEFAULT_MEMORY_LIMIT
+
+    def __post_init__(self) -> None:
+        for name, unit in (("max_vertices", "vertices"), ("memory_limit", "bytes")):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise InvalidOption(f"{name} ({value!r}) must be a whole number of {unit}, at least 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Vertices:
+    """The vertices of a polytope.
+
+    Attributes
+    ----------
+    points : (k, n) array
+        One vertex per row, in lexicographic order of the rows; read-only.
+    method : str
+        The algorithm that found them: "pivot", "support", "cdd" or "cdd-exact".
+    exact : bool
+        True only if they were enumerated in exact arithmetic; a float enumeration is no proof that
+        none is missing.
+    bases : int or None
+        Bases that were visited, where the algorithm visits bases. More than k where some vertices
+        belong to several.
+    degenerate : int or None
+        Vertices at which more constraints are tight than needed, up to rounding; None if not known.
+    """
+
+    points: Array
+    method: str
+    exact: bool
+    bases: int | None = None
+    degenerate: int | None = None
+
+    def __len__(self) -> int:
+        return self.points.shape[0]
+
+
+def finish(
+    points: Array,
+    polytope: Polytope,
+    method: str,
+    *,
+    exact: bool = False,
+    bases: int | None = None,
+    degenerate: int | None = None,
+) -> Vertices:
+    """Check ordered, distinct points against the original rows and seal them.
+
+    Raises
+    ------
+    BackendFailure
+        If a point is outside the polytope.
+    """
+    explicit = polytope.explicit
+    # A row of large entries is only as accurate as its largest entry.
+    scale = np.maximum(1.0, np.abs(explicit.rows).max(axis=1, initial=0.0))
+    lower, upper = (
+        explicit.lower - MEMBERSHIP_TOLERANCE * scale,
+        explicit.upper + MEMBERSHIP_TOLERANCE * scale,
+    )
+    for start in range(0, len(points), _CHECK_ROWS):
+        part = points[start : start + _CHECK_ROWS]
+        w = part @ explicit.rows.T
+        inside = ((w >= lower) & (w <= upper)).all() and part.min() >= 0.0
+        if not inside or np.abs(part.sum(axis=1) - 1.0).max() > MEMBERSHIP_TOLERANCE:
+            raise BackendFailure(
+                f'enumeration by "{method}" returned a point outside the polytope: the data are too close to '
+                'a tie for it; use method="cdd-exact" or method="columns"'
+            )
+    points.setflags(write=False)
+    return Vertices(points, method, exact, bases, degenerate)
+
+
+def ordered(points: Array) -> Array:
+    """Rows in lexicographic order, those within `MERGE_TOLERANCE` of an earlier one left out.
+
+    Of points that are merged the one with the fewest positive entries stays.
+    """
+    if len(points) == 0:
+        return points
+    # Fewest positive entries first, and then neighbours along a fixed generic direction.
+    direction = np.random.default_rng(0).random(points.shape[1])
+    key = points @ direction
+    order = np.argsort(key, kind="stable")
+    points, key = points[order], key[order]
+    support = np.count_nonzero(points, axis=1)
+    dropped = np.zeros(len(points), dtype=bool)
+    # Points closer than the tolerance have keys closer than `window`.
+    window = points.shape[1] * MERGE_TOLERANCE
+    for i in np.flatnonzero(np.diff(key) <= window):
+        if dropped[i]:
+            continue
+        for j in range(int(i) + 1, int(np.searchsorted(key, key[i] + window, side="right"))):
+            if not dropped[j] and np.abs(points[i] - points[j]).max() <= MERGE_TOLERANCE:
+                dropped[j] = True
+                if support[j] < support[i]:
+                    points[i], support[i] = points[j], support[j]
+    points = points[~dropped]
+    return np.ascontiguousarray(points[np.lexsort(points.T[::-1])])
