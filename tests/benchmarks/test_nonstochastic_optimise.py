@@ -42,16 +42,32 @@ def test_partition_of_100_000_values():
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("certify: mean of 10,000 integers 0..1000, 10,000 levels",
-         lambda: certify(mean_query(10_000, integers(0, 1000)), uniform_quantizer(0, 1000, 10_000))),
-        ("certify: mean of 1,000,000 on an interval, 100,000 levels",
-         lambda: certify(mean_query(10**6, interval(0, 1)), uniform_quantizer(0, 1, 100_000))),
-        ("most levels: mean of 50 integers 0..300 (15,001 answers)", lambda: most_levels(mean_query(50, integers(0, 300)), 2)),
-        ("most levels: 10 a + b + 3 c on 0..4, by MILP", lambda: most_levels(linear_query([10, 1, 3], integers(0, 4)), 2)),
-        ("least distortion: sum of 20 integers 0..50, K = 3", lambda: least_distortion(sum_query(20, integers(0, 50)), 1.6)),
-        ("least distortion: sum of 10 integers 0..20, K = 4", lambda: least_distortion(sum_query(10, integers(0, 20)), 2)),
+        (
+            "certify: mean of 10,000 integers 0..1000, 10,000 levels",
+            lambda: certify(mean_query(10_000, integers(0, 1000)), uniform_quantizer(0, 1000, 10_000)),
+        ),
+        (
+            "certify: mean of 1,000,000 on an interval, 100,000 levels",
+            lambda: certify(mean_query(10**6, interval(0, 1)), uniform_quantizer(0, 1, 100_000)),
+        ),
+        (
+            "most levels: mean of 50 integers 0..300 (15,001 answers)",
+            lambda: most_levels(mean_query(50, integers(0, 300)), 2),
+        ),
+        (
+            "most levels: 10 a + b + 3 c on 0..4, by MILP",
+            lambda: most_levels(linear_query([10, 1, 3], integers(0, 4)), 2),
+        ),
+        (
+            "least distortion: sum of 20 integers 0..50, K = 3",
+            lambda: least_distortion(sum_query(20, integers(0, 50)), 1.6),
+        ),
+        (
+            "least distortion: sum of 10 integers 0..20, K = 4",
+            lambda: least_distortion(sum_query(10, integers(0, 20)), 2),
+        ),
     ],
-)  # fmt: skip
+)
 def test_designs(name, call):
     result, took = timed(call)
     assert result is not None
