@@ -45,7 +45,7 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
     -------
     Polytope
         |S| rows for bounds on the lift; for a bound e^r on quotients 2|S| rows and one auxiliary
-        variable t with t <= (A v)_s <= e^r t. A notion with both has both. For l1-lift see `_l1`.
+        variable t with t + margin <= (A v)_s <= e^r t. A notion with both has both. For l1-lift see `_l1`.
 
     Raises
     ------
@@ -68,10 +68,12 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
         upper.append(np.full(count, _high(limits.upper, margin)))
         auxiliary.append(np.zeros(count))
     if math.isfinite(limits.ratio):
-        ratio = _high(limits.ratio, margin)
+        # The two sets must share their rows, so the margin of the quotient is a distance between t and the
+        # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
+        ratio = _high(limits.ratio, 0.0)
         free = np.full(count, np.inf)
         rows += [lift, lift]
-        lower += [np.zeros(count), -free]
+        lower += [np.full(count, min(margin, 0.5 * -math.expm1(-limits.ratio))), -free]
         upper += [free, np.zeros(count)]
         auxiliary += [np.full(count, -1.0), np.full(count, -ratio)]
     column = np.concatenate(auxiliary)[:, None] if math.isfinite(limits.ratio) else None
