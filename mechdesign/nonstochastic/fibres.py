@@ -34,6 +34,9 @@ MOST_STEPS = 30_000_000
 MOST_COMPONENTS = 100_000
 """Intervals of bases that are walked through one by one in exact arithmetic."""
 
+WORTH_ARRAYS = 200
+"""Fewer bases than this are walked through faster one by one."""
+
 Integers = NDArray[np.int64]
 Interval = tuple[Fraction, Fraction]
 
@@ -196,7 +199,7 @@ def _most_over(
     candidates: list[int] = []
     for first, last in zip(ends[::2], ends[1::2], strict=True):
         candidates += [first, *rises[bisect_left(rises, first) : bisect_right(rises, last)]]
-    if max(map(abs, (*cuts, *offsets, *candidates))) < LARGEST_INTEGER:
+    if len(candidates) > WORTH_ARRAYS and max(map(abs, (*cuts, *offsets, *candidates))) < LARGEST_INTEGER:
         sums, step, edges = (np.array(part, dtype=np.int64) for part in (candidates, offsets, cuts))
         found = _most_over_sums(sums, step, edges, scale, skipping=finite)
         return found.attained, found.base
