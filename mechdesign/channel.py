@@ -197,7 +197,10 @@ class Channel:
         position = {label: j for j, label in enumerate(labels)}
         dense = np.zeros((len(self.useful), len(labels)), dtype=np.int64)
         np.add.at(dense.T, [position[label] for label in new], self.integers.dense.T)
-        return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=ChannelRecord())
+        # What may not be written may not be written under other names either.
+        mark = {key: value for key, value in self.record.provenance.items() if key == "as_published"}
+        record = ChannelRecord(provenance=mark)
+        return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
 
     def apply(self, column: Any, *, insecure_seed: int | None = None) -> Any:
         """Draw an output for every entry of a column, independently; the same kind of column back.

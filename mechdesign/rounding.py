@@ -46,7 +46,9 @@ MOST_REPAIRS = 6
 
 @dataclass(frozen=True)
 class Rounded:
-    """A channel that satisfies its notion exactly, and what rounding did to the design.
+    """A channel with its exact verdict, and what rounding did to the design.
+
+    The verdict is yes, except for a partition that was asked for with ``must_satisfy=False``.
 
     `mixing` is t above (0: nothing had to be repaired), `merged` the number of outputs that were merged
     into another one because they had the same posterior or hardly any mass.

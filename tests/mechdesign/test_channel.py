@@ -65,6 +65,14 @@ def test_relabelling_merges_and_renames(channel):
         channel.relabelled({"w": "x"})
 
 
+def test_a_channel_for_study_is_not_written_under_other_names_either(channel, tmp_path):
+    study = channel.with_record(ChannelRecord(provenance={"as_published": True}))
+    for made in (study, study.relabelled({"u": "one"}), study.relabelled({"u": "v"}).relabelled({"v": "w"})):
+        with pytest.raises(InputError, match="is for study and is not written"):
+            made.save(tmp_path / "c.json")
+    assert not list(tmp_path.iterdir())
+
+
 def test_apply_draws_outputs_of_the_symbol(channel):
     column = pd.Series(["a", "b", "c"] * 500, name="x")
     released = channel.apply(column, insecure_seed=1)
