@@ -1,0 +1,13 @@
+"""Figure 5: the optimal channel (AORR) on the Adult table."""
+
+from __future__ import annotations
+
+import common
+
+
+def draw(run: common.Run) -> None:
+    common.optimum_figure(run, "optimal channel, Adult", [common.ADULT], {2.0: 0.96})
+
+
+if __name__ == "__main__":
+    common.main(5, __doc__, draw)

@@ -1,0 +1,13 @@
+"""Figure 11: subset merging under ALIP, l1- and chi2-lift with their inverses, on random tables."""
+
+from __future__ import annotations
+
+import common
+
+
+def draw(run: common.Run) -> None:
+    common.averages_figure(run, "l1 and chi2 privacy, random tables", run.draws(quick=20, full=1000))
+
+
+if __name__ == "__main__":
+    common.main(11, __doc__, draw)
