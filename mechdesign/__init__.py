@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from mechdesign.joint import Joint
     from mechdesign.mechanisms import design
     from mechdesign.mechanisms.result import Certificate, Design
-    from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
+    from mechdesign.notions import (
+        ALIP,
+        LDP,
+        LIP,
+        AlphaLift,
+        Chi2Lift,
+        L1Lift,
+        MaxLift,
+        MinLift,
+        Notion,
+    )
 
 __version__ = "0.1.0"
 
@@ -30,14 +40,17 @@ __all__ = [
     "ALIP",
     "LDP",
     "LIP",
+    "AlphaLift",
     "Audit",
     "Certificate",
     "Channel",
+    "Chi2Lift",
     "Comparison",
     "ComparisonRow",
     "Design",
     "InputError",
     "Joint",
+    "L1Lift",
     "MaxLift",
     "MechdesignError",
     "MinLift",
@@ -54,14 +67,17 @@ _HOMES = {
     "ALIP": "notions",
     "LDP": "notions",
     "LIP": "notions",
+    "AlphaLift": "notions",
     "Audit": "auditing",
     "Certificate": "mechanisms.result",
     "Channel": "channel",
+    "Chi2Lift": "notions",
     "Comparison": "comparison",
     "ComparisonRow": "comparison_rows",
     "Design": "mechanisms.result",
     "InputError": "errors",
     "Joint": "joint",
+    "L1Lift": "notions",
     "MaxLift": "notions",
     "MechdesignError": "errors",
     "MinLift": "notions",

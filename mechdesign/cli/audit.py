@@ -49,6 +49,7 @@ def audit(
     lam: o.Lam = None,
     eps_l: o.EpsL = None,
     eps_u: o.EpsU = None,
+    alpha: o.Alpha = None,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> int:
@@ -62,7 +63,7 @@ def audit(
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
-    budgets = {"epsilon": epsilon, "lam": lam, "eps_l": eps_l, "eps_u": eps_u}
+    budgets = {"epsilon": epsilon, "lam": lam, "eps_l": eps_l, "eps_u": eps_u, "alpha": alpha}
     said = notion is not None or any(budget is not None for budget in budgets.values())
     if matrix is not None:
         if table is None:

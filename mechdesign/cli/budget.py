@@ -1,14 +1,29 @@
-"""--notion, --epsilon, --lam, --eps-l, --eps-u: from what was typed to a notion, or a refusal."""
+"""--notion, --epsilon, --lam, --eps-l, --eps-u, --alpha: from what was typed to a notion, or a refusal."""
 
 from __future__ import annotations
 
 import math
 
+from mechdesign.budgets import split
 from mechdesign.errors import InputError
-from mechdesign.notions import ALIP, DEFAULT_LAM, LARGEST_BUDGET, LDP, LIP, NOTIONS, MaxLift, MinLift, Notion
+from mechdesign.notions import (
+    ALIP,
+    DEFAULT_ALPHA,
+    DEFAULT_LAM,
+    LARGEST_BUDGET,
+    LDP,
+    LIP,
+    NOTIONS,
+    AlphaLift,
+    Chi2Lift,
+    L1Lift,
+    MaxLift,
+    MinLift,
+    Notion,
+)
 
-PLANNED = ("l1", "chi2", "alpha")
-"""Notions of the interface that this version cannot design for yet."""
+TWO_SIDED: dict[str, type[ALIP | L1Lift | Chi2Lift]] = {c.name: c for c in (ALIP, L1Lift, Chi2Lift)}
+"""Notions with eps_l and eps_u and nothing else."""
 
 
 def notion_of(
@@ -18,6 +33,7 @@ def notion_of(
     lam: str | None = None,
     eps_l: str | None = None,
     eps_u: str | None = None,
+    alpha: str | None = None,
 ) -> Notion:
     """The notion that these options describe; budgets are texts as typed.
 
@@ -26,25 +42,30 @@ def notion_of(
     InputError
         On an unknown notion, a missing, surplus or contradictory option, or a value out of range.
     """
-    if notion in PLANNED and notion not in NOTIONS:
-        raise InputError(f"--notion {notion} is not built in this version; use one of {', '.join(NOTIONS)}")
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
-    if notion == "alip":
-        return _alip(epsilon, lam, eps_l, eps_u)
+    if alpha is not None and notion != AlphaLift.name:
+        raise InputError(f"--alpha is the order of --notion alpha; --notion {notion} has none: drop --alpha")
+    if notion in TWO_SIDED:
+        return TWO_SIDED[notion](*_sides(epsilon, lam, eps_l, eps_u))
+    if notion == AlphaLift.name:
+        return AlphaLift(*_sides(epsilon, lam, eps_l, eps_u), DEFAULT_ALPHA if alpha is None else _order(alpha))
     if lam is not None:
         raise InputError(
-            f"--lam splits the budget of alip; --notion {notion} takes --epsilon whole: drop --lam"
+            f"--lam splits the budget of alip, l1, chi2 and alpha; --notion {notion} takes --epsilon whole: drop --lam"
         )
     return _one_budget(notion, epsilon, eps_l, eps_u)
 
 
-def _alip(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None) -> ALIP:
+def _sides(
+    epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None
+) -> tuple[float, float]:
+    """eps_l and eps_u of a two-sided notion, itself not yet checked."""
     if epsilon is not None:
         if eps_l is not None or eps_u is not None:
             raise InputError("give either --epsilon (with --lam) or --eps-l and --eps-u, not both")
         share = DEFAULT_LAM if lam is None else _number("--lam", lam, "strictly between 0 and 1")
-        return ALIP.from_epsilon(_budget("--epsilon", epsilon), share)
+        return split(_budget("--epsilon", epsilon), share)
     if lam is not None:
         raise InputError("--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam")
     if eps_l is None and eps_u is None:
@@ -57,7 +78,7 @@ def _alip(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | 
         raise InputError(
             "--eps-u is given without --eps-l: give both; --eps-l inf leaves the lower side free"
         )
-    return ALIP(eps_l=_budget("--eps-l", eps_l), eps_u=_budget("--eps-u", eps_u))
+    return _budget("--eps-l", eps_l), _budget("--eps-u", eps_u)
 
 
 def _one_budget(notion: str, epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
@@ -84,6 +105,17 @@ def _one_budget(notion: str, epsilon: str | None, eps_l: str | None, eps_u: str 
     return makers[notion](budget)
 
 
+def _order(text: str) -> float:
+    value = _number("--alpha", text, "above 1, or inf")
+    if math.isinf(value) and not _says_infinity(text):
+        raise InputError(f"--alpha ({text}) is too large for a double; say inf for the largest lift")
+    return value
+
+
+def _says_infinity(text: str) -> bool:
+    return text.strip().lower().lstrip("+-") in ("inf", "infinity")  # 1e400 overflows; it does not say inf
+
+
 def _number(option: str, text: str, allowed: str) -> float:
     try:
         return float(text)
@@ -94,6 +126,6 @@ def _number(option: str, text: str, allowed: str) -> float:
 def _budget(option: str, text: str) -> float:
     allowed = f"a number of nats in (0, {LARGEST_BUDGET:g}]"
     value = _number(option, text, allowed)
-    if math.isinf(value) and text.strip().lower().lstrip("+-") not in ("inf", "infinity"):
-        raise InputError(f"{option} ({text}) is not {allowed}")  # 1e400 overflows; it does not say inf
+    if math.isinf(value) and not _says_infinity(text):
+        raise InputError(f"{option} ({text}) is not {allowed}")
     return value

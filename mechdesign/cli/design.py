@@ -15,10 +15,11 @@ EXAMPLE = (
     "--epsilon 1 --lam 0.5 --output channel.json"
 )
 
-PLANNED = ("subset-response",)
-"""Mechanisms of the interface that this version does not have yet."""
+NO = 1
+"""Exit code when the channel as published violates its notion."""
 
 SEARCH_PANEL = "How it is found"
+HEURISTICS_PANEL = "How the heuristics work"
 OUTPUT_PANEL = "What is written"
 
 Mechanism = Annotated[
@@ -26,7 +27,7 @@ Mechanism = Annotated[
     typer.Option(
         "--mechanism",
         metavar="NAME",
-        help="optimal, subset-merging or complete-merging.",
+        help="optimal, subset-response, subset-merging or complete-merging.",
         rich_help_panel=SEARCH_PANEL,
     ),
 ]
@@ -66,6 +67,35 @@ NoFallback = Annotated[
         rich_help_panel=SEARCH_PANEL,
     ),
 ]
+RiskName = Annotated[
+    str,
+    typer.Option(
+        "--risk",
+        metavar="NAME",
+        help="How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
+        "it for alip), or auto.",
+        rich_help_panel=HEURISTICS_PANEL,
+    ),
+]
+RandomisationText = Annotated[
+    str,
+    typer.Option(
+        "--randomisation",
+        metavar="R",
+        help="How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
+        "0.5,0.3,0.2.",
+        rich_help_panel=HEURISTICS_PANEL,
+    ),
+]
+AsPublished = Annotated[
+    bool,
+    typer.Option(
+        "--as-published",
+        metavar="",
+        help="Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written.",
+        rich_help_panel=HEURISTICS_PANEL,
+    ),
+]
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Seed of the search.", rich_help_panel=SEARCH_PANEL)
 ]
@@ -99,33 +129,35 @@ def design(
     lam: o.Lam = None,
     eps_l: o.EpsL = None,
     eps_u: o.EpsU = None,
+    alpha: o.Alpha = None,
     mechanism: Mechanism = "optimal",
     method: Method = "auto",
     gap: Gap = "1e-4",
     time_limit: TimeLimit = None,
     no_fallback: NoFallback = False,
+    risk: RiskName = "auto",
+    randomisation: RandomisationText = "merge",
+    as_published: AsPublished = False,
     seed: Seed = 0,
     output: Output = None,
     public: Public = False,
     force: o.Force = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
-) -> None:
+) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
     output for each useful symbol, so that no output says much about the sensitive column.
     """
     from mechdesign.cli.budget import notion_of
-    from mechdesign.cli.numbers import number
+    from mechdesign.cli.numbers import number, randomisation_of
     from mechdesign.cli.progress import Waiting
     from mechdesign.cli.tables import TableOptions, joint_of
 
-    wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u)
-    if mechanism in PLANNED:
-        raise InputError(
-            f"--mechanism {mechanism} is not built in this version; subset-merging is its simpler relative"
-        )
+    wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u, alpha=alpha)
+    if as_published and output is not None:
+        raise InputError("--as-published is for study: its channel is not written; drop --output, or --as-published")
     smallest_gap = number("--gap", gap, zero=True)
     seconds = None if time_limit is None else number("--time-limit", time_limit)
     if public and output is None:
@@ -148,6 +180,9 @@ def design(
             time_limit=seconds,
             seed=seed,
             fallback=not no_fallback,
+            risk=risk,  # type: ignore[arg-type]
+            randomisation=randomisation_of(randomisation),
+            as_published=as_published,
             progress=progress,
         )
     if output is not None:
@@ -158,14 +193,17 @@ def design(
         from mechdesign.report.records import design_record, to_json
 
         typer.echo(to_json(design_record(result, output)))
-        return
+        return 0 if result.verified else NO
     from mechdesign.report.text import design_text
 
     typer.echo(design_text(result, joint))
-    if output is None:
+    if as_published:
+        typer.echo("\nNothing was written: a channel as published is for study.")
+    elif output is None:
         typer.echo("\nNothing was written; --output channel.json keeps this channel.")
     else:
         typer.echo(f"\nWritten to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv")
+    return 0 if result.verified else NO
 
 
 def _check_writable(output: str) -> None:

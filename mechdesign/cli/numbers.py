@@ -23,3 +23,24 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
     if not math.isfinite(value) or value < 0.0 or (value == 0.0 and not zero):
         raise InputError(f"{option} ({text}) must be {allowed}")
     return value
+
+
+def randomisation_of(text: str) -> str | list[float]:
+    """`merge`, `uniform` or whatever word it is; a list of numbers where it begins like one.
+
+    Raises
+    ------
+    InputError
+        If the list has an entry that is no number.
+    """
+    if "," not in text and not text.strip()[:1].isdigit():
+        return text
+    values: list[float] = []
+    for part in text.split(","):
+        try:
+            values.append(float(part))
+        except ValueError:
+            raise InputError(
+                f"--randomisation {text!r} contains {part!r}, which is no number; write merge, uniform or 0.5,0.3,0.2"
+            ) from None
+    return values

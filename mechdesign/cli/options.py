@@ -85,7 +85,10 @@ Missing: TypeAlias = Annotated[
 NotionName: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--notion", metavar="NAME", help="alip, lip, ldp, max-lift or min-lift.", rich_help_panel=BUDGET_PANEL
+        "--notion",
+        metavar="NAME",
+        help="alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.",
+        rich_help_panel=BUDGET_PANEL,
     ),
 ]
 MaybeNotionName: TypeAlias = Annotated[
@@ -93,7 +96,8 @@ MaybeNotionName: TypeAlias = Annotated[
     typer.Option(
         "--notion",
         metavar="NAME",
-        help="alip, lip, ldp, max-lift or min-lift (default: that of the channel file; alip for a matrix).",
+        help="alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
+        "(default: that of the channel file; alip for a matrix).",
         rich_help_panel=BUDGET_PANEL,
     ),
 ]
@@ -108,7 +112,7 @@ Lam: TypeAlias = Annotated[
     typer.Option(
         "--lam",
         metavar="SHARE",
-        help="alip only: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
+        help="alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
         rich_help_panel=BUDGET_PANEL,
     ),
 ]
@@ -117,7 +121,7 @@ EpsL: TypeAlias = Annotated[
     typer.Option(
         "--eps-l",
         metavar="NATS|inf",
-        help="Budget of the lower side: every lift is at least exp(-eps_l).",
+        help="Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, chi2, alpha.",
         rich_help_panel=BUDGET_PANEL,
     ),
 ]
@@ -126,7 +130,16 @@ EpsU: TypeAlias = Annotated[
     typer.Option(
         "--eps-u",
         metavar="NATS|inf",
-        help="Budget of the upper side: every lift is at most exp(eps_u).",
+        help="Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
+        rich_help_panel=BUDGET_PANEL,
+    ),
+]
+Alpha: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--alpha",
+        metavar="A",
+        help="alpha only: its order, above 1; inf is the largest lift (default 2).",
         rich_help_panel=BUDGET_PANEL,
     ),
 ]

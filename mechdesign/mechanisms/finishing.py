@@ -50,6 +50,7 @@ def finish(
         mutual_information=worth.mutual_information,
         entropy=worth.entropy,
         achieved=verdict.achieved,
+        used=verdict.used,
         certificate=proof,
         repaired=repaired,
         borrowed=borrowed,

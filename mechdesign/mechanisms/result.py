@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 
 from mechdesign.auditing import Achieved
+from mechdesign.auditing_means import Used
 from mechdesign.channel import Channel
 from mechdesign.notions import Notion
 from solvers import Envelope
@@ -40,8 +41,9 @@ class Design:
     `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
     'partition'). `repaired` and `borrowed` speak of the watchdog's repair; `fallback_from` names the
     mechanism that was asked for when another one had to answer. `verified` is False only for the procedures
-    `as_published`, without repair, where these violate the notion; their channels cannot be saved. `envelope`
-    keeps the columns and prices of an optimum for a warm start at a neighbouring budget.
+    `as_published`, without repair, where these violate the notion; their channels cannot be saved. `used` are the
+    budgets of a notion on averages itself (l1, chi2, alpha) that the channel keeps to. `envelope` keeps the columns
+    and prices of an optimum for a warm start at a neighbouring budget.
     """
 
     channel: Channel
@@ -60,6 +62,7 @@ class Design:
     seconds: float = 0.0
     verified: bool = True
     as_published: bool = False
+    used: Used | None = None
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
 
     @property

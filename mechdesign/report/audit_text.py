@@ -12,9 +12,16 @@ def audit_text(audit: Audit) -> str:
     achieved, worst = audit.achieved, audit.worst
     verdict = "satisfied" if audit.satisfied else "VIOLATED"
     against = f", most of all against {label(worst.against)}" if worst.against is not None else ""
+    used = audit.used
+    own = (
+        []
+        if used is None
+        else [f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."]
+    )
     return "\n".join(
         [
             f"{notion_text(audit.notion)}: {verdict}, decided in exact arithmetic.",
+            *own,
             f"Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
             f"{at_most(achieved.eps_ldp)} (nats, rounded up).",
             f"Worst: the output {label(worst.output)} makes {label(worst.sensitive)} {about(worst.lift)} times "

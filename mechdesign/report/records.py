@@ -49,12 +49,14 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "gap_nmi": design.certificate.gap_nmi,
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
         "achieved": asdict(achieved),
+        "used": None if design.used is None else asdict(design.used),
         "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
         "outputs": design.outputs,
         "repaired": design.repaired,
         "borrowed": list(design.borrowed),
         "fallback_from": design.fallback_from,
         "verified": design.verified,
+        "as_published": design.as_published,
         "records": None if joint is None else joint.records,
         "notices": [] if joint is None else list(joint.notices),
         "messages": list(design.messages),
@@ -73,6 +75,7 @@ def audit_record(audit: Audit) -> dict[str, Any]:
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),
         "achieved": asdict(audit.achieved),
+        "used": None if audit.used is None else asdict(audit.used),
         "worst": record,
     }
 

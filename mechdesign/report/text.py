@@ -7,7 +7,7 @@ import math
 from mechdesign.guarantees import guarantees
 from mechdesign.joint import Joint
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.notions import AlphaLift, LiftLimits, Limits, MeanLimits, Notion
 from mechdesign.report.wording import (
     about,
     at_least,
@@ -55,12 +55,12 @@ def design_text(design: Design, joint: Joint) -> str:
 def notion_text(notion: Notion) -> str:
     """``alip (eps_l 0.5, eps_u 0.5)``."""
     limits = notion.limits
-    if math.isfinite(limits.ratio):
+    if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
         return f"{notion.name} (epsilon {limits.ratio:g})"
-    sides = [f"eps_l {limits.lower:g}"] * (limits.lower < math.inf) + [f"eps_u {limits.upper:g}"] * (
-        limits.upper < math.inf
-    )
-    return f"{notion.name} ({', '.join(sides)})"
+    parts = [f"order {notion.alpha:g}"] if isinstance(notion, AlphaLift) else []
+    parts += [f"eps_l {limits.lower:g}"] * (limits.lower < math.inf)
+    parts += [f"eps_u {limits.upper:g}"] * (limits.upper < math.inf)
+    return f"{notion.name} ({', '.join(parts)})"
 
 
 def _title(columns: tuple[str, ...]) -> str:
@@ -68,17 +68,47 @@ def _title(columns: tuple[str, ...]) -> str:
 
 
 def _promises(design: Design, sensitive: str) -> list[str]:
-    achieved = design.achieved
+    achieved, used = design.achieved, design.used
+    verdict = (
+        "Verified in exact arithmetic on the integers of the channel."
+        if design.verified
+        else "VIOLATED, decided in exact arithmetic: this is the procedure as published, without repair."
+    )
+    own = "" if used is None else f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}. "
     return [
         f"{notion_text(design.notion)}: {_condition(design.notion.limits, sensitive)}",
-        f"Verified in exact arithmetic on the integers of the channel. Achieved: eps_l {at_most(achieved.eps_l)}, "
+        f"{verdict} {own}Achieved: eps_l {at_most(achieved.eps_l)}, "
         f"eps_u {at_most(achieved.eps_u)}, local differential privacy {at_most(achieved.eps_ldp)} "
         "(nats, rounded up).",
     ]
 
 
-def _condition(limits: LiftLimits, sensitive: str) -> str:
+def _mean_condition(limits: MeanLimits, sensitive: str) -> str:
+    """An averaged notion in words; l is how many times as likely as before a symbol is."""
+    means = {
+        "l1": ("the mean of |l - 1|", "the mean of |1/l - 1|"),
+        "chi2": ("the mean of (l - 1)^2", "the mean of (1/l - 1)^2"),
+        "alpha": (f"the mean of l^{limits.order:g}", f"the mean of (1/l)^{limits.order:g}"),
+    }[limits.kind]
+    bounds: list[str] = []
+    for mean, budget in zip(means, (limits.upper, limits.lower), strict=True):
+        if math.isinf(budget):
+            continue
+        if limits.kind == "alpha":
+            bounds.append(f"{mean} is at most exp({limits.order:g} * {budget:g})")
+        else:
+            distance = math.expm1(budget)
+            bounds.append(f"{mean} is at most {at_most(distance if limits.kind == 'l1' else distance * distance)}")
+    return (
+        f"a released value makes a {sensitive} l times as likely as before; with {sensitive} as in the table, "
+        f"{' and '.join(bounds)}. A single {sensitive} can become much more or less likely than that."
+    )
+
+
+def _condition(limits: Limits, sensitive: str) -> str:
     """The notion in words; the constructor of every notion leaves at least one limit finite."""
+    if isinstance(limits, MeanLimits):
+        return _mean_condition(limits, sensitive)
     if math.isfinite(limits.ratio):
         return (
             f"no released value is more than {at_most(math.exp(limits.ratio))} times as likely under one "

@@ -9,7 +9,7 @@ import pytest
 from mechdesign.cli.budget import notion_of
 from mechdesign.cli.options import columns
 from mechdesign.errors import InputError
-from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
+from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,12 @@ from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
         ("max-lift", {"eps_u": "1"}, MaxLift(1.0)),
         ("min-lift", {"epsilon": "1"}, MinLift(1.0)),
         ("min-lift", {"eps_l": "1"}, MinLift(1.0)),
+        ("l1", {"epsilon": "1"}, L1Lift(0.5, 0.5)),
+        ("l1", {"eps_l": "inf", "eps_u": "0.7"}, L1Lift(math.inf, 0.7)),
+        ("chi2", {"epsilon": "2", "lam": "0.65"}, Chi2Lift(0.65 * 2.0, (1.0 - 0.65) * 2.0)),
+        ("alpha", {"epsilon": "1"}, AlphaLift(0.5, 0.5, 2.0)),
+        ("alpha", {"eps_l": "1", "eps_u": "2", "alpha": "2.5"}, AlphaLift(1.0, 2.0, 2.5)),
+        ("alpha", {"epsilon": "1", "alpha": "inf"}, AlphaLift(0.5, 0.5, math.inf)),
     ],
 )
 def test_notions(notion, options, expected):
@@ -77,9 +83,15 @@ def test_notions(notion, options, expected):
         ("ldp", {}, "--notion ldp needs --epsilon"),
         ("lip", {"epsilon": "inf"}, r"epsilon \(inf\) must be finite"),
         ("max-lift", {"epsilon": "inf"}, r"eps_u \(inf\) must be finite"),
-        ("l1", {"epsilon": "1"}, "--notion l1 is not built in this version; use one of alip, lip, ldp"),
-        ("chi2", {"epsilon": "1"}, "--notion chi2 is not built"),
-        ("alpha", {"epsilon": "1"}, "--notion alpha is not built"),
+        ("l1", {}, "no budget given"),
+        ("l1", {"eps_u": "1"}, "--eps-u is given without --eps-l"),
+        ("chi2", {"eps_l": "inf", "eps_u": "inf"}, "both inf"),
+        ("chi2", {"epsilon": "1", "alpha": "2"}, "--alpha is the order of --notion alpha; --notion chi2 has none"),
+        ("alpha", {"epsilon": "1", "alpha": "1"}, r"alpha \(1\) must be above 1"),
+        ("alpha", {"epsilon": "1", "alpha": "0.5"}, r"alpha \(0.5\) must be above 1"),
+        ("alpha", {"epsilon": "1", "alpha": "nan"}, r"alpha \(nan\) must be above 1"),
+        ("alpha", {"epsilon": "1", "alpha": "two"}, r"--alpha \('two'\) is not a number"),
+        ("alpha", {"epsilon": "1", "alpha": "1e400"}, r"--alpha \(1e400\) is too large"),
         ("dp", {"epsilon": "1"}, "--notion 'dp' is not known; use one of alip, lip, ldp"),
         ("ALIP", {"epsilon": "1"}, "--notion 'ALIP' is not known"),
     ],
