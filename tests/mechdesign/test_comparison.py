@@ -1,0 +1,348 @@
+"""Comparisons: rows that single designs confirm, whatever the executor; bounds; resuming."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign import comparison
+from mechdesign.comparison import Comparison, compare
+from mechdesign.comparison_file import manifest_path
+from mechdesign.comparison_rows import COLUMNS, read_rows, with_bounds
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.mechanisms import MECHANISMS
+
+EPSILONS = (0.5, 1.0, 2.0)
+MERGING = ("subset-merging", "complete-merging")
+
+
+@pytest.fixture(scope="module")
+def small():
+    return md.Joint.from_counts([[8, 1, 3, 0, 5, 2], [1, 7, 2, 4, 5, 1], [2, 2, 6, 3, 1, 9]])
+
+
+@pytest.fixture(scope="module")
+def found(small):
+    return compare(small, epsilons=EPSILONS, lams=[0.35, 0.5], notions=["alip", "ldp"])
+
+
+def timeless(rows):
+    return [replace(row, seconds=0.0) for row in rows]
+
+
+def test_one_row_for_each_mechanism_notion_lam_and_budget_in_order(found):
+    expected = [
+        (m, n, lam, e)
+        for m in MECHANISMS
+        for n, lam in (("alip", 0.35), ("alip", 0.5), ("ldp", None))
+        for e in EPSILONS
+    ]
+    assert [(r.mechanism, r.notion, r.lam, r.epsilon) for r in found.rows] == expected
+    assert found.kept == 0
+
+
+def test_rows_are_what_single_designs_give(small, found):
+    for row in found.rows:
+        notion = md.LDP(row.epsilon) if row.lam is None else md.ALIP.from_epsilon(row.epsilon, row.lam)
+        single = md.design(small, notion, mechanism=row.mechanism)
+        # A warm start may end elsewhere within the gap.
+        assert row.nmi == pytest.approx(single.nmi, abs=1e-4)
+        assert row.repaired == single.repaired
+        assert row.satisfied
+        verdict = md.audit(single.channel, small, notion)
+        assert verdict.satisfied
+        if row.mechanism in MERGING:
+            assert row.nmi == single.nmi
+            assert (row.max_log_lift, -row.min_log_lift) == (verdict.achieved.eps_u, verdict.achieved.eps_l)
+
+
+def test_leakages_are_within_the_budgets(found):
+    for row in found.rows:
+        # LDP bounds the quotient of two lifts, one of which is at most 1 and the other at least 1.
+        assert row.max_log_lift <= (row.epsilon if row.eps_u is None else row.eps_u)
+        assert row.min_log_lift >= -(row.epsilon if row.eps_l is None else row.eps_l)
+
+
+def test_the_proven_bound_of_the_optimum_stands_beside_every_mechanism(found):
+    for row in found.rows:
+        optimum = next(
+            r
+            for r in found.rows
+            if r.mechanism == "optimal" and r.curve == row.curve and r.epsilon == row.epsilon
+        )
+        assert row.upper_bound_nmi == optimum.upper_bound_nmi
+        assert row.nmi <= row.upper_bound_nmi
+
+
+def test_without_the_optimum_there_is_no_bound(small):
+    rows = compare(small, epsilons=[1.0], mechanisms=["subset-merging"]).rows
+    assert [row.upper_bound_nmi for row in rows] == [None]
+
+
+def test_a_row_that_violates_its_notion_gets_no_bound(found):
+    optimum, merging = found.rows[0], replace(found.rows[9], satisfied=False, upper_bound_nmi=None)
+    kept = with_bounds(
+        [optimum, replace(merging, notion=optimum.notion, lam=optimum.lam, epsilon=optimum.epsilon)]
+    )
+    assert kept[1].upper_bound_nmi is None
+
+
+def test_utility_grows_with_the_budget_at_the_optimum(found):
+    for notion, lam in {row.curve for row in found.rows}:
+        curve = [r.nmi for r in found.rows if r.mechanism == "optimal" and r.curve == (notion, lam)]
+        assert all(b >= a - 1e-4 for a, b in pairwise(curve))
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_executor_gives_the_rows_of_a_serial_run(small, pool):
+    epsilons = np.arange(0.5, 6.1, 0.5)
+    serial = compare(small, epsilons=epsilons)
+    calls = []
+    with pool(2) as executor:
+        parallel = compare(small, epsilons=epsilons, executor=executor, progress=lambda *at: calls.append(at))
+    assert timeless(parallel.rows) == timeless(serial.rows)
+    wanted = 12 * len(MECHANISMS)
+    assert calls[0] == (0, wanted)
+    assert calls[-1] == (wanted, wanted)
+    assert calls == sorted(calls)
+
+
+def test_neighbouring_budgets_start_from_each_other(monkeypatch):
+    """Chunks are cut alike everywhere; within one, column generation gets the design before."""
+    p = np.random.default_rng(5).random((5, 40))
+    joint = md.Joint.from_probabilities(p / p.sum())
+    starts = []
+
+    def spy(joint, notion, **options):
+        starts.append(options["start"])
+        return md.design(joint, notion, **options)
+
+    monkeypatch.setattr(comparison, "design", spy)
+    epsilons = [2.0 + k / 8 for k in range(9)]
+    rows = compare(joint, epsilons=epsilons, mechanisms=["optimal"], method="columns").rows
+    assert [start is None for start in starts] == [k % 8 == 0 for k in range(9)]
+    assert all(row.upper_bound_nmi - row.nmi <= 1e-4 for row in rows)
+
+
+class _Broken(Executor):
+    def submit(self, *_, **__):
+        future: Future = Future()
+        future.set_exception(BrokenExecutor("killed"))
+        return future
+
+
+def test_a_dead_worker_is_a_solver_failure(small):
+    with pytest.raises(SolverFailure, match=r"a worker process died \(killed\)"):
+        compare(small, epsilons=[1.0], executor=_Broken())
+
+
+def test_an_interrupted_search_is_no_row(small, monkeypatch):
+    """The solver answers Ctrl-C with its best channel so far; a comparison stops instead."""
+
+    def stopped(*arguments, **options):
+        made = md.design(*arguments, **options)
+        return replace(made, certificate=replace(made.certificate, details={"status": "interrupted"}))
+
+    monkeypatch.setattr(comparison, "design", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        compare(small, epsilons=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epsilons": []}, "no epsilon"),
+        ({"epsilons": [0.0]}, "epsilon"),
+        ({"lams": [2.0]}, "lam"),
+        ({"mechanisms": ["magic"]}, "mechanism 'magic' is not known"),
+        ({"notions": ["magic"]}, "notion 'magic' is not known"),
+        ({"method": "magic"}, "method"),
+        ({"gap": -1.0}, "gap"),
+        ({"time_limit": -1.0}, "time_limit"),
+    ],
+)
+def test_bad_arguments_leave_no_file(small, tmp_path, options, words):
+    with pytest.raises(InputError, match=words):
+        compare(small, **{"epsilons": [1.0], **options}, output=tmp_path / "o.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_csv_has_the_columns_of_the_interface_and_reads_back(found, tmp_path):
+    found.to_csv(tmp_path / "o.csv")
+    with open(tmp_path / "o.csv", newline="", encoding="utf-8") as stream:
+        header, *lines = csv.reader(stream)
+    assert ",".join(header) == (
+        "mechanism,notion,epsilon,lam,eps_l,eps_u,nmi,upper_bound_nmi,max_log_lift,min_log_lift,satisfied,"
+        "repaired,seconds"
+    )
+    assert len(lines) == len(found.rows)
+    assert read_rows(tmp_path / "o.csv") == found.rows
+    with pytest.raises(InputError, match="exists"):
+        found.to_csv(tmp_path / "o.csv")
+    found.to_csv(tmp_path / "o.csv", overwrite=True)
+
+
+def test_infinite_leakage_reads_back(tmp_path):
+    joint = md.Joint.from_counts([[4, 0, 2], [1, 5, 3]])
+    done = compare(joint, epsilons=[5.0], notions=["max-lift"], mechanisms=["optimal"])
+    assert done.rows[0].min_log_lift == -math.inf
+    done.to_csv(tmp_path / "o.csv")
+    assert read_rows(tmp_path / "o.csv") == done.rows
+
+
+def test_columns_make_a_frame(found):
+    import pandas as pd
+
+    frame = pd.DataFrame(found.columns())
+    assert tuple(frame.columns) == COLUMNS
+    assert frame["nmi"].tolist() == [row.nmi for row in found.rows]
+
+
+# Resuming.
+
+
+@pytest.fixture
+def saved(small, tmp_path):
+    path = tmp_path / "o.csv"
+    compare(small, epsilons=[1.0, 2.0], mechanisms=MERGING, output=path)
+    return path
+
+
+def count_designs(monkeypatch):
+    calls = []
+
+    def counted(joint, notion, **options):
+        calls.append((options["mechanism"], notion))
+        return md.design(joint, notion, **options)
+
+    monkeypatch.setattr(comparison, "design", counted)
+    return calls
+
+
+def test_the_same_run_again_computes_nothing_and_changes_nothing(small, saved, monkeypatch):
+    before, calls = saved.read_bytes(), count_designs(monkeypatch)
+    again = compare(small, epsilons=[1.0, 2.0], mechanisms=MERGING, output=saved)
+    assert calls == []
+    assert again.kept == len(again.rows) == 4
+    assert again.rows == read_rows(saved)
+    assert saved.read_bytes() == before
+
+
+def test_only_what_is_missing_is_computed_and_other_rows_stay(small, saved, monkeypatch):
+    calls = count_designs(monkeypatch)
+    more = compare(small, epsilons=[2.0, 3.0], mechanisms=["subset-merging"], output=saved)
+    assert calls == [("subset-merging", md.ALIP.from_epsilon(3.0))]
+    assert [row.epsilon for row in more.rows] == [2.0, 3.0]
+    assert more.kept == 1
+    on_disk = {(row.mechanism, row.epsilon) for row in read_rows(saved)}
+    assert on_disk == {(m, e) for m in MERGING for e in (1.0, 2.0)} | {("subset-merging", 3.0)}
+
+
+def test_a_run_that_died_goes_on_where_it_was(small, tmp_path, monkeypatch):
+    path = tmp_path / "o.csv"
+    epsilons = [k / 4 for k in range(1, 17)]
+    whole = compare(small, epsilons=epsilons, mechanisms=["subset-merging"])
+
+    def dies(joint, notion, **options):
+        if notion == md.ALIP.from_epsilon(3.0):
+            raise KeyboardInterrupt
+        return md.design(joint, notion, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(comparison, "design", dies)
+        with pytest.raises(KeyboardInterrupt):
+            compare(small, epsilons=epsilons, mechanisms=["subset-merging"], output=path)
+    assert [row.epsilon for row in read_rows(path)] == epsilons[: comparison.CHUNK]
+    done = compare(small, epsilons=epsilons, mechanisms=["subset-merging"], output=path)
+    assert done.kept == comparison.CHUNK
+    assert timeless(done.rows) == timeless(whole.rows)
+
+
+def test_a_bound_found_later_reaches_the_rows_kept(small, saved):
+    compare(small, epsilons=[1.0, 2.0], mechanisms=["optimal", *MERGING], output=saved)
+    assert all(row.upper_bound_nmi is not None for row in read_rows(saved))
+
+
+def test_a_csv_of_another_table_is_refused(saved):
+    other = md.Joint.from_counts([[8, 1, 3], [1, 7, 2]])
+    with pytest.raises(InputError, match=r"o\.csv belongs to another table; .*--force"):
+        compare(other, epsilons=[1.0], output=saved)
+
+
+def test_other_labels_are_another_table(small, saved):
+    other = md.Joint.from_counts(small.counts, sensitive="other")
+    with pytest.raises(InputError, match="belongs to another table"):
+        compare(other, epsilons=[1.0], output=saved)
+
+
+def test_other_settings_are_refused(small, saved):
+    with pytest.raises(InputError, match=r"other settings \(gap 0\.0001, not 0\.01\)"):
+        compare(small, epsilons=[1.0], output=saved, gap=0.01)
+
+
+def test_force_starts_over(saved):
+    other = md.Joint.from_counts([[8, 1, 3], [1, 7, 2]])
+    done = compare(other, epsilons=[1.0], mechanisms=MERGING, output=saved, force=True)
+    assert read_rows(saved) == done.rows
+    assert compare(other, epsilons=[1.0], mechanisms=MERGING, output=saved).kept == 2
+
+
+def test_a_file_without_manifest_is_never_touched(small, saved):
+    manifest_path(saved).unlink()
+    before = saved.read_bytes()
+    with pytest.raises(InputError, match="no comparison to go on with"):
+        compare(small, epsilons=[1.0], output=saved)
+    assert saved.read_bytes() == before
+
+
+def test_a_manifest_without_csv_is_a_run_that_had_no_rows_yet(small, saved):
+    saved.unlink()
+    assert compare(small, epsilons=[1.0], mechanisms=MERGING, output=saved).kept == 0
+
+
+def test_an_edited_manifest_is_refused(small, saved):
+    manifest = manifest_path(saved)
+    document = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps({**document, "table": "0" * 64}))
+    with pytest.raises(InputError, match=r"o\.csv\.json"):
+        compare(small, epsilons=[1.0], output=saved)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (
+            lambda text: text.replace("subset-merging,alip,1,", "subset-merging,alip,one,"),
+            "line 2: epsilon .'one'",
+        ),
+        (lambda text: text.replace("true,", "maybe,", 1), "line 2: satisfied"),
+        (lambda text: text.replace("subset-merging,", ",", 1), "line 2: mechanism"),
+        (lambda text: text.replace("mechanism,", "machine,"), "columns of a comparison"),
+        (lambda text: text + text.splitlines()[1] + "\n", "line 6 repeats"),
+        (lambda text: text + "1,2\n", "line 6 has 2 cells"),
+        (lambda text: text + '"open', "no CSV of a comparison"),
+        (lambda text: "", "columns of a comparison"),
+    ],
+)
+def test_a_damaged_csv_is_refused(small, saved, edit, words):
+    saved.write_text(edit(saved.read_text()))
+    with pytest.raises(InputError, match=words):
+        compare(small, epsilons=[1.0], output=saved)
+
+
+def test_nothing_else_is_left_in_the_folder(small, saved):
+    assert {path.name for path in saved.parent.iterdir()} == {"o.csv", "o.csv.json"}
+
+
+def test_a_comparison_is_frozen(found):
+    with pytest.raises(AttributeError):
+        found.rows = ()
+    assert isinstance(found, Comparison)
