@@ -22,7 +22,7 @@ from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
 from mechdesign.exact_lifts import Column, Extremes, extremes_by_output, extremes_of
 from mechdesign.joint import Joint
-from mechdesign.notions import LiftLimits, MeanLimits, Notion
+from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
 from mechdesign.variable import Symbol
 
 @dataclass(frozen=True)
@@ -98,6 +98,17 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
         return failing_means(counts, channel.integers.columns, joint, limits)
     by_output = extremes_by_output(counts, channel.integers.columns, joint)
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+
+
+def achieved_by(channel: Channel, joint: Joint) -> Achieved:
+    """What `channel` achieves on `joint`, whatever the notion.
+
+    Raises
+    ------
+    InputError
+        If the useful symbols of channel and joint differ, or the rows are no probabilities.
+    """
+    return audit(channel, joint, LIP(1.0)).achieved
 
 
 def audit_columns(

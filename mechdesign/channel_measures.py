@@ -1,27 +1,47 @@
-"""Every utility and leakage measure of a channel on a table (nats)."""
+"""Every utility and leakage measure of a channel on a table (nats), and the guarantees next to them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mechdesign.auditing import Achieved, achieved_by
+from mechdesign.budgets import check_alpha
 from mechdesign.channel import Channel
 from mechdesign.errors import InputError
 from mechdesign.exact import listed
+from mechdesign.exact_measures import OutputLeakage, average_leakages, output_leakages
 from mechdesign.exact_utility import utility
+from mechdesign.guarantee_table import Guarantee, guarantee_table
 from mechdesign.joint import Joint
-from mechdesign.measures import leakage, maximal_leakage
+from mechdesign.measures import maximal_leakage
+
+BREACHES = (0.01, 0.1, 0.5)
+"""Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told otherwise."""
 
 
 @dataclass(frozen=True)
 class ChannelMeasures:
-    """What Y keeps of X (`utility`) and what it says about S (`leakage`), by name, in nats."""
+    """What Y keeps of X (`utility`) and what it says about S (`leakage`), by name, in nats.
+
+    Leakages are rounded outwards, of the worst output or on average; `outputs` has them output by output,
+    and `guarantees` what the theorems say they can be at most (or at least).
+    """
 
     utility: dict[str, float]
     leakage: dict[str, float]
+    achieved: Achieved
+    outputs: list[OutputLeakage] = field(default_factory=list[OutputLeakage])
+    guarantees: list[Guarantee] = field(default_factory=list[Guarantee])
 
 
-def measure(channel: Channel, joint: Joint, alphas: Sequence[float] = (2.0,)) -> ChannelMeasures:
+def measure(
+    channel: Channel,
+    joint: Joint,
+    alphas: Sequence[float] = (2.0,),
+    orders: Sequence[float] = (),
+    breaches: Sequence[float] = BREACHES,
+) -> ChannelMeasures:
     """Measure `channel` on `joint`.
 
     Parameters
@@ -30,13 +50,24 @@ def measure(channel: Channel, joint: Joint, alphas: Sequence[float] = (2.0,)) ->
     joint : Joint
         With the same useful symbols as the channel, in any order.
     alphas : sequence of float
-        Orders (above 1) of the alpha-lift, of Sibson's and of Arimoto's information.
+        Orders (above 1, inf too) of the alpha-lift, of Sibson's and of Arimoto's information.
+    orders : sequence of float
+        Further orders (positive, inf too) of Sibson's and Arimoto's information.
+    breaches : sequence of float
+        Prior probabilities (strictly between 0 and 1) of the properties of S whose posterior is bounded.
 
     Raises
     ------
     InputError
-        If the symbols differ, or an order is not above 1.
+        If the symbols differ, or an order or a probability is out of range.
     """
+    alphas = [check_alpha(alpha) for alpha in alphas]
+    for order in orders:
+        if not order > 0.0:
+            raise InputError(f"the order ({order:g}) must be positive, or inf")
+    for prior in breaches:
+        if not 0.0 < prior < 1.0:
+            raise InputError(f"the prior of a property ({prior:g}) must be strictly between 0 and 1")
     joint = _in_order_of(channel, joint)
     worth = utility(channel, joint)
     kept = {
@@ -46,7 +77,28 @@ def measure(channel: Channel, joint: Joint, alphas: Sequence[float] = (2.0,)) ->
         "nmi": worth.nmi,
         "maximal_leakage_of_useful": maximal_leakage(joint.p_x[:, None] * channel.matrix),
     }
-    return ChannelMeasures(kept, leakage(joint.p @ channel.matrix, alphas))
+    achieved = achieved_by(channel, joint)
+    outputs = output_leakages(channel, joint, alphas)
+    leaked = _overall(outputs, alphas) | average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
+    table = guarantee_table(achieved, leaked, outputs, joint, alphas, breaches)
+    return ChannelMeasures(kept, leaked, achieved, outputs, table)
+
+
+def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[str, float]:
+    """Each measure on its worst output."""
+    values = {
+        "max_log_lift": max(out.max_log_lift for out in outputs),
+        "min_log_lift": min(out.min_log_lift for out in outputs),
+        "max_log_lift_ratio": max(out.max_log_lift_ratio for out in outputs),
+        "l1_lift": max(out.l1_lift for out in outputs),
+        "chi2_lift": max(out.chi2_lift for out in outputs),
+        "l1_lift_inverse": max(out.l1_lift_inverse for out in outputs),
+        "chi2_lift_inverse": max(out.chi2_lift_inverse for out in outputs),
+    }
+    for alpha in alphas:
+        values[f"alpha_lift[{alpha:g}]"] = max(out.alpha_lift[alpha] for out in outputs)
+        values[f"alpha_lift_inverse[{alpha:g}]"] = max(out.alpha_lift_inverse[alpha] for out in outputs)
+    return values
 
 
 def _in_order_of(channel: Channel, joint: Joint) -> Joint:

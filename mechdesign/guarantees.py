@@ -73,3 +73,54 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
         alpha_lift=b * OUTWARD,
         alpha_lift_inverse=(1.0 / a if a else math.inf) * OUTWARD,
     )
+
+
+def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
+    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4, corrected).
+
+    Parameters
+    ----------
+    kind : {"l1", "chi2", "alpha"}
+    mean : float
+        The measure of the output, or a bound on it.
+    p : float
+        A lower bound on P(s) for every s. The paper's l1 form, mean / p + 1, is halved: the lifts above 1 carry
+        half of the mean.
+    alpha : float
+    """
+    if kind == "l1":
+        return (mean / (2.0 * p) + 1.0) * OUTWARD
+    if kind == "chi2":
+        return (math.sqrt(mean / p) + 1.0) * OUTWARD
+    return mean / p ** (1.0 / alpha) * OUTWARD
+
+
+def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
+    """Bound from below on every lift where the inverse measure is `mean` (Proposition 6, corrected).
+
+    Parameters as those of `largest_lift`; an infinite mean guarantees nothing.
+    """
+    if math.isinf(mean):
+        return 0.0
+    if kind == "l1":
+        return p / (mean + p) / OUTWARD
+    if kind == "chi2":
+        return 1.0 / (1.0 + math.sqrt(mean / p)) / OUTWARD
+    return p ** (1.0 / alpha) / mean / OUTWARD
+
+
+def breach_bound(low: float, high: float, prior: float) -> float:
+    """The smallest rho2 for which no rho1-to-rho2 privacy breach happens, up or down (Proposition A1).
+
+    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above rho2, and
+    none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low and high <= rho2/rho1,
+    both together. 1 where nothing is guaranteed.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds on all lifts, low <= 1 <= high.
+    prior : float
+        rho1, strictly between 0 and 1.
+    """
+    return min(1.0, max(prior * high, 1.0 - (1.0 - prior) * low) * OUTWARD)

@@ -18,6 +18,17 @@ Alphas = Annotated[
         help="Order above 1 of the alpha-lift and its relatives; may be repeated (default 2).",
     ),
 ]
+Orders = Annotated[
+    list[float] | None,
+    typer.Option(
+        "--order",
+        metavar="R",
+        help="A further positive order, or inf, of Sibson's and Arimoto's information; may be repeated.",
+    ),
+]
+PerOutput = Annotated[
+    bool, typer.Option("--per-output", metavar="", help="Print the measures of every output, too (JSON has them).")
+]
 
 
 def measure(
@@ -30,6 +41,8 @@ def measure(
     probabilities: o.Probabilities = False,
     missing: o.Missing = "refuse",
     alphas: Alphas = None,
+    orders: Orders = None,
+    per_output: PerOutput = False,
     as_json: o.AsJson = False,
     debug: o.Debug = False,
 ) -> None:
@@ -44,12 +57,14 @@ def measure(
     loaded = Channel.load(channel)
     options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
     joint = joint_for(loaded, channel, table, options)
-    result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,))
+    result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
     if as_json:
         from mechdesign.report.records import measures_record, to_json
 
         typer.echo(to_json(measures_record(result)))
         return
-    from mechdesign.report.measures_text import measures_text
+    from mechdesign.report.measures_text import measures_text, outputs_text
 
     typer.echo(measures_text(result))
+    if per_output:
+        typer.echo(f"\nOutput by output\n{outputs_text(result)}")

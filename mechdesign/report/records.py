@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
             return None
         return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}  # type: ignore[misc]
+        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in value.items()}  # type: ignore[misc]
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]  # type: ignore[misc]
     return value
@@ -102,4 +102,10 @@ def channel_record(channel: Channel) -> dict[str, Any]:
 
 def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
     """What `measure --json` prints."""
-    return {"utility": measures.utility, "leakage": measures.leakage}
+    return {
+        "utility": measures.utility,
+        "leakage": measures.leakage,
+        "achieved": asdict(measures.achieved),
+        "guarantees": [asdict(line) for line in measures.guarantees],
+        "outputs": [asdict(out) for out in measures.outputs],
+    }
