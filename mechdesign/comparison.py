@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from mechdesign.comparison_file import ComparisonFile, Setting, write_csv
 from mechdesign.comparison_grid import Case, ascending, curves, named, notion_labels
 from mechdesign.comparison_rows import COLUMNS, ComparisonRow, with_bounds
-from mechdesign.errors import SolverFailure
+from mechdesign.errors import InputError, SolverFailure
 from mechdesign.files import PathLike
 from mechdesign.joint import Joint
-from mechdesign.mechanisms import MECHANISMS, Search, design
+from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
 from mechdesign.mechanisms.result import Design
+from mechdesign.posteriors import check_polytope
 
 CHUNK = 8
 """Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
@@ -26,6 +27,9 @@ CHUNK = 8
 WARM_METHOD = "columns"
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
 by their vertices, a warm start took twice as long as a cold one."""
+
+NEED_POLYTOPE = (OPTIMAL, "subset-response")
+"""Mechanisms that serve only notions whose posteriors form a polytope."""
 
 Progress = Callable[[int, int], None]
 
@@ -70,10 +74,11 @@ class Settings:
     method: str = "auto"
     gap: float = 1e-4
     time_limit: float | None = None
+    as_published: bool = False
 
     def record(self) -> dict[str, Setting]:
         """As the manifest has them."""
-        return {"method": self.method, "gap": self.gap, "time_limit": self.time_limit}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,7 @@ def compare(
     method: str = "auto",
     gap: float = 1e-4,
     time_limit: float | None = None,
+    as_published: bool = False,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -135,11 +141,11 @@ def compare(
         Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole (LIP, LDP,
         max-lift, min-lift) appear once, whatever the lams.
     mechanisms : names, optional
-        Default: every one.
+        Default: every one that can serve the notion; a notice says which are left out.
     notions : names
         As on the command line; `alpha:A` is alpha-lift of order A.
-    method, gap, time_limit
-        Of each single design; see `mechdesign.design`.
+    method, gap, time_limit, as_published
+        Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -153,11 +159,12 @@ def compare(
     Raises
     ------
     InputError
-        On an argument out of range, or an `output` that belongs to something else.
+        On an argument out of range, a mechanism that was named and cannot serve a notion, or an `output` that
+        belongs to something else.
     SolverFailure
         If the executor breaks down.
     """
-    settings = Settings(method, gap, time_limit)
+    settings = Settings(method, gap, time_limit, as_published)
     Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
     wanted = curves(
@@ -166,10 +173,11 @@ def compare(
         ascending("epsilon", epsilons),
         None if lams is None else tuple(lams),
     )
+    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
     cases = [case for curve in wanted for case in curve]
     file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
     known = {} if file is None else {row.case: row for row in file.kept}
-    run = _Run(cases, file, progress, known, [])
+    run = _Run(cases, file, progress, known, notices)
     kept = sum(case in run.known for case in cases)
     missing = [[case for case in curve if case not in run.known] for curve in wanted]
     tasks = [curve[k : k + CHUNK] for curve in missing for k in range(0, len(curve), CHUNK)]
@@ -182,6 +190,24 @@ def compare(
     if file is not None and not tasks:
         file.write(run.rows())
     return Comparison(run.rows(), kept, tuple(run.notices))
+
+
+def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:
+    """The curves that can be computed, and what is said of the others unless the user named them."""
+    possible: list[list[Case]] = []
+    notices: list[str] = []
+    for curve in wanted:
+        case = curve[0]
+        try:
+            if case.mechanism in NEED_POLYTOPE:
+                check_polytope(case.promise())
+        except InputError as error:
+            if named_by_user:
+                raise
+            notices.append(f"{case.mechanism} is left out for {case.notion}: {error}")
+        else:
+            possible.append(curve)
+    return possible, list(dict.fromkeys(notices))
 
 
 def _spread(
@@ -215,6 +241,7 @@ def _solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> _Chunk:
             method=settings.method,
             gap=settings.gap,
             time_limit=settings.time_limit,
+            as_published=settings.as_published and case.mechanism != OPTIMAL,
             start=neighbour,
         )
         if _interrupted(made, settings):

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mechdesign.comparison_rows import ComparisonRow
+from mechdesign.mechanisms import OPTIMAL
 
 NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
-
-OPTIMAL = "optimal"
 
 FEWEST_BUDGETS = 3
 """A chord and a point above it: below this number of budgets there is no knee."""

@@ -84,6 +84,15 @@ TimeLimit = Annotated[
         rich_help_panel=HOW_PANEL,
     ),
 ]
+AsPublished = Annotated[
+    bool,
+    typer.Option(
+        "--as-published",
+        metavar="",
+        help="Leave out the repair of the heuristics, for study: rows may violate their notion.",
+        rich_help_panel=HOW_PANEL,
+    ),
+]
 Workers = Annotated[
     str, typer.Option("--workers", metavar="N", help="Processes to use.", rich_help_panel=HOW_PANEL)
 ]
@@ -135,6 +144,7 @@ def compare(
     method: Method = "auto",
     gap: Gap = "1e-4",
     time_limit: TimeLimit = None,
+    as_published: AsPublished = False,
     workers: Workers = "1",
     output: Output = None,
     plot: Plot = None,
@@ -180,6 +190,7 @@ def compare(
             method=method,
             gap=smallest_gap,
             time_limit=seconds,
+            as_published=as_published,
             executor=executor,
             output=output,
             force=force,

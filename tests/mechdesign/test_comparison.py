@@ -132,6 +132,40 @@ def test_neighbouring_budgets_start_from_each_other(monkeypatch):
     assert all(row.upper_bound_nmi - row.nmi <= 1e-4 for row in rows)
 
 
+def test_mechanisms_that_cannot_serve_a_notion_are_left_out_with_a_word(small):
+    done = compare(small, epsilons=[1.0, 2.0], lams=[0.35, 0.5], notions=["alip", "chi2"])
+    served = {(row.mechanism, row.notion) for row in done.rows}
+    assert served == {(m, "alip") for m in MECHANISMS} | {(m, "chi2") for m in MERGING}
+    assert [notice.partition(":")[0] for notice in done.notices] == [
+        "optimal is left out for chi2",
+        "subset-response is left out for chi2",
+    ]
+
+
+@pytest.mark.parametrize("mechanism", ["optimal", "subset-response"])
+@pytest.mark.parametrize("notion", ["l1", "chi2", "alpha:2"])
+def test_a_named_mechanism_that_cannot_serve_is_refused(small, tmp_path, mechanism, notion):
+    with pytest.raises(InputError, match="without polytope"):
+        compare(small, epsilons=[1.0], mechanisms=[mechanism], notions=[notion], output=tmp_path / "o.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_as_published_rows_say_when_they_violate():
+    """Merging all the risky symbols of this table is not private; the repair costs utility."""
+    p = np.random.default_rng(0).random((5, 17))
+    joint = md.Joint.from_probabilities(p / p.sum())
+    epsilons = [4.0, 5.0, 6.0]
+    repaired = compare(joint, epsilons=epsilons, mechanisms=["optimal", *MERGING])
+    published = compare(joint, epsilons=epsilons, mechanisms=["optimal", *MERGING], as_published=True)
+    assert all(row.satisfied for row in repaired.rows)
+    violating = [not row.satisfied for row in published.rows]
+    assert violating == [row.repaired for row in repaired.rows]
+    assert any(violating)
+    for row in published.rows:
+        assert row.satisfied == (row.max_log_lift <= row.eps_u and -row.min_log_lift <= row.eps_l)
+        assert (row.upper_bound_nmi is not None) == row.satisfied
+
+
 class _Broken(Executor):
     def submit(self, *_, **__):
         future: Future = Future()

@@ -101,6 +101,19 @@ def test_an_alpha_notion_needs_no_lam(folder, run):
     assert [(row["notion"], row["lam"]) for row in rows] == [("l1", 0.5), ("alpha:10", 0.5)] * 2
 
 
+def test_rows_as_published_are_marked_where_they_violate(folder, run):
+    options = (*WIDE, "--epsilons", "0.25:6:0.25", "--mechanisms", "complete-merging")
+    repaired = run("compare", *options, "--json").record["rows"]
+    done = run("compare", *options, "--as-published", "--json").record["rows"]
+    assert [row["satisfied"] for row in done] == [not row["repaired"] for row in repaired]
+
+
+def test_what_is_left_out_is_noted(folder, run):
+    done = run("compare", *WIDE, "--epsilons", "1", "--notions", "chi2")
+    assert done.code == 0
+    assert "note: optimal is left out for chi2" in done.err
+
+
 def test_without_the_optimum_it_says_so(folder, run):
     done = run("compare", *WIDE, *MERGING, "--epsilons", "0.5:4:0.5", "--recommend")
     assert "at most" not in done.out
@@ -171,6 +184,7 @@ def refused(folder, run):
         (("--mechanisms", ""), ["mechanism ''"]),
         (("--notions", "none"), ["notion 'none'", "alip"]),
         (("--notions", "alpha:0.5"), ["alpha (0.5)", "above 1"]),
+        (("--notions", "chi2", "--mechanisms", "optimal"), ["chi2", "without polytope", "subset-merging"]),
         (("--method", "guess"), ["'guess'", "vertices"]),
         (("--gap", "-1"), ["--gap"]),
         (("--time-limit", "soon"), ["--time-limit"]),
