@@ -6,7 +6,7 @@ import common
 
 
 def draw(run: common.Run) -> None:
-    keys = run.draws(quick=60, full=1000)
+    keys = run.draws(quick=25, full=1000)
     common.watchdog_figure(
         run, "complete-merging", "complete merging, random tables", keys, {1.0: 0.17, 2.0: 0.52}
     )

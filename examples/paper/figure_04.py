@@ -6,7 +6,7 @@ import common
 
 
 def draw(run: common.Run) -> None:
-    keys = run.draws(quick=20, full=200)
+    keys = run.draws(quick=10, full=200)
     common.optimum_figure(run, "optimal channel, random tables", keys, {2.0: 0.94})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import common
 
 MECHANISMS = (*common.NEAR_OPTIMAL, "subset-merging", "complete-merging")
-QUICK = (2.0, 3.0, 4.0, 8.0)
+QUICK = (2.0, 4.0, 8.0)
 FULL = tuple(k / 4 for k in range(4, 33))
 SECONDS = {False: 5.0, True: 60.0}
 
