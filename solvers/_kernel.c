@@ -42,7 +42,11 @@ enum { ENTROPY = 0, GINI = 1 };
 static double now_seconds(void)
 {
     struct timespec t;
+#ifdef CLOCK_MONOTONIC
+    clock_gettime(CLOCK_MONOTONIC, &t);
+#else
     timespec_get(&t, TIME_UTC);
+#endif
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -57,7 +61,7 @@ typedef struct {
     double *out_lo, *out_hi; /* rows of the set that is bounded */
     double *in_lo, *in_hi;   /* rows of the (slightly smaller) set that columns must lie in */
     double *root_u;          /* N upper bounds */
-    double *row_size;        /* M: largest |A_kj| */
+    double *row_weight;      /* M: upper bound of sum_j |A_kj| x_j over the feasible x */
     double mass;             /* 1 + sum of the auxiliary upper bounds */
 } Problem;
 
@@ -79,7 +83,7 @@ typedef struct {
     double *l, *u;       /* n: box */
     double *v;           /* N: primal point */
     double *g;           /* n: scratch */
-    long pivots, lps;
+    long long pivots, lps;
 } Work;
 
 static double phi(int kind, double x)
@@ -353,12 +357,12 @@ static void primal_point(const Problem *p, Work *w)
 
 /* The Lagrangian of min constant + c.x over box and rows at multipliers pi, rounded down; the reduced
  * costs stay in w->alpha. `magnitude` bounds every |c_j| before cancellation. For a feasible x the
- * rounding of the reduced costs is weighted by x itself, whose total mass is at most p->mass; the sums
- * are bounded term by term. */
+ * rounding of the reduced costs is weighted by x itself: its total mass is at most p->mass, and row k
+ * sees at most p->row_weight[k] of it; the sums are bounded term by term. */
 HOT static double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant, double magnitude)
 {
     int M = p->M, N = p->N;
-    double total = constant, size = fabs(constant), largest = magnitude;
+    double total = constant, size = fabs(constant), terms = magnitude * p->mass;
     double *d = w->alpha;
     if (c) memcpy(d, c, sizeof(double) * (size_t)N);
     else memset(d, 0, sizeof(double) * (size_t)N);
@@ -370,14 +374,15 @@ HOT static double lagrangian(const Problem *p, Work *w, const double *c, const d
         double s = t * (t > 0.0 ? w->L[N + k] : w->U[N + k]);
         total += s;
         size += fabs(s);
-        largest += fabs(t) * p->row_size[k];
+        terms += fabs(t) * p->row_weight[k];
     }
     for (int j = 0; j < N; j++) {
         double s = d[j] > 0.0 ? d[j] * w->L[j] : d[j] * w->U[j];
         total += s;
         size += fabs(s);
     }
-    return total - DBL_EPSILON * ((double)(N + M) * size + SAFETY * (double)(M + 4) * largest * p->mass);
+    total -= DBL_EPSILON * ((double)(N + M) * size + SAFETY * (double)(M + 4) * terms);
+    return isnan(total) ? -INFINITY : total; /* an overflow proves nothing */
 }
 
 /* Whether multipliers `ray` prove that box and rows have no common point. */
@@ -413,8 +418,7 @@ typedef struct {
     Node *heap;
     int size, capacity;
     double closed;      /* least bound of leaves that cannot be split further */
-    long nodes, boxes, peak_boxes, box_limit;
-    int16_t *basis;     /* of the last linear program at the root */
+    long long nodes, boxes, peak_boxes, box_limit;
     /* columns found: compressed rows */
     int ncols, col_capacity, nnz, nnz_capacity, max_columns;
     int *indptr, *indices;
@@ -560,7 +564,7 @@ static const double SMOOTH[3] = {0.05, 1e-3, 1e-9};
 
 /* Local search by successive linearisation from w->v, inside the inner set, beginning at smoothing
  * `stage`. With the last stage alone no step goes uphill. The point reached is a vertex; returns its
- * cost, or infinity if a linear program did not finish. */
+ * cost, or infinity if the first linear program did not finish. */
 static double descend(Search *s, int stage)
 {
     const Problem *p = &s->p;
@@ -576,15 +580,16 @@ static double descend(Search *s, int stage)
             w->c[j] = (p->kind == ENTROPY ? (x > eps ? -log(x) : at_zero) : -2.0 * x) - s->y[j];
         }
         recompute(p, w);
-        if (dual_simplex(p, w, -INFINITY, INFINITY) != LP_OPTIMAL) return best;
+        if (dual_simplex(p, w, -INFINITY, INFINITY) != LP_OPTIMAL)
+            return round > 0 ? objective(p, s->y, w->v) : INFINITY;
         primal_point(p, w);
         for (int j = 0; j < n; j++) if (w->v[j] < 1e-13) w->v[j] = 0.0;
         double cost = objective(p, s->y, w->v);
+        if (stage == 2 && cost >= best - 1e-12) return cost;
         if (cost < best - 1e-12) best = cost;
-        else if (stage == 2) return cost;
         else stage++;
     }
-    return best;
+    return objective(p, s->y, w->v);
 }
 
 /* ------------------------------------------------------------------ nodes */
@@ -626,7 +631,7 @@ static int tighten_by_sum(const Problem *p, Work *w)
     double low = 0.0, high = 0.0;
     for (int j = 0; j < p->n; j++) { low += w->l[j]; high += w->u[j]; }
     if (low > 1.0 + 1e-7 || high < 1.0 - 1e-7) return 0;
-    double room = 1.0 - low + 1e-12;
+    double room = 1.0 - low + 1e-12 + DBL_EPSILON * p->n; /* the sum's own rounding */
     for (int j = 0; j < p->n; j++) {
         double top = w->l[j] + (room > 0.0 ? room : 0.0);
         if (top < w->u[j]) w->u[j] = top;
@@ -634,13 +639,14 @@ static int tighten_by_sum(const Problem *p, Work *w)
     return 1;
 }
 
-/* Solve the chord program of the box in w->l, w->u from the basis in w; returns its safe bound. */
-static double node_bound(Search *s, int *status, double *constant)
+/* Solve the chord program of the box in w->l, w->u from the basis in w; returns its safe bound. `*reduced`
+ * is the bound that the reduced costs left in w->alpha stand for: not always the better one. */
+static double node_bound(Search *s, int *status, double *constant, double *reduced)
 {
     Work *w = &s->w;
     *constant = set_chords(s);
     recompute(&s->p, w);
-    double start = lagrangian(&s->p, w, w->c, w->pi, *constant, s->magnitude);
+    double start = *reduced = lagrangian(&s->p, w, w->c, w->pi, *constant, s->magnitude);
     if (start > s->cutoff) { *status = LP_CUTOFF; return start; }
     *status = dual_simplex(&s->p, w, start, s->cutoff + 1e-9);
     if (*status == LP_INFEASIBLE) {
@@ -653,7 +659,7 @@ static double node_bound(Search *s, int *status, double *constant)
         recompute(&s->p, w);
     }
     multipliers(&s->p, w);
-    double b = lagrangian(&s->p, w, w->c, w->pi, *constant, s->magnitude);
+    double b = *reduced = lagrangian(&s->p, w, w->c, w->pi, *constant, s->magnitude);
     return b > start ? b : start;
 }
 
@@ -692,11 +698,11 @@ static int process(Search *s, Node node)
     int status;
     for (int pass = 0; pass < 4; pass++) {
         if (!tighten_by_sum(p, w)) return 0;
-        double b = node_bound(s, &status, &constant);
+        double reduced, b = node_bound(s, &status, &constant, &reduced);
         if (b > bound) bound = b;
         if (bound > s->cutoff) return 0;
-        if (status != LP_OPTIMAL || b <= -INFINITY) break;
-        if (tighten_by_cost(s, b) < 0.5) break;
+        if (status != LP_OPTIMAL || reduced <= -INFINITY) break;
+        if (tighten_by_cost(s, reduced) < 0.5) break;
     }
     /* where the chords are worst */
     primal_point(p, w);
@@ -723,15 +729,20 @@ static int process(Search *s, Node node)
         else if (!(box = box_new(s, w->l, w->u))) return -1;
     } else k = -1;
     if (status == LP_OPTIMAL && value < s->column_cutoff && s->ncols < s->max_columns) {
-        if (take_column(s, descend(s, 2)) < 0) return -1;
+        if (take_column(s, descend(s, 2)) < 0) {
+            if (box) { box->refs = 1; box_drop(s, box); }
+            return -1;
+        }
     }
     if (k < 0) {
         if (bound < s->closed) s->closed = bound;
         return 0;
     }
     Node left = {bound, box, k, box->l[k], cut}, right = {bound, box, k, cut, box->u[k]};
-    if (push(s, left) < 0 || push(s, right) < 0) return -1;
-    return 0;
+    box->refs = 1;
+    int failed = push(s, left) < 0 || push(s, right) < 0;
+    box_drop(s, box);
+    return failed ? -1 : 0;
 }
 
 /* Ends of the intervals for the largest coordinate: the root is split by which coordinate is the
@@ -755,7 +766,7 @@ static int split_root(Search *s, int part, int parts)
         factor(p, w);
         double save = s->cutoff;
         s->cutoff = INFINITY;
-        double all = node_bound(s, &status, &constant);
+        double reduced, all = node_bound(s, &status, &constant, &reduced);
         s->cutoff = save;
         if (all == INFINITY) continue;
         /* one shared box with the cap of the others; each child changes one coordinate */
@@ -767,8 +778,9 @@ static int split_root(Search *s, int part, int parts)
         double base = lagrangian(p, w, w->c, w->pi, constant, s->magnitude);
         if (a == 0.0) { /* every coordinate is small: nothing is gained by naming the largest */
             Node all_small = {base, box, 0, box->l[0], box->u[0]};
-            if (base <= s->cutoff && part == 0 && push(s, all_small) < 0) return -1;
+            int failed = base <= s->cutoff && part == 0 && push(s, all_small) < 0;
             box_drop(s, box);
+            if (failed) return -1;
             continue;
         }
         for (int j = 0; j < n; j++) {
@@ -779,12 +791,13 @@ static int split_root(Search *s, int part, int parts)
             double at_a = phi(p->kind, a) - s->y[j] * a + shift * a, at_b = phi(p->kind, top) - s->y[j] * top + shift * top;
             double bound = base - old + (at_a < at_b ? at_a : at_b);
             bound -= SAFETY * DBL_EPSILON * (fabs(base) + fabs(old) + fabs(at_a) + fabs(at_b) + s->magnitude);
+            if (isnan(bound)) bound = -INFINITY;
             if (bound > s->cutoff || (parts > 1 && j % parts != part)) continue;
             float fa = (float)a, ft = (float)top;
             if ((double)fa > a) fa = nextafterf(fa, -1.0f);
             if ((double)ft < top) ft = nextafterf(ft, 2.0f);
             Node child = {bound, box, j, fa, ft};
-            if (push(s, child) < 0) return -1;
+            if (push(s, child) < 0) { box_drop(s, box); return -1; }
         }
         box_drop(s, box);
     }
@@ -804,11 +817,22 @@ static void Search_dealloc(Search *s)
     clear_tree(s);
     free(s->heap); free(s->indptr); free(s->indices); free(s->values); free(s->costs); free(s->y);
     free(s->p.A); free(s->p.out_lo); free(s->p.out_hi); free(s->p.in_lo); free(s->p.in_hi); free(s->p.root_u);
-    free(s->p.row_size);
+    free(s->p.row_weight);
     work_free(&s->w);
     PyTypeObject *type = Py_TYPE(s);
     type->tp_free((PyObject *)s);
     Py_DECREF(type);
+}
+
+/* A search works for one thread at a time; after Ctrl-C another one may still be at work in it. */
+static int enter(Search *s)
+{
+    if (s->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "this search is still at work in another thread; wait for it or make another one");
+        return -1;
+    }
+    s->busy = 1;
+    return 0;
 }
 
 /* A private copy of `count` doubles from a buffer. */
@@ -847,18 +871,24 @@ static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
         return NULL;
     }
     s->y = calloc((size_t)n, sizeof(double));
-    p->row_size = calloc((size_t)M, sizeof(double));
-    if (!s->y || !p->row_size || work_init(&s->w, p) < 0) {
+    p->row_weight = calloc((size_t)M, sizeof(double));
+    if (!s->y || !p->row_weight || work_init(&s->w, p) < 0) {
         Py_DECREF(s);
         return PyErr_NoMemory();
     }
-    for (int k = 0; k < p->M; k++)
-        for (int j = 0; j < p->N; j++) {
-            double a = fabs(p->A[(size_t)k * N + j]);
-            if (a > p->row_size[k]) p->row_size[k] = a;
-        }
     p->mass = 1.0;
     for (int j = n; j < p->N; j++) p->mass += p->root_u[j];
+    for (int k = 0; k < p->M; k++) {
+        double largest = 0.0, least = 0.0;
+        for (int j = 0; j < p->N; j++) {
+            double a = p->A[(size_t)k * (size_t)p->N + (size_t)j];
+            if (fabs(a) > largest) largest = fabs(a);
+            if (a < least) least = a;
+        }
+        p->row_weight[k] = largest * p->mass;
+        /* without negative entries the sum is the value of the row, which its upper end limits */
+        if (least >= 0.0 && p->out_hi[k] < p->row_weight[k]) p->row_weight[k] = p->out_hi[k] > 0.0 ? p->out_hi[k] : 0.0;
+    }
     slack_basis(p, &s->w);
     return (PyObject *)s;
 }
@@ -869,10 +899,11 @@ static PyObject *Search_start(Search *s, PyObject *args, PyObject *kwargs)
     PyObject *y;
     double cutoff, column_cutoff, tolerance, slack;
     int max_columns, part = 0, parts = 1;
-    long box_limit;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Oddddil|ii", names, &y, &cutoff, &tolerance, &slack, &column_cutoff, &max_columns, &box_limit, &part, &parts)) return NULL;
+    long long box_limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|ii", names, &y, &cutoff, &tolerance, &slack, &column_cutoff, &max_columns, &box_limit, &part, &parts)) return NULL;
     double *copy = copy_doubles(y, s->p.n, "y");
     if (!copy) return NULL;
+    if (enter(s) < 0) { free(copy); return NULL; }
     free(s->y);
     s->y = copy;
     double top = 0.0;
@@ -887,14 +918,16 @@ static PyObject *Search_start(Search *s, PyObject *args, PyObject *kwargs)
     s->leaf = 0.1 * tolerance;
     s->best = s->closed = INFINITY;
     s->nodes = 0;
-    s->peak_boxes = s->boxes;
     s->ncols = s->nnz = 0;
     s->w.pivots = s->w.lps = 0;
     clear_tree(s);
+    s->peak_boxes = s->boxes;
     int failed;
     Py_BEGIN_ALLOW_THREADS
     failed = split_root(s, part, parts);
+    slack_basis(&s->p, &s->w);
     Py_END_ALLOW_THREADS
+    s->busy = 0;
     if (failed) return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
@@ -903,14 +936,15 @@ enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
 
 static PyObject *Search_run(Search *s, PyObject *args)
 {
-    long nodes;
+    long long nodes;
     double seconds;
     int columns;
-    if (!PyArg_ParseTuple(args, "ldi", &nodes, &seconds, &columns)) return NULL;
+    if (!PyArg_ParseTuple(args, "Ldi", &nodes, &seconds, &columns)) return NULL;
     int outcome = RUN_DONE, failed = 0;
+    if (enter(s) < 0) return NULL;
     Py_BEGIN_ALLOW_THREADS
     double end = now_seconds() + seconds;
-    long first = s->nodes;
+    long long first = s->nodes;
     while (s->size > 0) {
         if (s->ncols >= columns) { outcome = RUN_COLUMNS; break; }
         if (s->boxes > s->box_limit) { outcome = RUN_MEMORY; break; }
@@ -922,62 +956,78 @@ static PyObject *Search_run(Search *s, PyObject *args)
         if (failed) break;
     }
     Py_END_ALLOW_THREADS
+    s->busy = 0;
     if (failed) return PyErr_NoMemory();
     return PyLong_FromLong(outcome);
 }
 
-/* Local searches from w e_j + (1 - w) center for j = first, first + step, ... */
+/* Local searches from w e_j + (1 - w) center for j = first, first + step, ..., until the time is over;
+ * returns the next j. They go on from the basis that the last one left, across calls, too. */
 static PyObject *Search_descend(Search *s, PyObject *args)
 {
     PyObject *source;
     double weight;
     int first, step;
-    if (!PyArg_ParseTuple(args, "Odii", &source, &weight, &first, &step)) return NULL;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "Odiid", &source, &weight, &first, &step, &seconds)) return NULL;
     if (first < 0 || step < 1) {
         PyErr_SetString(PyExc_ValueError, "first must be at least 0 and step at least 1");
         return NULL;
     }
-    int n = s->p.n, failed = 0;
+    int n = s->p.n, failed = 0, j = first;
     double *center = copy_doubles(source, n, "center");
     if (!center) return NULL;
+    if (enter(s) < 0) { free(center); return NULL; }
     Py_BEGIN_ALLOW_THREADS
-    slack_basis(&s->p, &s->w);
-    for (int j = first; j < n && !failed && s->ncols < s->max_columns; j += step) {
+    double end = now_seconds() + seconds;
+    for (; j < n && !failed && now_seconds() <= end; j += step) {
+        if (s->ncols >= s->max_columns) { j = n; break; }
         for (int i = 0; i < n; i++) s->w.v[i] = (1.0 - weight) * center[i];
         s->w.v[j] += weight;
         failed = take_column(s, descend(s, 0)) < 0;
     }
     Py_END_ALLOW_THREADS
+    s->busy = 0;
     free(center);
     if (failed) return PyErr_NoMemory();
-    Py_RETURN_NONE;
+    return PyLong_FromLong(j);
 }
 
-/* Safe upper bound of every coordinate over the outer set, by one linear program each. */
-static PyObject *Search_tighten(Search *s, PyObject *Py_UNUSED(ignored))
+/* Safe upper bounds of the coordinates first, first + 1, ... over the outer set, by one linear program each,
+ * until the time is over: (next coordinate, all bounds as known so far). */
+static PyObject *Search_tighten(Search *s, PyObject *args)
 {
+    int j;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "id", &j, &seconds)) return NULL;
+    if (j < 0) {
+        PyErr_SetString(PyExc_ValueError, "first must be at least 0");
+        return NULL;
+    }
+    if (enter(s) < 0) return NULL;
     const Problem *p = &s->p;
     Work *w = &s->w;
     PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(double) * p->N);
-    if (!out) return NULL;
+    if (!out) { s->busy = 0; return NULL; }
     double *top = (double *)PyBytes_AS_STRING(out);
-    memcpy(top, p->root_u, sizeof(double) * (size_t)p->N);
     Py_BEGIN_ALLOW_THREADS
+    double end = now_seconds() + seconds;
     set_rows(p, w, 0);
-    for (int j = 0; j < p->N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
-    slack_basis(p, w);
-    for (int j = 0; j < p->n; j++) {
+    for (int i = 0; i < p->N; i++) { w->L[i] = 0.0; w->U[i] = p->root_u[i]; w->c[i] = 0.0; }
+    if (j == 0) slack_basis(p, w);
+    for (; j < p->n && now_seconds() <= end; j++) {
         w->c[j] = -1.0;
         recompute(p, w);
         dual_simplex(p, w, -INFINITY, INFINITY);
         multipliers(p, w);
         double b = -lagrangian(p, w, w->c, w->pi, 0.0, 1.0);
-        if (b < top[j]) top[j] = b > 0.0 ? b : 0.0;
+        if (b < p->root_u[j]) p->root_u[j] = b > 0.0 ? b : 0.0;
         w->c[j] = 0.0;
     }
-    memcpy(p->root_u, top, sizeof(double) * (size_t)p->N);
+    memcpy(top, p->root_u, sizeof(double) * (size_t)p->N);
     Py_END_ALLOW_THREADS
-    return out;
+    s->busy = 0;
+    return Py_BuildValue("iN", j, out);
 }
 
 /* min cost.x over the outer set: (status, safe bound, point). */
@@ -989,6 +1039,7 @@ static PyObject *Search_linear(Search *s, PyObject *args)
     Work *w = &s->w;
     double *c = copy_doubles(cost, p->n, "cost");
     if (!c) return NULL;
+    if (enter(s) < 0) { free(c); return NULL; }
     double magnitude = 0.0;
     set_rows(p, w, 0);
     for (int j = 0; j < p->N; j++) {
@@ -1013,6 +1064,7 @@ static PyObject *Search_linear(Search *s, PyObject *args)
         bound = lagrangian(p, w, w->c, w->pi, 0.0, magnitude);
     }
     primal_point(p, w);
+    s->busy = 0;
     PyObject *point = PyBytes_FromStringAndSize((char *)w->v, (Py_ssize_t)sizeof(double) * p->n);
     if (!point) return NULL;
     return Py_BuildValue("idN", status, bound, point);
@@ -1021,6 +1073,8 @@ static PyObject *Search_linear(Search *s, PyObject *args)
 static PyObject *Search_columns(Search *s, PyObject *Py_UNUSED(ignored))
 {
     int zero = 0;
+    if (enter(s) < 0) return NULL;
+    s->busy = 0;
     return Py_BuildValue("iy#y#y#y#", s->ncols,
         s->ncols ? (char *)s->indptr : (char *)&zero, (Py_ssize_t)(sizeof(int) * (size_t)(s->ncols + 1)),
         s->ncols ? (char *)s->indices : "", (Py_ssize_t)(sizeof(int) * (size_t)s->nnz),
@@ -1030,17 +1084,19 @@ static PyObject *Search_columns(Search *s, PyObject *Py_UNUSED(ignored))
 
 static PyObject *Search_state(Search *s, PyObject *Py_UNUSED(ignored))
 {
+    if (enter(s) < 0) return NULL;
+    s->busy = 0;
     double open = s->size ? s->heap[0].bound : INFINITY;
     double bound = open < s->closed ? open : s->closed;
     if (s->cutoff < bound) bound = s->cutoff; /* pruned nodes are only known to lie above the cutoff */
-    return Py_BuildValue("diillll", bound, s->size, s->ncols, s->nodes, s->w.lps, s->w.pivots, s->peak_boxes);
+    return Py_BuildValue("diiLLLL", bound, s->size, s->ncols, s->nodes, s->w.lps, s->w.pivots, s->peak_boxes);
 }
 
 static PyMethodDef Search_methods[] = {
     {"start", (PyCFunction)(void (*)(void))Search_start, METH_VARARGS | METH_KEYWORDS, "Begin a tree for the prices y."},
     {"run", (PyCFunction)Search_run, METH_VARARGS, "Work on the tree: run(nodes, seconds, columns) -> outcome."},
-    {"descend", (PyCFunction)Search_descend, METH_VARARGS, "Local searches from mixtures of unit vectors and a center: descend(center, weight, first, step)."},
-    {"tighten", (PyCFunction)Search_tighten, METH_NOARGS, "Upper bound of every column by linear programs (bytes)."},
+    {"descend", (PyCFunction)Search_descend, METH_VARARGS, "Local searches from mixtures of unit vectors and a center: descend(center, weight, first, step, seconds) -> next."},
+    {"tighten", (PyCFunction)Search_tighten, METH_VARARGS, "Upper bounds of the columns by linear programs: tighten(first, seconds) -> (next, bounds as bytes)."},
     {"linear", (PyCFunction)Search_linear, METH_VARARGS, "Minimum of a linear function: (status, bound, point)."},
     {"columns", (PyCFunction)Search_columns, METH_NOARGS, "(count, indptr, indices, values, costs) as bytes."},
     {"state", (PyCFunction)Search_state, METH_NOARGS, "(bound, open, columns, nodes, lps, pivots, peak boxes)."},

@@ -37,11 +37,18 @@ SLICE = 0.2
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
 
+SHARE = 1.0 - 2.0**-20
+"""Share of a tolerance that a search is given: the rest is for the rounding of ``value - bound``."""
+
 MOST_STARTS = 1000
 """Local searches of one round; where there are more symbols they take turns."""
 
 MOST_ENTRIES = 32767
 """Rows and columns that the kernel can number: its bases are kept in 16 bits."""
+
+LEAST_SHARE = 2.0**-30
+"""Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are lost in
+the rounding of the point itself."""
 
 NATURAL_MARGIN = 1e-9
 """Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
@@ -58,6 +65,7 @@ class SearchStatus(StrEnum):
     COLUMNS = "enough columns found"
     TIME_LIMIT = "time limit reached: allow more seconds"
     NODE_LIMIT = "node limit reached: allow more nodes"
+    PRECISION = "double precision proves no more: allow a larger tolerance"
     MEMORY_LIMIT = "memory limit reached: allow more memory or a larger tolerance"
 
 
@@ -148,12 +156,12 @@ def concave_minimum(
     """
     check_positive("tolerance", tolerance)
     search = ConcaveSearch(polytope, cost=cost, workers=workers, memory_limit=memory_limit)
-    first = search.linear(-np.asarray(prices, dtype=np.float64))
-    y = search.check_prices(prices)
+    y = check_prices("prices", prices, polytope.n)
+    first = search.linear(-y)
     result = search.run(
         y,
         cutoff=np.inf,
-        tolerance=tolerance,
+        tolerance=SHARE * tolerance,
         slack=0.0,
         column_cutoff=np.inf,
         time_limit=time_limit,
@@ -162,8 +170,15 @@ def concave_minimum(
     points = Points.concatenate([result.points, Points.from_dense(first)])
     values = search.cost.of(points) - points.dot(y)
     best = int(np.argmin(values))
+    status = result.status
+    if result.bound == np.inf:
+        raise EmptyPolytope(
+            "no point satisfies the rows exactly, though some do up to rounding; widen the bounds of the rows"
+        )
+    if status is SearchStatus.DONE and values[best] - result.bound > tolerance:
+        status = SearchStatus.PRECISION
     return ConcaveMinimum(
-        result.status, points.take([best]).toarray()[0], float(values[best]), result.bound, result.counts
+        status, points.take([best]).toarray()[0], float(values[best]), result.bound, result.counts
     )
 
 
@@ -172,6 +187,38 @@ def check_positive(name: str, value: float) -> float:
     if not value > 0.0:
         raise InvalidOption(f"{name} ({value}) must be a positive number")
     return value
+
+
+def check_limits(workers: int, memory_limit: int) -> None:
+    """Raise InvalidOption unless both are positive."""
+    if workers < 1:
+        raise InvalidOption(f"workers ({workers}) must be at least 1")
+    if memory_limit <= 0:
+        raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
+
+
+def check_relaxation(polytope: Polytope, outer: Polytope) -> None:
+    """Raise InvalidPolytope unless both have the same rows and the second contains the first."""
+    # The kernel bounds and designs with one matrix: other rows would make its bounds those of another set.
+    if not (
+        np.array_equal(outer.rows, polytope.rows)
+        and np.array_equal(
+            _or_none(outer.auxiliary, polytope.m), _or_none(polytope.auxiliary, polytope.m)
+        )
+    ):
+        raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
+    if (outer.lower > polytope.lower).any() or (outer.upper < polytope.upper).any():
+        raise InvalidPolytope("relaxation must contain the polytope: none of its bounds may be narrower")
+
+
+def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
+    """Return them as a float array; InvalidPolytope unless they are n finite numbers."""
+    y = np.ascontiguousarray(prices, dtype=np.float64)
+    if y.shape != (n,):
+        raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
+    if not np.isfinite(y).all():
+        raise InvalidPolytope(f"{name} has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}")
+    return y
 
 
 class ConcaveSearch:
@@ -215,15 +262,9 @@ class ConcaveSearch:
         from solvers._kernel import Search
 
         self.cost = cost_named(cost)
-        if workers < 1:
-            raise InvalidOption(f"workers ({workers}) must be at least 1")
-        if memory_limit <= 0:
-            raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
+        check_limits(workers, memory_limit)
         outer = polytope if relaxation is None else relaxation
-        if outer.rows.shape != polytope.rows.shape or (outer.auxiliary is None) != (
-            polytope.auxiliary is None
-        ):
-            raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
+        check_relaxation(polytope, outer)
         self.n = polytope.n
         full, inner_lo, inner_hi, outer_lo, outer_hi, top = _kernel_rows(polytope, outer)
         # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
@@ -245,19 +286,6 @@ class ConcaveSearch:
         box_bytes = 8 * distinct + 2 * full.shape[0] + 64 + 4 * 32
         self._box_limit = max(1000, memory_limit // box_bytes // workers)
 
-    def check_prices(self, prices: ArrayLike) -> Array:
-        """Prices as a float array; InvalidPolytope unless they are n finite numbers."""
-        y = np.ascontiguousarray(prices, dtype=np.float64)
-        if y.shape != (self.n,):
-            raise InvalidPolytope(
-                f"prices must have one entry per coordinate ({self.n}), not shape {y.shape}"
-            )
-        if not np.isfinite(y).all():
-            raise InvalidPolytope(
-                f"prices has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}"
-            )
-        return y
-
     def linear(self, direction: ArrayLike) -> Array:
         """A point of the outer polytope that minimises ``direction @ v``, (n,).
 
@@ -266,7 +294,7 @@ class ConcaveSearch:
         EmptyPolytope
             If there is no point at all.
         """
-        d = self.check_prices(direction)
+        d = check_prices("direction", direction, self.n)
         group_cost, chosen = self._grouped(-d)
         status, bound, raw = self._kernels[0].linear(np.ascontiguousarray(-group_cost))
         if bound == np.inf:
@@ -353,7 +381,8 @@ class ConcaveSearch:
             left = min(SLICE, deadline - time.monotonic())
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
-            done = self._together(lambda k, _, seconds=left: k.run(nodes, seconds, columns))
+            share = -(-(nodes - self._counts().nodes) // len(self._kernels))
+            done = self._together(lambda k, _, seconds=left: k.run(share, seconds, columns))
             if all(code == _DONE for code in done):
                 return SearchStatus.DONE
             for code, status in _OUTCOMES.items():
@@ -397,6 +426,10 @@ class ConcaveSearch:
         return total
 
 
+def _or_none(auxiliary: Array | None, m: int) -> Array:
+    return np.zeros((m, 0)) if auxiliary is None else auxiliary
+
+
 def _identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Group of every column, and the first column of every group, groups in order of appearance."""
     _, first, group = np.unique(rows, axis=1, return_index=True, return_inverse=True)
@@ -415,7 +448,8 @@ def _kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arr
     ends = np.stack([polytope.lower, polytope.upper])
     ends = np.abs(np.where(np.isfinite(ends), ends, 0.0)).max(axis=0)
     natural = np.maximum(ends, np.abs(auxiliary).max(axis=1, initial=0.0))
-    natural = np.where((natural > 0.0) & (natural < size), natural, np.where(size > 0.0, size, 1.0))
+    natural = np.clip(np.where(natural > 0.0, natural, size), LEAST_SHARE * size, size)
+    natural = np.where(size > 0.0, natural, 1.0)
     scale = np.exp2(-np.round(np.log2(natural)))
     top = np.concatenate([np.ones(polytope.n), _auxiliary_bounds(outer)])
     reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]

@@ -24,9 +24,9 @@ DEPENDENCE = 1e-12
 """Rows whose distance from the span of the first row and the ones, relative to their size, is below
 this count as affine in it. The bound only uses the first row, a relaxation, so it stays valid."""
 
-NARROW = 1e-11
-"""Pairs closer than this (relative) to each other get the bound zero for phi instead of a value: their
-mixing weight is known to no digit worth having."""
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+"""Absolute error of a mixing weight: the differences of the row's values are rounded once each, whatever
+their size, and so is their quotient."""
 
 BLOCK = 1 << 20
 """Pairs priced at once: three matrices of this size stay inside the caches of small machines."""
@@ -40,11 +40,20 @@ def leading_row(polytope: Polytope) -> int | None:
     lead = int(np.argmax(spread))
     if spread[lead] == 0.0:
         return None
-    basis = np.column_stack([np.ones(polytope.n), polytope.rows[lead]])
-    fit = np.linalg.lstsq(basis, polytope.rows.T, rcond=None)[0]
-    error = np.abs(polytope.rows.T - basis @ fit).max(axis=0)
+    error = _affine(polytope, lead)[2]
     size = np.abs(polytope.rows).max(axis=1)
-    return lead if bool((error <= DEPENDENCE * np.maximum(size, spread[lead])).all()) else None
+    return lead if bool((error <= DEPENDENCE * size).all()) else None
+
+
+def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
+    """Offsets, slopes and errors with |row_i - offset_i - slope_i a| <= error_i, rounding included; (m,) each."""
+    a = polytope.rows[lead]
+    size = float(np.abs(a).max())
+    basis = np.column_stack([np.ones(polytope.n), a / size])
+    fit = np.linalg.lstsq(basis, polytope.rows.T, rcond=None)[0]
+    terms = np.abs(polytope.rows).max(axis=1) + np.abs(fit).sum(axis=0)
+    rounding = 8.0 * float(np.finfo(np.float64).eps) * terms
+    return fit[0], fit[1] / size, np.abs(polytope.rows.T - basis @ fit).max(axis=0) + rounding
 
 
 class LineSearch:
@@ -62,7 +71,6 @@ class LineSearch:
         self.cost = cost_named(cost)
         self.n = polytope.n
         self._a = polytope.rows[lead]
-        self._scale = float(np.abs(self._a).max())
         self._inner = _interval(polytope, lead, -1.0)
         self._outer = _interval(relaxation, lead, 1.0)
 
@@ -128,18 +136,10 @@ class LineSearch:
         term = self.cost.term
         y_below, y_above = prices[below][:, None], prices[above][None, :]
         value = term(theta) + term(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
-        narrow = gap < NARROW * self._scale
-        # phi >= 0 on the simplex, whatever the weights are.
-        value[narrow] = -np.maximum(np.broadcast_to(y_below, value.shape), y_above)[narrow]
-        # An error delta in theta changes the cost by at most delta (1 + log 1/delta + |y_i - y_j|); where
-        # that can matter (near the least value) it is subtracted entry by entry.
-        spread = float(np.ptp(prices))
-        eps = 8.0 * np.finfo(np.float64).eps
-        window = eps / NARROW * (40.0 + spread) + 1e-12
-        near = value <= value.min() + window
-        delta = eps * self._scale / np.maximum(gap[near], NARROW * self._scale)
-        slack = delta * (1.0 - np.log(delta) + spread) + eps * (1.0 + np.abs(prices).max())
-        return value, float((value[near] - slack).min())
+        # An error delta in theta changes each of the two terms by at most delta (1 + log 1/delta) and the
+        # rest by delta |y_i - y_j|; the sum of the four has its own rounding.
+        slack = ROUNDING * (2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max()))
+        return value, float(value.min() - slack)
 
     def _pairs(self, i: NDArray[np.intp], j: NDArray[np.intp], end: float) -> Points:
         theta = (end - self._a[i]) / (self._a[j] - self._a[i])
@@ -153,18 +153,16 @@ class LineSearch:
 def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float]:
     """The values of the leading row that satisfy every row, moved outwards (1) or inwards (-1) by the error.
 
-    Row i is ``offset + slope a + e`` with a known ``max |e|``, and e.v is at most that on the simplex.
+    Row i is ``offset + slope a + e`` with a known ``max |e|``, and e.v is at most that on the simplex. The
+    error covers the rounding of the ends, too, wherever they lie among the values of a.
     """
     a = polytope.rows[lead]
     low, high = float(polytope.lower[lead]), float(polytope.upper[lead])
-    basis = np.column_stack([np.ones(polytope.n), a])
-    (offset, slope), *_ = np.linalg.lstsq(basis, polytope.rows.T, rcond=None)
-    error = np.abs(polytope.rows.T - (basis @ np.vstack([offset, slope]))).max(axis=0)
-    rounding = 8.0 * np.finfo(np.float64).eps * np.abs(polytope.rows).max(axis=1)
+    offset, slope, error = _affine(polytope, lead)
     for i in range(polytope.m):
         if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(1.0, abs(offset[i])):
             continue
-        shift = widen * (error[i] + rounding[i])
+        shift = widen * error[i]
         ends = [
             (polytope.lower[i] - shift - offset[i]) / slope[i],
             (polytope.upper[i] + shift - offset[i]) / slope[i],

@@ -14,6 +14,20 @@ DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
 """New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on where it
 stood; closing the box keeps it dual feasible, which is the dual simplex's case."""
 
+OPTIONS: dict[str, str | int | float] = {
+    # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
+    "presolve": "off",
+    "threads": 1,
+    # Columns are probability vectors, so nothing needs scaling; a basis that is feasible after scaling need
+    # not be so before, and weights of -1e-7 are a decomposition of another point.
+    "simplex_scale_strategy": 0,
+    # The sharpest that HiGHS takes: with the default 1e-7 a column that gains less never enters.
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    # The default 1e-9 would drop the rare coordinates of a column.
+    "small_matrix_value": 1e-12,
+}
+
 
 class HighsMaster:
     """See `solvers.programs.Master`. The first 2n columns are the two sides of the price box."""
@@ -26,8 +40,7 @@ class HighsMaster:
         self._inf = highspy.kHighsInf
         self._highs = highs = highspy.Highs()
         highs.silent()
-        # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
-        for option, value in (("presolve", "off"), ("threads", 1)):
+        for option, value in OPTIONS.items():
             highs.setOptionValue(option, value)
         n = len(target)
         none = np.zeros(0, np.int32)
@@ -61,11 +74,10 @@ class HighsMaster:
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
         highs.setOptionValue("time_limit", min(highs.getRunTime() + max(time_limit, 0.0), self._inf))
-        highs.run()
-        status = {
-            self._statuses.kOptimal: MasterStatus.OPTIMAL,
-            self._statuses.kTimeLimit: MasterStatus.TIME_LIMIT,
-        }.get(highs.getModelStatus(), MasterStatus.FAILED)
+        status = self._run()
+        if status is MasterStatus.FAILED:
+            highs.clearSolver()  # the old basis can lead into numerical trouble that a new start avoids
+            status = self._run()
         solution = highs.getSolution()
         primal = np.array(solution.col_value, dtype=np.float64)
         dual = np.array(solution.row_dual, dtype=np.float64)
@@ -75,6 +87,13 @@ class HighsMaster:
         worst = float(max(np.abs(activity - self._target).max(), -primal.min(), 0.0))
         slack, weights = primal[: 2 * n], np.maximum(primal[2 * n :], 0.0)
         return MasterSolution(status, weights, dual, float(dual @ self._target), float(slack.sum()), worst)
+
+    def _run(self) -> MasterStatus:
+        self._highs.run()
+        return {
+            self._statuses.kOptimal: MasterStatus.OPTIMAL,
+            self._statuses.kTimeLimit: MasterStatus.TIME_LIMIT,
+        }.get(self._highs.getModelStatus(), MasterStatus.FAILED)
 
     def _set_box(self, box: PriceBox | None) -> None:
         sides, n = self._sides, len(self._target)
