@@ -269,6 +269,9 @@ def print_repairs(means: Sequence[Mean]) -> None:
     if worst.repaired == 0.0:
         print("  no table needed a repair")
         return
+    if worst.draws == 1:
+        print(f"  repaired: {sum(m.row.repaired for m in means)} of {len(means)} rows")
+        return
     where = curve_text((worst.row.mechanism, *worst.row.curve))
     print(
         f"  repaired: up to {100 * worst.repaired:.0f}% of the tables ({where}, epsilon {worst.row.epsilon:g})"

@@ -6,7 +6,7 @@ import common
 
 
 def draw(run: common.Run) -> None:
-    common.averages_figure(run, "l1 and chi2 privacy, random tables", run.draws(quick=6, full=1000))
+    common.averages_figure(run, "l1 and chi2 privacy, random tables", run.draws(quick=6, full=200))
 
 
 if __name__ == "__main__":

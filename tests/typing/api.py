@@ -35,6 +35,15 @@ def design_and_save(counts: list[list[int]], frame: Any) -> float:
     return result.nmi + (bound or 0.0) + (gap or 0.0) + float(ok) + len(released) + result.outputs
 
 
+def trade_off(joint: md.Joint) -> list[float]:
+    """A comparison is a tuple of plain rows."""
+    curves: md.Comparison = md.compare(joint, epsilons=[0.5, 1, 2], lams=[0.5, 0.65], mechanisms=["optimal"])
+    curves.to_csv("curves.csv", overwrite=True)
+    row: md.ComparisonRow = curves.rows[0]
+    bound: float | None = row.upper_bound_nmi
+    return [row.nmi, row.max_log_lift, bound or 1.0, float(row.repaired)]
+
+
 def catch() -> str:
     """Errors form one family."""
     try:
