@@ -1,0 +1,340 @@
+"""Solvers that lie, fail, hang or break: nothing leaves that was not verified, and the user is told what to do.
+
+The lies are told at two places: by the master program's back-end, and by the whole envelope computation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+from mechdesign.channel import Channel
+from mechdesign.cli import main
+from mechdesign.errors import SolverFailure
+from mechdesign.joint import Joint
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import ALIP, LDP, LIP
+from solvers import BackendFailure, EmptyPolytope, Envelope, EnvelopeStatus, Points, TooManyVertices, programs
+from solvers.programs.highs import HighsMaster
+from tests.design_cases import is_private
+
+optimal = import_module("mechdesign.mechanisms.optimal")
+
+OPTIMUM = 0.8508
+"""NMI of the optimum of Adult at epsilon 1, rounded down."""
+
+NOTION = ALIP.from_epsilon(1.0)
+
+
+def lying_envelope(monkeypatch, lie: Callable[[Envelope], Envelope]) -> None:
+    """Every envelope is computed honestly and then distorted."""
+    honest = optimal.lower_envelope
+    monkeypatch.setattr(optimal, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
+
+
+def failing_envelope(monkeypatch, error: BaseException) -> None:
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr(optimal, "lower_envelope", fails)
+
+
+def points_as_they_are(envelope: Envelope) -> Envelope:
+    """X itself, as if the budget allowed it."""
+    n = envelope.points.shape[1]
+    weights = envelope.weights @ envelope.points.toarray()
+    return replace(envelope, points=Points.units(np.arange(n), n), weights=weights, value=0.0)
+
+
+def half_the_weights(envelope: Envelope) -> Envelope:
+    return replace(envelope, weights=envelope.weights * 0.5)
+
+
+def weights_shuffled(envelope: Envelope) -> Envelope:
+    return replace(envelope, weights=np.random.default_rng(0).permutation(envelope.weights))
+
+
+def weights_negative(envelope: Envelope) -> Envelope:
+    return replace(envelope, weights=-envelope.weights)
+
+
+def weights_nan(envelope: Envelope) -> Envelope:
+    return replace(
+        envelope, weights=np.where(np.arange(len(envelope.weights)) == 0, np.nan, envelope.weights)
+    )
+
+
+def points_slightly_outside(envelope: Envelope) -> Envelope:
+    """As first-order solvers leave them: the budget is broken by about 1e-3."""
+    dense = envelope.points.toarray() ** 1.01
+    return replace(envelope, points=Points.from_dense(dense / dense.sum(axis=1, keepdims=True)))
+
+
+def points_not_summing_to_one(envelope: Envelope) -> Envelope:
+    return replace(envelope, points=Points.from_dense(envelope.points.toarray() * 1.1))
+
+
+def nothing_at_all(envelope: Envelope) -> Envelope:
+    return replace(envelope, weights=np.zeros(0), points=Points.empty(envelope.points.shape[1]))
+
+
+LIES = [
+    points_as_they_are, weights_negative, weights_nan, points_slightly_outside, points_not_summing_to_one,
+    nothing_at_all,
+]  # fmt: skip
+
+REPAIRABLE_LIES = [half_the_weights, weights_shuffled]
+"""The points are right, and they determine the weights."""
+
+FAILURES = [
+    BackendFailure("the highs back-end failed on the first master program; try another one"),
+    TooManyVertices('about 1e+12 vertices, too many for max_vertices=2000000; use method="columns"'),
+    EmptyPolytope("no point satisfies the constraints"),
+]
+
+
+def fell_back(found: Design, joint: Joint) -> None:
+    assert (found.mechanism, found.fallback_from) == ("subset-merging", "optimal")
+    assert found.nmi == design(joint, found.notion, mechanism="subset-merging").nmi
+    assert is_private(found, joint)
+    assert "subset-merging, verified" in found.messages[-1]
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("notion", [NOTION, LDP(1.0)], ids=str)
+def test_success_claimed_with_an_infeasible_answer(adult, monkeypatch, lie, notion):
+    """No channel of the lie is emitted: the heuristic answers, or an error where it may not."""
+    lying_envelope(monkeypatch, lie)
+    fell_back(design(adult, notion), adult)
+    with pytest.raises(
+        SolverFailure, match=r"no verified channel came out of the optimum \(.+\); use --mechanism"
+    ):
+        design(adult, notion, fallback=False)
+
+
+@pytest.mark.parametrize("lie", REPAIRABLE_LIES, ids=lambda f: f.__name__)
+def test_a_lie_that_can_be_repaired_is_repaired_and_verified(adult, monkeypatch, lie):
+    lying_envelope(monkeypatch, lie)
+    found = design(adult, NOTION)
+    assert found.nmi == pytest.approx(OPTIMUM, abs=1e-4)
+    assert found.certificate.upper_bound_nmi >= OPTIMUM
+    assert is_private(found, adult)
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda e: type(e).__name__)
+def test_failure_on_a_feasible_problem(adult, monkeypatch, error):
+    failing_envelope(monkeypatch, error)
+    fell_back(design(adult, NOTION), adult)
+    with pytest.raises(SolverFailure, match=re.escape(str(error))) as caught:
+        design(adult, NOTION, fallback=False)
+    assert isinstance(caught.value.__cause__, type(error))
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), MemoryError()], ids=repr)
+def test_a_bug_of_ours_is_not_dressed_up_as_an_answer(adult, monkeypatch, error):
+    failing_envelope(monkeypatch, error)
+    with pytest.raises(type(error)):
+        design(adult, NOTION)
+
+
+def test_a_lie_in_one_margin_only_costs_another_round(adult, monkeypatch):
+    told = []
+
+    def once(envelope):
+        told.append(envelope)
+        return points_slightly_outside(envelope) if len(told) == 1 else envelope
+
+    lying_envelope(monkeypatch, once)
+    found = design(adult, NOTION)
+    assert len(told) == 2
+    assert (found.mechanism, found.fallback_from) == ("optimal", None)
+    assert found.nmi == pytest.approx(OPTIMUM, abs=1e-4)
+
+
+def test_a_time_out_with_a_poor_incumbent_emits_subset_merging_with_the_bound(adult, monkeypatch):
+    """The incumbent is P_X itself (nothing is released); the proven bound still holds for whatever is emitted."""
+
+    def timed_out(envelope):
+        return replace(
+            envelope,
+            status=EnvelopeStatus.TIME_LIMIT,
+            weights=np.ones(1),
+            points=Points.from_dense(adult.p_x),
+            value=float(-(adult.p_x @ np.log(adult.p_x))),
+        )
+
+    lying_envelope(monkeypatch, timed_out)
+    found = design(adult, NOTION)
+    assert (found.mechanism, found.fallback_from) == ("subset-merging", "optimal")
+    assert "search ended below subset-merging" in found.messages[-1]
+    assert found.certificate.upper_bound_nmi >= OPTIMUM
+    assert found.certificate.gap_nmi >= found.certificate.upper_bound_nmi - found.nmi
+    assert is_private(found, adult)
+    poor = design(adult, NOTION, fallback=False)
+    assert (poor.mechanism, poor.nmi, poor.fallback_from) == ("optimal", 0.0, None)
+    assert "time limit reached" in poor.messages[0]
+
+
+def test_a_time_out_with_a_good_incumbent_keeps_it(adult, monkeypatch):
+    lying_envelope(monkeypatch, lambda e: replace(e, status=EnvelopeStatus.TIME_LIMIT, bound=0.9 * e.bound))
+    found = design(adult, NOTION)
+    assert (found.mechanism, found.fallback_from) == ("optimal", None)
+    assert found.nmi == pytest.approx(OPTIMUM, abs=1e-4)
+    assert "time limit reached" in found.messages[0]
+
+
+class Distorted:
+    """A back-end of the master that answers honestly the first `honest` times and then distorts its answers."""
+
+    def __init__(self, target, distort, honest=0):
+        self._master, self._distort, self._left = HighsMaster(target), distort, honest
+
+    def add(self, points, costs):
+        self._master.add(points, costs)
+
+    def solve(self, time_limit, box=None):
+        solution = self._master.solve(time_limit, box)
+        self._left -= 1
+        return solution if self._left >= 0 else self._distort(solution)
+
+
+def random_dual(solution):
+    prices = np.random.default_rng(1).uniform(0.0, 5.0, len(solution.dual))
+    return replace(solution, dual=prices, value=solution.value)
+
+
+def too_good_a_value(solution):
+    """Claims to have proven twice what is true."""
+    return replace(solution, dual=2.0 * solution.dual, value=2.0 * solution.value)
+
+
+def wrong_weights(solution):
+    return replace(solution, weights=np.roll(solution.weights, 1))
+
+
+def all_on_one(solution):
+    weights = np.zeros_like(solution.weights)
+    weights[-1:] = 1.0
+    return replace(solution, weights=weights)
+
+
+def nan_dual(solution):
+    return replace(solution, dual=np.full_like(solution.dual, np.nan))
+
+
+def failed(solution):
+    return replace(solution, status=programs.MasterStatus.FAILED)
+
+
+def timed_out(solution):
+    return replace(solution, status=programs.MasterStatus.TIME_LIMIT)
+
+
+def admits_a_residual(solution):
+    return replace(solution, residual=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # a price box widened without end
+@pytest.mark.parametrize("method", ["vertices", "columns"])
+@pytest.mark.parametrize("honest", [0, 3])
+@pytest.mark.parametrize(
+    "distort",
+    [
+        random_dual,
+        too_good_a_value,
+        wrong_weights,
+        all_on_one,
+        nan_dual,
+        failed,
+        timed_out,
+        admits_a_residual,
+    ],
+    ids=lambda f: f.__name__,
+)
+def test_a_back_end_of_the_master_that_lies(adult, monkeypatch, method, honest, distort):
+    """Whatever it says, what is emitted is private and the bound is never below the true optimum."""
+    monkeypatch.setitem(
+        programs.MASTERS, "highs", ("highspy", lambda target: Distorted(target, distort, honest))
+    )
+    found = design(adult, NOTION, method=method, time_limit=0.3)
+    assert is_private(found, adult)
+    merged = design(adult, NOTION, mechanism="subset-merging")
+    assert found.nmi >= merged.nmi - 1e-12
+    if found.certificate.upper_bound_nmi is not None:
+        assert found.certificate.upper_bound_nmi >= OPTIMUM
+        assert found.certificate.gap_nmi >= found.certificate.upper_bound_nmi - found.nmi
+
+
+@pytest.fixture
+def table(tmp_path, adult_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return str(adult_path)
+
+
+def command(table: str, *more: str) -> list[str]:
+    options = ("--contingency", "--useful", "occupation", "--epsilon", "1", "--output", "channel.json")
+    return ["design", table, *options, *more]
+
+
+@pytest.mark.parametrize("lie", [points_as_they_are, weights_nan, nothing_at_all], ids=lambda f: f.__name__)
+def test_no_fallback_on_the_command_line_writes_nothing_and_exits_3(table, monkeypatch, capfd, lie):
+    lying_envelope(monkeypatch, lie)
+    assert main(command(table, "--no-fallback")) == 3
+    out, err = capfd.readouterr()
+    assert (out, os.listdir()) == ("", [])
+    assert err.count("\n") == 1
+    assert "no verified channel" in err
+    assert "use --mechanism subset-merging" in err
+
+
+@pytest.mark.parametrize("error", FAILURES, ids=lambda e: type(e).__name__)
+def test_no_fallback_after_a_failure_writes_nothing_and_exits_3(table, monkeypatch, capfd, error):
+    failing_envelope(monkeypatch, error)
+    assert main(command(table, "--no-fallback")) == 3
+    out, err = capfd.readouterr()
+    assert (out, os.listdir()) == ("", [])
+    assert err.count("\n") == 1
+    assert str(error) in err
+
+
+def test_the_fallback_on_the_command_line_exits_0_and_says_so(table, monkeypatch, capfd):
+    lying_envelope(monkeypatch, points_as_they_are)
+    assert main(command(table, "--json")) == 0
+    out, err = capfd.readouterr()
+    record = json.loads(out)
+    assert (record["mechanism"], record["fallback_from"], record["verified"]) == (
+        "subset-merging",
+        "optimal",
+        True,
+    )
+    assert (record["upper_bound_nmi"], record["gap_nmi"]) == (None, None)
+    assert "subset-merging, verified" in err
+    assert Channel.load("channel.json").record.provenance["mechanism"] == "subset-merging"
+
+
+def test_ctrl_c_before_there_is_a_channel_writes_nothing(table, monkeypatch, capfd):
+    failing_envelope(monkeypatch, KeyboardInterrupt())
+    assert main(command(table)) == 130
+    assert os.listdir() == []
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_bug_of_ours_on_the_command_line_writes_nothing(table, monkeypatch):
+    failing_envelope(monkeypatch, ZeroDivisionError("a bug"))
+    with pytest.raises(ZeroDivisionError):
+        main([*command(table), "--debug"])
+    assert os.listdir() == []
+
+
+def test_a_tiny_budget_that_doubles_cannot_serve_is_refused_or_served_never_broken(adult):
+    for epsilon in (1e-16, 1e-300):
+        found = design(adult, LIP(epsilon))
+        assert is_private(found, adult)
