@@ -196,7 +196,6 @@ static int expand(Walk *w, size_t record)
     return 0;
 }
 
-
 /* Store the vertex of the basis at hand: its support in ascending order, without zeros. */
 static int store(Walk *w)
 {

@@ -9,7 +9,7 @@ from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd, by_exact_cdd
 from solvers.enumeration.pivot import METHOD as PIVOT
 from solvers.enumeration.pivot import attempt, by_pivoting
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, Limits, Vertices
-from solvers.enumeration.sizing import WORK, Estimate, estimate, work_per_basis
+from solvers.enumeration.sizing import MOST_ROWS, WORK, Estimate, estimate, explicit_rows, work_per_basis
 from solvers.enumeration.support import METHOD as SUPPORT
 from solvers.enumeration.support import MOST_SYSTEMS, by_support, count_systems
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
@@ -24,8 +24,11 @@ METHODS: Mapping[str, Callable[[Polytope, Limits], Vertices]] = MappingProxyType
 
 AUTO = "auto"
 
-TRIAL = 4 * WORK
-"""Work, about 10 ms, for which it is quicker to try than to estimate first."""
+TRIAL = 10 * WORK
+"""Work, about 20 ms, for which it is quicker to try than to estimate first."""
+
+WORTH_TRYING = 100
+"""Bases below which a trial is not worth its set-up."""
 
 DOUBT = 2.0
 """An estimate must exceed a limit by this factor before anything is refused for its sake: it is rarely
@@ -66,9 +69,15 @@ def vertices(
     if method != AUTO and method not in METHODS:
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join([AUTO, *METHODS])}")
     limits = Limits(max_vertices=max_vertices, memory_limit=memory_limit)
+    rows = explicit_rows(polytope)
+    if rows > MOST_ROWS:
+        raise TooManyVertices(
+            f"without its auxiliary variables the polytope has more than {MOST_ROWS} rows, too many to enumerate "
+            'its vertices; use method="columns", which needs no enumeration'
+        )
     try:
         if method in (AUTO, PIVOT):
-            return _pivot_with_care(polytope, limits)
+            return _pivot_with_care(polytope, rows, limits)
     except BackendFailure:
         if method != AUTO or count_systems(polytope) > MOST_SYSTEMS:
             raise
@@ -80,10 +89,10 @@ def vertices(
     return found
 
 
-def _pivot_with_care(polytope: Polytope, limits: Limits) -> Vertices:
-    p = polytope.explicit
-    trial = max(1, TRIAL // work_per_basis(p.n, p.m))
-    found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices)
+def _pivot_with_care(polytope: Polytope, rows: int, limits: Limits) -> Vertices:
+    found, trial = None, TRIAL // work_per_basis(polytope.n, rows)
+    if trial >= WORTH_TRYING:
+        found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices)
     if found is None:
         _refuse_if_too_large(polytope, limits)
         found = by_pivoting(polytope, limits)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers import _pivot
 from solvers.enumeration.result import MERGE_TOLERANCE, Limits, Vertices, finish
@@ -38,32 +37,17 @@ class Walk(NamedTuple):
 
 
 def walk(
-    polytope: Polytope,
-    *,
-    columns: NDArray[np.intp] | None = None,
-    most_bases: int,
-    most_points: int | None = None,
-    points: bool = False,
+    polytope: Polytope, *, most_bases: int, most_points: int | None = None, points: bool = False
 ) -> Walk:
-    """Visit the bases of a polytope, or of its face on some columns; `points` are filled in on request only.
+    """Visit the bases of a polytope; `points` are filled in on request only.
 
     Where the limits stop the walk, `sizes` are those of the vertices met so far, unless points are wanted.
     """
     p = polytope.explicit
-    rows, magnitude = p.rows, polytope.magnitude
-    if columns is not None:
-        rows, magnitude = rows[:, columns], magnitude[:, columns]
+    most = most_bases if most_points is None else most_points
     return Walk(
         *_pivot.enumerate_vertices(
-            np.ascontiguousarray(rows),
-            np.ascontiguousarray(magnitude),
-            p.lower,
-            p.upper,
-            rows.shape[1],
-            most_bases,
-            most_bases if most_points is None else most_points,
-            MERGE_TOLERANCE,
-            points,
+            p.rows, polytope.magnitude, p.lower, p.upper, p.n, most_bases, most, MERGE_TOLERANCE, points
         )
     )
 

@@ -93,12 +93,10 @@ def finish(
         If a point is outside the polytope.
     """
     explicit = polytope.explicit
-    # A row of large entries is only as accurate as its largest entry.
-    scale = np.maximum(1.0, np.abs(explicit.rows).max(axis=1, initial=0.0))
-    lower, upper = (
-        explicit.lower - MEMBERSHIP_TOLERANCE * scale,
-        explicit.upper + MEMBERSHIP_TOLERANCE * scale,
-    )
+    # A row is only as accurate as its largest entry.
+    size = np.abs(explicit.rows).max(axis=1, initial=0.0)
+    slack = MEMBERSHIP_TOLERANCE * np.where(size > 0.0, size, 1.0)
+    lower, upper = explicit.lower - slack, explicit.upper + slack
     for start in range(0, len(points), _CHECK_ROWS):
         part = points[start : start + _CHECK_ROWS]
         w = part @ explicit.rows.T

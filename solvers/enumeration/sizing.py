@@ -38,8 +38,13 @@ ROUGH = 0.5
 SECONDS_PER_ENTRY = 2e-9
 """Time of one entry of a ratio test, seen on a 2.6 GHz core; only a guide."""
 
-OVERHEAD = 30
-"""What solving a basis costs, in columns of its ratio tests."""
+MOST_ROWS = 4096
+"""Rows in which a polytope may be written without its auxiliary variables; eliminating them can take
+exponentially many, and nearly all of those are redundant."""
+
+OVERHEAD = 60
+"""What solving a basis and breaking its ties cost at most, in columns of its ratio tests; seen, two columns
+for each row of a small table, and no more for larger ones."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +73,31 @@ class Estimate:
 
 def work_per_basis(n: int, m: int) -> int:
     """Entries of the ratio tests of one basis."""
-    return (n + OVERHEAD) * (m + 5)
+    return (n + 5 + min(2 * m, OVERHEAD)) * (m + 5)
+
+
+def explicit_rows(polytope: Polytope) -> int:
+    """Rows of ``polytope.explicit``, at most, without the work of forming them; MOST_ROWS + 1 if more."""
+    if polytope.auxiliary is None:
+        return polytope.m
+    a = polytope.auxiliary
+    a = np.vstack([a[np.isfinite(polytope.upper)], -a[np.isfinite(polytope.lower)], -np.eye(a.shape[1])])
+    while a.shape[1]:
+        c = a[:, -1]
+        up, down, free = a[c > 0], a[c < 0], a[c == 0]
+        if len(free) + len(up) * len(down) > MOST_ROWS:
+            return MOST_ROWS + 1
+        pairs = up[:, None, :-1] * -down[None, :, -1:] + down[None, :, :-1] * up[:, None, -1:]
+        a = np.vstack([free[:, :-1], pairs.reshape(len(up) * len(down), a.shape[1] - 1)])
+    return len(a)
 
 
 class _Sample:
     """Random faces of one polytope, and what was found on them."""
 
-    def __init__(self, polytope: Polytope) -> None:
+    def __init__(self, polytope: Polytope, rows: int) -> None:
         self.polytope = polytope
-        self.n, self.m = polytope.n, polytope.explicit.m
+        self.n, self.m = polytope.n, rows
         self.rng = np.random.default_rng(0)
         self.totals: list[float] = []
         self.unfinished = 0.0
@@ -88,9 +109,10 @@ class _Sample:
 
     def visit(self, q: int, work: int) -> Walk:
         """Walk over a random face of q columns, or as far as the work goes."""
-        n, m = self.n, self.m
-        columns = None if q == n else self.rng.choice(n, q, replace=False, shuffle=False)
-        found = walk(self.polytope, columns=columns, most_bases=max(1, work // work_per_basis(q, m)))
+        face = self.polytope
+        if q < self.n:
+            face = face.restrict(self.rng.choice(self.n, q, replace=False, shuffle=False))
+        found = walk(face, most_bases=max(1, work // work_per_basis(q, self.m)))
         if found.status == LIMIT:
             self.unfinished = max(self.unfinished, self.scaled(found.sizes, q))
         return found
@@ -121,12 +143,16 @@ def _choose_size(sample: _Sample, q: int) -> int:
 def estimate(polytope: Polytope) -> Estimate:
     """Estimate the number of vertices, and what pivoting over them would cost.
 
-    Small polytopes are counted. The random choices are fixed, so the answer is reproducible.
+    Small polytopes are counted. The random choices are fixed, so the answer is reproducible. Where auxiliary
+    variables cannot be eliminated in reasonably many rows everything is infinite.
     """
-    sample = _Sample(polytope)
+    rows = explicit_rows(polytope)
+    if rows > MOST_ROWS:
+        return Estimate(math.inf, 1.0, True, math.inf, math.inf)
+    sample = _Sample(polytope, rows)
     n, m = sample.n, sample.m
     q = n if n <= 2 * FIRST_SAMPLE else _choose_size(sample, FIRST_SAMPLE)
-    faces, work = 1, WORK
+    faces, work = 1, WORK if q == n else WORK // LEAST_FACES
     while len(sample.totals) < faces:
         found = sample.visit(q, work)
         if found.status == LIMIT and q > 1:

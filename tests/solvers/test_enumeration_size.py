@@ -13,7 +13,7 @@ from solvers.enumeration.pivot import walk
 from solvers.errors import TooManyVertices
 from solvers.polytope import Polytope
 from tests.solvers.test_enumeration import lift_box
-from tests.solvers.test_polytope import with_ratio
+from tests.solvers.test_polytope import with_deviation, with_ratio
 
 WITHIN = 2.0
 """The factor promised for tables of up to six rows: seen, 0.5 to 1.5 on nearly all of them."""
@@ -78,9 +78,9 @@ def test_estimate_of_a_huge_polytope_does_bounded_work(monkeypatch):
     """5000 columns and 31 rows: whatever the size, the walks together stay within a few times WORK."""
     done = []
 
-    def counting(polytope, *, columns=None, most_bases, **options):
-        found = walk(polytope, columns=columns, most_bases=most_bases, **options)
-        done.append(found.bases * sizing.work_per_basis(polytope.n if columns is None else len(columns), 31))
+    def counting(polytope, *, most_bases):
+        found = walk(polytope, most_bases=most_bases)
+        done.append(found.bases * sizing.work_per_basis(polytope.n, polytope.m))
         return found
 
     monkeypatch.setattr(sizing, "walk", counting)
@@ -89,6 +89,23 @@ def test_estimate_of_a_huge_polytope_does_bounded_work(monkeypatch):
     guess = estimate(Polytope(rows, np.full(31, 0.8), np.full(31, 1.2)))
     assert guess.vertices > 1e9
     assert sum(done) < 5 * sizing.WORK
+
+
+def test_rows_are_counted_without_forming_them():
+    rng = np.random.default_rng(0)
+    for polytope in (
+        lift_box(3, 5, 1.0),
+        with_ratio(rng.random((4, 5)), 2.0),
+        with_deviation(rng.random((3, 5)), np.full(3, 1 / 3), 0.5),
+    ):
+        assert polytope.explicit.m <= sizing.explicit_rows(polytope) <= polytope.explicit.m + 2
+    many = with_deviation(rng.random((15, 5000)), np.full(15, 1 / 15), 0.5)  # 3^15 rows
+    assert sizing.explicit_rows(many) == sizing.MOST_ROWS + 1
+    assert estimate(many).vertices == np.inf
+    with pytest.raises(
+        TooManyVertices, match="without its auxiliary variables the polytope has more than 4096 rows"
+    ):
+        vertices(many)
 
 
 def test_too_many_is_refused_before_it_is_tried(monkeypatch):
