@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import reduce
 
 from mechdesign.errors import InputError, NotPrivate
-from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.levels import LARGEST_EPSILON, LARGEST_NAMED, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify
-from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.quantizers import Quantizer, double_at_least
 from mechdesign.nonstochastic.queries import Query
 
 
@@ -30,7 +31,8 @@ class Release:
 
     def __post_init__(self) -> None:
         for what, value in (("outputs", self.outputs), ("times", self.times)):
-            if isinstance(value, bool) or value < 1:
+            whole = isinstance(value, int) and not isinstance(value, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not whole or value < 1:
                 raise InputError(f"{what} ({value!r}) of {self.name!r} must be an integer of at least 1")
 
 
@@ -48,9 +50,13 @@ class Ledger:
     releases: tuple[Release, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.outputs > outputs_allowed(self.limit):
+        if self.limit is None:
+            return
+        allowed = outputs_allowed(self.limit)
+        if self._bits > LARGEST_EPSILON or self.outputs > allowed:
             raise NotPrivate(
-                f"the releases allow {self.outputs} outputs together, more than the {outputs_allowed(self.limit)} "
+                f"the releases allow {_count(self)} outputs together, more than the "
+                f"{allowed if allowed < LARGEST_NAMED else f'2^{self.limit:g}'} "
                 f"of the limit of {self.limit:g} bits; release less, or raise the limit"
             )
 
@@ -60,9 +66,16 @@ class Ledger:
         return math.prod(r.outputs**r.times for r in self.releases)
 
     @property
+    def _bits(self) -> Fraction:
+        """The sum of the budgets of the single releases, each rounded upwards."""
+        each = (Fraction(epsilon_for(r.outputs)) * r.times for r in self.releases)
+        return sum(each, Fraction(0))
+
+    @property
     def epsilon(self) -> float:
         """log2 of the product (bits, rounded upwards): the sum of the budgets spent."""
-        return epsilon_for(self.outputs)
+        bits = self._bits
+        return epsilon_for(self.outputs) if bits <= LARGEST_EPSILON else double_at_least(bits)
 
     @property
     def remaining(self) -> int | None:
@@ -81,6 +94,13 @@ class Ledger:
         """
         outputs = released.outputs if isinstance(released, Certificate) else released
         return replace(self, releases=(*self.releases, Release(name, outputs, times)))
+
+
+def _count(ledger: Ledger) -> str:
+    """The product in words: an integer of thousands of digits helps nobody, and Python refuses to write it."""
+    bits = ledger.epsilon
+    small = bits <= LARGEST_EPSILON and ledger.outputs < LARGEST_NAMED
+    return str(ledger.outputs) if small else f"some 2^{bits:g}"
 
 
 def certify_together(query: Query, quantizers: Sequence[Quantizer]) -> Certificate:

@@ -14,6 +14,9 @@ from typing import TypeAlias
 from mechdesign.errors import InputError
 from mechdesign.exact import fraction_of, quoted
 
+MOST_INTEGERS = 1_000_000
+"""Values of a domain of integers, which are kept one by one: some 200 MB."""
+
 
 def exact_number(name: str, value: object) -> Fraction:
     """`value` as an exact rational; a float is what its bits say.
@@ -100,9 +103,23 @@ def finite(values: Iterable[object]) -> FiniteDomain:
 
 
 def integers(lo: int, hi: int) -> FiniteDomain:
-    """The integers from `lo` to `hi`, both included."""
+    """The integers from `lo` to `hi`, both included.
+
+    Raises
+    ------
+    InputError
+        If an end is not an integer, lo > hi, or there are more than `MOST_INTEGERS`.
+    """
+    for name, end in (("lower", lo), ("upper", hi)):
+        if isinstance(end, bool) or not isinstance(end, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError(f"{name} end of the range ({quoted(end)}) must be an integer")
     if lo > hi:
         raise InputError(f"the range ({lo}, {hi}) is reversed; give lower,upper")
+    if hi - lo >= MOST_INTEGERS:
+        raise InputError(
+            f"the domain has {hi - lo + 1:,} values, more than {MOST_INTEGERS:,}: too many to enumerate; "
+            f"interval({lo}, {hi}) needs no list and covers them"
+        )
     return FiniteDomain(tuple(Fraction(v) for v in range(lo, hi + 1)))
 
 

@@ -107,10 +107,13 @@ def epsilon_for(outputs: int) -> float:
     Raises
     ------
     InputError
-        If `outputs` is not between 1 and 2^`LARGEST_EPSILON`.
+        If `outputs` is not an integer between 1 and 2^`LARGEST_EPSILON`.
     """
-    if isinstance(outputs, bool) or not 1 <= outputs <= 1 << LARGEST_EPSILON:
-        raise InputError(f"outputs ({outputs!r}) must be an integer from 1 to 2^{LARGEST_EPSILON}")
+    if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"outputs ({quoted(outputs)}) must be an integer from 1 to 2^{LARGEST_EPSILON}")
+    if outputs > 1 << LARGEST_EPSILON:
+        # Python refuses to write integers of thousands of digits.
+        raise InputError(f"outputs (some 2^{outputs.bit_length() - 1}) must be at most 2^{LARGEST_EPSILON}")
     epsilon = math.log2(outputs)
     while outputs_allowed(epsilon) < outputs:
         epsilon = math.nextafter(epsilon, math.inf)

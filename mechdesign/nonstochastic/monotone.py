@@ -95,16 +95,23 @@ def _span(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, low: Box
     """Cells from the lowest answer at the lower corner to the highest at the upper one."""
     first = query(_insert(low[0], i, query.domains[i].lo))
     last = query(_insert(low[1], i, query.domains[i].hi))
+    _check_rises(first, last)
+    return 1 + bisect_right(thresholds, last) - bisect_right(thresholds, first)
+
+
+def _check_rises(first: Fraction, last: Fraction) -> None:
     if first > last:
         raise InputError(f"the query is not monotone: it falls from {first} to {last} as the data grow")
-    return 1 + bisect_right(thresholds, last) - bisect_right(thresholds, first)
 
 
 def _count(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, data: tuple[Fraction, ...]) -> int:
     """Number of cells on one fibre; a continuous query on an interval skips no cell."""
     domain = query.domains[i]
     if isinstance(domain, FiniteDomain):
-        return len({bisect_right(thresholds, query(_insert(data, i, v))) for v in domain.values})
+        answers = [query(_insert(data, i, v)) for v in domain.values]
+        for first, last in itertools.pairwise(answers):
+            _check_rises(first, last)
+        return len({bisect_right(thresholds, answer) for answer in answers})
     return _span(query, thresholds, i, (data, data))
 
 

@@ -29,7 +29,7 @@ from mechdesign.nonstochastic.queries import (
     identity_query,
     mean_query,
 )
-from mechdesign.nonstochastic.tables import check_size, fibre_counts
+from mechdesign.nonstochastic.tables import factorised, fibre_counts
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,7 @@ def certify_table(outputs: Any) -> Certificate:
     InputError
         If the table is empty or has more datasets than can be enumerated.
     """
-    array = np.asarray(outputs)
-    if array.ndim == 0 or array.size == 0:
-        raise InputError("the table of outputs is empty; give one axis for each individual")
-    check_size(array.shape)
-    _, inverse = np.unique(array.reshape(-1), return_inverse=True)
-    labels = np.asarray(inverse, dtype=np.int64).reshape(array.shape)
+    labels = factorised(outputs, "outputs")[1]
     most, witness = 0, ""
     for axis in range(labels.ndim):
         counts = fibre_counts(labels, axis)

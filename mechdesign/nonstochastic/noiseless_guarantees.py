@@ -55,7 +55,9 @@ def estimation_error(outputs: int, width: object, density: object = None, power:
     rho = 1 / mu if density is None else exact_number("density", density)
     if not 0 < rho * mu <= 1:
         raise InputError(f"density ({float(rho):g}) must be positive and at most 1/width = {float(1 / mu):g}")
-    if isinstance(power, bool) or power < 1:
+    if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"outputs ({outputs!r}) must be an integer of at least 1")
+    if isinstance(power, bool) or not isinstance(power, int) or power < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"power ({power!r}) must be an integer of at least 1")
     return rho * mu ** (power + 1) / ((2 * outputs) ** power * (power + 1))
 

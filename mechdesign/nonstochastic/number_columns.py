@@ -199,4 +199,6 @@ def parse_range(text: str | None, query: str) -> IntervalDomain:
         ends.append(float(part))
     if ends[0] > ends[1]:
         raise InputError(f"--range {quoted(text)} is reversed; give lo,hi with lo <= hi")
+    if not math.isfinite(ends[1] - ends[0]):
+        raise InputError(f"--range {quoted(text)} is wider than any double; use a larger unit")
     return IntervalDomain(*ends)  # pyright: ignore[reportArgumentType]

@@ -30,8 +30,11 @@ TIME_LIMIT = 60.0
 LARGEST_COLUMNS = 600_000
 """Candidate cells of the set-partition program; n = 24 with cells of 4 to 7 has 530,000."""
 
-LARGEST_MDAV = 20_000
-"""Points for the heuristic, whose time grows with their square (about 10 s here)."""
+MOST_DISTANCES = 200_000_000
+"""Points squared by the smallest cell, for the heuristic (some 10 s): 20,000 points in pairs."""
+
+LARGEST_VALUE = 1e120
+"""Squares of differences of larger points, summed, could leave the doubles."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -159,7 +162,7 @@ def _choose(method: str, count: int, dimension: int, smallest: int, even: bool) 
     if method == "auto":
         if dimension == 1 and even:
             return "dp"
-        return "milp" if small else ("dp" if dimension == 1 else "mdav")
+        method = "milp" if small else ("dp" if dimension == 1 else "mdav")
     if method == "dp" and dimension > 1:
         raise InputError(f"method 'dp' needs points of one dimension, not {dimension}; use 'milp' or 'mdav'")
     if method == "milp" and not small:
@@ -167,19 +170,27 @@ def _choose(method: str, count: int, dimension: int, smallest: int, even: bool) 
             f"{count} symbols in cells of {smallest} and more have over {LARGEST_COLUMNS:,} candidate cells; "
             "use method 'mdav', or 'dp' in one dimension"
         )
-    if method == "mdav" and count > LARGEST_MDAV:
-        raise InputError(f"{count:,} points are too many for 'mdav' ({LARGEST_MDAV:,} at most)")
+    if method == "mdav" and count * count > MOST_DISTANCES * smallest:
+        raise InputError(
+            f"{count:,} points in cells of {smallest:,} are too many for 'mdav', whose time is their square by the "
+            "size of a cell; take a smaller epsilon, or parts of the points"
+        )
     return method
 
 
 def _check_points(points: Any) -> Floats:
-    rows = np.asarray(points, dtype=np.float64)
+    try:
+        rows = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("points must be numbers, all rows of one length") from None
     if rows.ndim == 1:
         rows = rows[:, None]
     if rows.ndim != 2 or rows.size == 0:
         raise InputError("points must be a non-empty array of shape (n,) or (n, d)")
     if not bool(np.isfinite(rows).all()):
         raise InputError("the points contain NaN or an infinite value; drop it first")
+    if float(np.abs(rows).max()) > LARGEST_VALUE:
+        raise InputError(f"points beyond {LARGEST_VALUE:g} overflow when squared; use a larger unit")
     return rows
 
 

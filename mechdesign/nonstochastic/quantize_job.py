@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
@@ -46,6 +47,9 @@ from mechdesign.nonstochastic.text_columns import read_text_columns
 
 MOST_THRESHOLDS = 1_000_000
 """Thresholds of all group sizes together, kept one by one in memory (200 MB)."""
+
+LARGEST_DOUBLE = Fraction(sys.float_info.max)
+"""Released numbers are doubles."""
 
 
 def quantize_file(
@@ -130,6 +134,11 @@ def _mechanisms(
     for size in distinct:
         query = build_query(options.query, size, domain)
         lo, hi = query.range
+        if max(abs(lo), abs(hi)) > LARGEST_DOUBLE:
+            raise InputError(
+                f"the {options.query} of {size:,} values up to {float(domain.hi):g} can be beyond all doubles "
+                f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
+            )
         # Two outputs tell a count exactly: its neighbours are one apart.
         enough = min(outputs, 2) if options.query == "count" else outputs
         quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), enough, options.layout, most)

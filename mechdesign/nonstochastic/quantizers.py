@@ -20,9 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
+from mechdesign.exact import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, exact_number, interval
 
 Outside = Literal["refuse", "clip"]
+
+
+MOST_LEVELS = 1_000_000
+"""Cells of a uniform quantiser, whose thresholds are kept one by one: some 200 MB."""
 
 
 def common_integers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
@@ -131,7 +136,10 @@ class Quantizer:
         """
         if outside not in ("refuse", "clip"):
             raise InputError(f"outside ({outside!r}) must be 'refuse' or 'clip'")
-        values = np.asarray(answers, dtype=np.float64)
+        try:
+            values = np.asarray(answers, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("the answers must be numbers, all of one shape") from None
         if bool(np.isnan(values).any()):
             raise InputError("the data contain NaN, which lies in no cell; drop it first")
         beyond = (values < double_at_least(self.lo)) | (values > -double_at_least(-self.hi))
@@ -174,11 +182,11 @@ def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
     Raises
     ------
     InputError
-        If `levels` is below 1, or is above 1 on a range without width.
+        If `levels` is not from 1 to `MOST_LEVELS`, or is above 1 on a range without width.
     """
     domain = interval(lo, hi)
-    if isinstance(levels, bool) or levels < 1:
-        raise InputError(f"levels ({levels!r}) must be an integer of at least 1")
+    if isinstance(levels, bool) or not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"levels ({quoted(levels)}) must be an integer from 1 to {MOST_LEVELS:,}")
     return Quantizer(domain.lo, domain.hi, _even_cuts(domain, levels))
 
 

@@ -92,7 +92,8 @@ class OrderStatistic:
 
     def __post_init__(self) -> None:
         check_individuals(self.individuals)
-        if isinstance(self.rank, bool) or not 1 <= self.rank <= self.individuals:
+        whole = isinstance(self.rank, int) and not isinstance(self.rank, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not whole or not 1 <= self.rank <= self.individuals:
             raise InputError(
                 f"rank ({self.rank!r}) must be an integer from 1 to {self.individuals}, the individuals"
             )

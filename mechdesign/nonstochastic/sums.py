@@ -18,6 +18,9 @@ LARGEST_SPAN = 1 << 24
 LARGEST_SUMSET = 4_000_000
 """Most sums kept as a sorted list where the span is too wide for bits."""
 
+MOST_ADDITIONS = 50_000_000
+"""Sums formed in all, repeated ones included, where the span is too wide for bits: about a second."""
+
 MOST_RUNS = 1000
 """More runs than this are added faster by one convolution than by shifts."""
 
@@ -93,18 +96,24 @@ def _multiple_bits(bits: int, count: int) -> int:
 
 
 def _add_lists(a: Integers, b: Integers) -> Integers | None:
+    """The sorted distinct sums; `b` is the shorter one, and each of its members makes a sorted run."""
     if a.size * b.size > LARGEST_SUMSET:
         return None
-    return np.unique(np.add.outer(a, b))
+    sums = np.add.outer(b, a).reshape(-1)
+    sums.sort(kind="stable")
+    return sums[np.concatenate(([True], sums[1:] != sums[:-1]))]
 
 
 def _by_lists(parts: Sequence[tuple[list[int], int]]) -> Integers | None:
     total: Integers | None = np.zeros(1, dtype=np.int64)
+    additions = 0
     for values, count in parts:
         member = np.asarray(values, dtype=np.int64)
         for _ in range(count):
+            additions += total.size * member.size
             total = _add_lists(total, member)
-            if total is None:
+            # Without the second limit a million people, each adding little, would take for ever.
+            if total is None or additions > MOST_ADDITIONS:
                 return None
     return total
 

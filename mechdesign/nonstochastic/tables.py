@@ -43,6 +43,34 @@ def fibre_counts(outputs: Indices, axis: int) -> Indices:
     return 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
 
 
+def factorised(table: Any, what: str) -> tuple[list[Any], Indices]:
+    r"""The distinct entries of a table, and for each entry which of them it is (the shape of the table).
+
+    Arrays of numbers are compared by NumPy; everything else by Python, because NumPy would turn
+    1 and "1" into one text, cut "a\0" to "a", and round integers that stand beside floats.
+
+    Raises
+    ------
+    InputError
+        If the table is empty, too large or ragged.
+    """
+    array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=object)
+    if array.ndim == 0 or array.size == 0:
+        raise InputError(f"the table of {what} is empty; give one axis for each individual")
+    check_size(array.shape)
+    if array.dtype.kind in "biuf":
+        distinct, inverse = np.unique(array.reshape(-1), return_inverse=True)
+        return distinct.tolist(), np.asarray(inverse, dtype=np.int64).reshape(array.shape)
+    place: dict[Any, int] = {}
+    try:
+        codes = [place.setdefault(entry, len(place)) for entry in array.reshape(-1).tolist()]
+    except TypeError:
+        raise InputError(
+            f"the table of {what} must have one entry for each dataset, and equal rows"
+        ) from None
+    return list(place), np.array(codes, dtype=np.int64).reshape(array.shape)
+
+
 def check_size(shape: Sequence[int]) -> None:
     """Refuse a domain with more than `LARGEST_TABLE` datasets."""
     if math.prod(shape) > LARGEST_TABLE:
@@ -97,13 +125,11 @@ class TabulatedQuery:
         InputError
             If it is empty, too large, or holds something that is no finite number.
         """
-        array = np.asarray(answers)
-        if array.ndim == 0 or array.size == 0:
-            raise InputError("the table of the query is empty; give one axis for each individual")
-        check_size(array.shape)
-        distinct, inverse = np.unique(array.reshape(-1), return_inverse=True)
-        exact = [exact_number("query", v) for v in distinct.tolist()]
-        return cls(tuple(exact), np.asarray(inverse, dtype=np.int64).reshape(array.shape))
+        distinct, codes = factorised(answers, "the query")
+        exact = [exact_number("query", v) for v in distinct]
+        values = sorted(set(exact))
+        place = {value: rank for rank, value in enumerate(values)}
+        return cls(tuple(values), np.array([place[v] for v in exact], dtype=np.int64)[codes])
 
     @classmethod
     def from_function(

@@ -160,7 +160,7 @@ def test_leakage_of_a_partition():
         (lambda: identifiable_partition([[1, 2], [3, 4]], 1, loss="worst"), "one dimension"),
         (lambda: identifiable_partition([[1, 2], [3, 4]], 1, method="dp"), "one dimension"),
         (lambda: identifiable_partition(range(100), 2, method="milp"), "candidate cells"),
-        (lambda: identifiable_partition(np.zeros((30_000, 2)), 2, method="mdav"), "too many for 'mdav'"),
+        (lambda: identifiable_partition(np.zeros((30_000, 2)), 14, method="mdav"), "too many for 'mdav'"),
     ],
 )
 def test_refusals(call, message):

@@ -1,0 +1,116 @@
+"""What used to hang, crash or lie: each is now refused in one line, or answered."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign.errors import InputError, NotPrivate
+from mechdesign.nonstochastic import (
+    Ledger,
+    MonotoneQuery,
+    OrderStatistic,
+    Quantizer,
+    TabulatedQuery,
+    certify,
+    certify_table,
+    count_query,
+    design_quantizer,
+    epsilon_for,
+    estimation_error,
+    finite,
+    identifiable_partition,
+    integers,
+    interval,
+    sum_query,
+    uniform_quantizer,
+)
+from mechdesign.nonstochastic.quantize_job import quantize_file
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: integers(0, 10**10), r"10,000,000,001 values.*interval\(0, 10000000000\) needs no list"),
+        (lambda: integers(0, 2.5), "upper end of the range .'2.5'. must be an integer"),
+        (lambda: uniform_quantizer(0, 1, 10**9), "levels .* from 1 to 1,000,000"),
+        (lambda: uniform_quantizer(0, 1, 2.5), "levels .'2.5'. must be an integer"),
+        (lambda: uniform_quantizer(0, 1, 3).cells(["a"]), "the answers must be numbers"),
+        (lambda: OrderStatistic(1.5, 3, interval(0, 1)), r"rank \(1.5\) must be an integer from 1 to 3"),
+        (lambda: epsilon_for(2.5), "must be an integer from 1 to"),
+        (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
+        (lambda: Ledger().add("a", 2.5), r"outputs \(2.5\) of 'a' must be an integer"),
+        (lambda: certify_table([[1, 2], [3]]), "one entry for each dataset, and equal rows"),
+        (lambda: TabulatedQuery.from_array([[1, 2], [3]]), "the table of the query must have one entry"),
+        (lambda: estimation_error(0, 1), r"outputs \(0\) must be an integer of at least 1"),
+        (lambda: estimation_error(2, 1, power=1.5), r"power \(1.5\) must be an integer"),
+        (lambda: identifiable_partition(["a", "b"], 1), "points must be numbers"),
+        (lambda: identifiable_partition([1e200, -1e200], 1), "overflow when squared; use a larger unit"),
+        (lambda: identifiable_partition(np.zeros((10**5, 2)), 16), "too many for 'mdav'"),
+    ],
+)
+def test_refused_in_one_line(call, message):
+    with pytest.raises(InputError, match=message) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_outputs_are_told_apart_as_their_reader_tells_them():
+    """NumPy alone would call 1 and "1", "a" and "a\\0", 2^60 and 2^60 + 1 beside a float the same."""
+    assert certify_table([1, "1", "a", "a\0", None]).outputs == 5
+    assert TabulatedQuery.from_array([2**60 + 1, 2**60, 0.5]).values == (Fraction(1, 2), 2**60, 2**60 + 1)
+    assert TabulatedQuery.from_array([["1", 1], [2, "2.0"]]).ranks.tolist() == [[0, 0], [1, 1]]
+
+
+def test_a_query_that_is_not_monotone_is_caught_between_the_ends_too():
+    dip = MonotoneQuery(lambda x: abs(x[0] - 2) + x[1], (integers(0, 4), integers(0, 4)))
+    with pytest.raises(InputError, match="not monotone: it falls from 2 to 1"):
+        certify(dip, Quantizer(0, 6, (Fraction(1, 2), Fraction(3, 2))))
+
+
+@pytest.mark.parametrize(
+    "query", [count_query(20_000_000), sum_query(100_000, finite([0, 1, 10**9]))], ids=["count", "sum"]
+)
+def test_too_many_sums_to_list_give_a_bound_that_keeps_the_budget(query):
+    designed = design_quantizer(query, 1)
+    assert designed.certificate.outputs <= 2
+    assert designed.quantizer.levels > 1
+
+
+def test_a_ledger_of_many_releases():
+    """An individual with a reading every half hour for years: 20,000 bits, and no huge integer is written."""
+    assert Ledger().add("load", 2, times=20_000).epsilon == 20_000.0
+    many = Ledger().add("load", 3, times=10**12).epsilon
+    assert Fraction(many) >= 10**12 * Fraction(epsilon_for(3)) > Fraction(many) * (1 - Fraction(1, 2**52))
+    with pytest.raises(NotPrivate, match=r"some 2\^31699.3 outputs together, more than the 1024 of"):
+        Ledger(limit=10).add("load", 3, times=20_000)
+    with pytest.raises(NotPrivate, match=r"more than the 2\^9000 of the limit"):
+        Ledger(limit=9000).add("load", 2, times=9001)
+
+
+def test_an_individual_with_many_records(tmp_path):
+    (tmp_path / "in.csv").write_text("who,kwh\n" + "a,1\n" * 15_000, encoding="utf-8")
+    options = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", individual="who")
+    done = quantize_file(tmp_path / "in.csv", tmp_path / "out.csv", options)
+    assert (done.answers_each, done.total_epsilon) == (15_000, 15_000.0)
+    with open(tmp_path / "out.csv", encoding="utf-8", newline="") as stream:
+        assert sum(1 for _ in csv.reader(stream)) == 15_001
+
+
+@pytest.mark.parametrize(
+    ("query", "range_text", "message"),
+    [
+        ("sum", "0,1e308", "the sum of 12 values up to 1e.308 can be beyond all doubles"),
+        ("identity", "-1.7e308,1.7e308", "is wider than any double; use a larger unit"),
+    ],
+)
+def test_releases_that_no_double_can_hold(tmp_path, query, range_text, message):
+    (tmp_path / "in.csv").write_text("v\n" + "1e308\n" * 12, encoding="utf-8")
+    options = QuantizeOptions(column="v", epsilon=0, query=query, range_text=range_text)
+    with pytest.raises(InputError, match=message):
+        quantize_file(tmp_path / "in.csv", tmp_path / "out.csv", options)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
