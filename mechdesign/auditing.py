@@ -25,6 +25,7 @@ from mechdesign.joint import Joint
 from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
 from mechdesign.variable import Symbol
 
+
 @dataclass(frozen=True)
 class Achieved:
     """The smallest doubles (nats) that bound what the channel really does; ``inf`` where a lift is 0.

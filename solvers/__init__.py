@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from solvers.concave import ConcaveMinimum, ConcaveSearch, SearchStatus, concave_minimum
+from solvers.enumeration import Estimate, Vertices, estimate, vertices
 from solvers.envelope import lower_envelope
 from solvers.errors import (
     BackendFailure,
@@ -27,6 +28,7 @@ __all__ = [
     "EmptyPolytope",
     "Envelope",
     "EnvelopeStatus",
+    "Estimate",
     "InvalidOption",
     "InvalidPolytope",
     "OutsidePolytope",
@@ -36,6 +38,9 @@ __all__ = [
     "SearchStatus",
     "SolverError",
     "TooManyVertices",
+    "Vertices",
     "concave_minimum",
+    "estimate",
     "lower_envelope",
+    "vertices",
 ]

@@ -16,7 +16,10 @@ def audit_text(audit: Audit) -> str:
     own = (
         []
         if used is None
-        else [f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."]
+        else [
+            f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, "
+            f"eps_u {at_most(used.eps_u)} (nats, rounded up)."
+        ]
     )
     return "\n".join(
         [

@@ -74,7 +74,11 @@ def _promises(design: Design, sensitive: str) -> list[str]:
         if design.verified
         else "VIOLATED, decided in exact arithmetic: this is the procedure as published, without repair."
     )
-    own = "" if used is None else f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}. "
+    own = (
+        ""
+        if used is None
+        else f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}. "
+    )
     return [
         f"{notion_text(design.notion)}: {_condition(design.notion.limits, sensitive)}",
         f"{verdict} {own}Achieved: eps_l {at_most(achieved.eps_l)}, "
@@ -98,7 +102,9 @@ def _mean_condition(limits: MeanLimits, sensitive: str) -> str:
             bounds.append(f"{mean} is at most exp({limits.order:g} * {budget:g})")
         else:
             distance = math.expm1(budget)
-            bounds.append(f"{mean} is at most {at_most(distance if limits.kind == 'l1' else distance * distance)}")
+            bounds.append(
+                f"{mean} is at most {at_most(distance if limits.kind == 'l1' else distance * distance)}"
+            )
     return (
         f"a released value makes a {sensitive} l times as likely as before; with {sensitive} as in the table, "
         f"{' and '.join(bounds)}. A single {sensitive} can become much more or less likely than that."
