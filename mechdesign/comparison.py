@@ -7,26 +7,27 @@ executor, so a parallel run gives the rows of a serial one.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from mechdesign.comparison_file import ComparisonFile, Setting, write_csv
+from mechdesign.comparison_file import ComparisonFile, write_csv
 from mechdesign.comparison_grid import Case, ascending, curves, named, notion_labels
 from mechdesign.comparison_rows import COLUMNS, ComparisonRow, with_bounds
+from mechdesign.comparison_tasks import Chunk, Settings, each, solve
 from mechdesign.errors import InputError, SolverFailure
 from mechdesign.files import PathLike
 from mechdesign.joint import Joint
-from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search
 from mechdesign.posteriors import check_polytope
 
 CHUNK = 8
 """Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
 
-WARM_METHOD = "columns"
-"""Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
-by their vertices, a warm start took twice as long as a cold one."""
+SECONDS_BETWEEN_WRITES = 1.0
+"""A crash costs the rows of so many seconds; each write waits for the disk."""
 
 NEED_POLYTOPE = (OPTIMAL, "subset-response")
 """Mechanisms that serve only notions whose posteriors form a polytope."""
@@ -67,28 +68,6 @@ class Comparison:
         return {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What changes results beside the table and the columns of a row; see `mechdesign.design`."""
-
-    method: str = "auto"
-    gap: float = 1e-4
-    time_limit: float | None = None
-    as_published: bool = False
-
-    def record(self) -> dict[str, Setting]:
-        """As the manifest has them."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """Finished rows and what was said about them."""
-
-    rows: tuple[ComparisonRow, ...] = ()
-    notices: tuple[str, ...] = ()
-
-
 @dataclass
 class _Run:
     """What is known so far."""
@@ -98,13 +77,19 @@ class _Run:
     progress: Progress | None
     known: dict[Case, ComparisonRow]
     notices: list[str]
+    written: float = -math.inf
 
-    def add(self, chunk: _Chunk) -> None:
+    def add(self, chunk: Chunk) -> None:
         self.known |= {row.case: row for row in chunk.rows}
         self.notices += chunk.notices
-        if self.file is not None:
-            self.file.write(self.rows())
         self.report()
+        if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
+            self.write()
+
+    def write(self) -> None:
+        if self.file is not None and self.known:
+            self.file.write(self.rows())
+            self.written = time.monotonic()
 
     def report(self) -> None:
         if self.progress is not None:
@@ -149,7 +134,7 @@ def compare(
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
-        CSV that is written after each chunk. If it is there from an earlier run on the same table with the same
+        CSV that is written as rows come. If it is there from an earlier run on the same table with the same
         settings, its rows are kept and only missing ones are computed.
     force : bool
         Start `output` over, whatever is there.
@@ -182,13 +167,15 @@ def compare(
     missing = [[case for case in curve if case not in run.known] for curve in wanted]
     tasks = [curve[k : k + CHUNK] for curve in missing for k in range(0, len(curve), CHUNK)]
     run.report()
-    if executor is None:
-        for task in tasks:
-            run.add(_solve(joint, task, settings))
-    else:
-        _spread(executor, joint, tasks, settings, run)
-    if file is not None and not tasks:
-        file.write(run.rows())
+    try:
+        if executor is None:
+            for task in tasks:
+                for finished in each(joint, task, settings):
+                    run.add(finished)
+        else:
+            _spread(executor, joint, tasks, settings, run)
+    finally:
+        run.write()
     return Comparison(run.rows(), kept, tuple(run.notices))
 
 
@@ -213,9 +200,9 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
 def _spread(
     executor: Executor, joint: Joint, tasks: Sequence[Sequence[Case]], settings: Settings, run: _Run
 ) -> None:
-    futures: list[Future[_Chunk]] = []
+    futures: list[Future[Chunk]] = []
     try:
-        futures = [executor.submit(_solve, joint, task, settings) for task in tasks]
+        futures = [executor.submit(solve, joint, task, settings) for task in tasks]
         for future in as_completed(futures):
             run.add(future.result())
     except BrokenExecutor as error:
@@ -226,65 +213,3 @@ def _spread(
     finally:
         for future in futures:
             future.cancel()
-
-
-def _solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> _Chunk:
-    """One chunk; runs in whatever process the executor chooses."""
-    rows: list[ComparisonRow] = []
-    notices: list[str] = []
-    neighbour: Design | None = None
-    for case in cases:
-        made = design(
-            joint,
-            case.promise(),
-            mechanism=case.mechanism,
-            method=settings.method,
-            gap=settings.gap,
-            time_limit=settings.time_limit,
-            as_published=settings.as_published and case.mechanism != OPTIMAL,
-            start=neighbour,
-        )
-        if _interrupted(made, settings):
-            raise KeyboardInterrupt
-        envelope = made.envelope
-        neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
-        rows.append(_row(case, made))
-        if made.fallback_from is not None or _open(made, settings):
-            notices += [f"{describe(case)}: {message}" for message in made.messages]
-    return _Chunk(tuple(rows), tuple(notices))
-
-
-def _interrupted(made: Design, settings: Settings) -> bool:
-    """Whether Ctrl-C ended the search; an optimum that was stopped is no row to keep."""
-    status = made.certificate.details.get("status")
-    return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
-
-
-def _open(made: Design, settings: Settings) -> bool:
-    gap = made.certificate.gap_nmi
-    return gap is not None and gap > settings.gap
-
-
-def describe(case: Case) -> str:
-    """``optimal, alip, epsilon 1, lam 0.5``."""
-    lam = "" if case.lam is None else f", lam {case.lam:g}"
-    return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
-
-
-def _row(case: Case, made: Design) -> ComparisonRow:
-    eps_l, eps_u = case.sides()
-    return ComparisonRow(
-        mechanism=case.mechanism,
-        notion=case.notion,
-        epsilon=case.epsilon,
-        lam=case.lam,
-        eps_l=eps_l,
-        eps_u=eps_u,
-        nmi=made.nmi,
-        upper_bound_nmi=made.certificate.upper_bound_nmi,
-        max_log_lift=made.achieved.eps_u,
-        min_log_lift=0.0 - made.achieved.eps_l,
-        satisfied=made.verified,
-        repaired=made.repaired,
-        seconds=made.seconds,
-    )

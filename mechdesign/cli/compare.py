@@ -255,9 +255,10 @@ def _interruptible(output: str | None) -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        kept = (
-            "nothing was written"
-            if output is None
-            else f"the rows so far are in {output}; run again to go on"
-        )
+        import os
+
+        if output is not None and os.path.exists(output):
+            kept = f"the rows so far are in {output}; run again to go on"
+        else:
+            kept = "nothing was written"
         raise Interrupted(f"interrupted; {kept}") from None

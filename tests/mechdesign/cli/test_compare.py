@@ -128,7 +128,7 @@ def test_an_optimum_that_misses_its_gap_is_noted(folder, run):
 
 
 def test_ctrl_c_keeps_the_rows_so_far(folder, run, monkeypatch):
-    from mechdesign import comparison
+    from mechdesign import comparison, comparison_tasks
     from mechdesign.mechanisms import design
 
     calls = []
@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_the_rows_so_far(folder, run, monkeypatch):
             raise KeyboardInterrupt
         return design(*arguments, **options)
 
-    monkeypatch.setattr(comparison, "design", stops)
+    monkeypatch.setattr(comparison_tasks, "design", stops)
     done = run(
         "compare", *WIDE, "--mechanisms", "subset-merging", "--epsilons", "1:3:0.1", "--output", "o.csv"
     )
