@@ -37,7 +37,7 @@ SLICE = 0.2
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
 
-SHARE = 1.0 - 2.0**-20
+SHARE = 0.99
 """Share of a tolerance that a search is given: the rest is for the rounding of ``value - bound``."""
 
 MOST_STARTS = 1000
@@ -202,9 +202,7 @@ def check_relaxation(polytope: Polytope, outer: Polytope) -> None:
     # The kernel bounds and designs with one matrix: other rows would make its bounds those of another set.
     if not (
         np.array_equal(outer.rows, polytope.rows)
-        and np.array_equal(
-            _or_none(outer.auxiliary, polytope.m), _or_none(polytope.auxiliary, polytope.m)
-        )
+        and np.array_equal(_or_none(outer.auxiliary, polytope.m), _or_none(polytope.auxiliary, polytope.m))
     ):
         raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
     if (outer.lower > polytope.lower).any() or (outer.upper < polytope.upper).any():
@@ -217,7 +215,9 @@ def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
     if y.shape != (n,):
         raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
     if not np.isfinite(y).all():
-        raise InvalidPolytope(f"{name} has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}")
+        raise InvalidPolytope(
+            f"{name} has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}"
+        )
     return y
 
 
@@ -382,7 +382,7 @@ class ConcaveSearch:
             if left <= 0.0:
                 return SearchStatus.TIME_LIMIT
             share = -(-(nodes - self._counts().nodes) // len(self._kernels))
-            done = self._together(lambda k, _, seconds=left: k.run(share, seconds, columns))
+            done = self._together(lambda k, _, most=share, seconds=left: k.run(most, seconds, columns))
             if all(code == _DONE for code in done):
                 return SearchStatus.DONE
             for code, status in _OUTCOMES.items():

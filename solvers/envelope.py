@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.aggregation import SMALL, aggregate
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, check_positive
+from solvers.concave import (
+    MEMORY_LIMIT,
+    ConcaveSearch,
+    check_limits,
+    check_positive,
+    check_prices,
+    check_relaxation,
+)
 from solvers.costs import Cost, cost_named
 from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope, TooManyVertices
 from solvers.generation import Generation, Pricer, envelope_bound
@@ -31,6 +38,9 @@ Array = NDArray[np.float64]
 COARSE_SHARE = 0.25
 """Share of the time left that the merged problem may take; it is only a guess."""
 
+TIGHTENING_SHARE = 0.2
+"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+
 METHODS = ("auto", "vertices", "columns")
 
 MOST_ROWS = 300
@@ -38,7 +48,7 @@ MOST_ROWS = 300
 
 FEW_VERTICES = 1500
 """Estimated number of vertices up to which 'auto' enumerates them: beyond it column generation was
-faster on every table measured (tests/benchmarks/envelope.py)."""
+faster on every table measured (tests/benchmarks/test_grids.py prints the ratio)."""
 
 
 def lower_envelope(
@@ -93,10 +103,24 @@ def lower_envelope(
         raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
     measure = cost_named(cost)
     outer = polytope if relaxation is None else relaxation
-    search = ConcaveSearch(polytope, relaxation=outer, cost=cost, workers=workers, memory_limit=memory_limit)
-    p = _check_point(polytope, search, point)
+    check_limits(workers, memory_limit)
+    check_relaxation(polytope, outer)
+    p = _check_point(polytope, point)
+    known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
-    pricer: Pricer = search if lead is None else LineSearch(polytope, outer, lead, cost)
+    pricer: Pricer
+    if lead is None:
+        tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
+        pricer = ConcaveSearch(
+            polytope,
+            relaxation=outer,
+            cost=cost,
+            workers=workers,
+            memory_limit=memory_limit,
+            tightening=tightening,
+        )
+    else:
+        pricer = LineSearch(polytope, outer, lead, cost)
     enumeration, vertices = (
         _vertices(polytope, method) if lead is None or method == "vertices" else (None, None)
     )
@@ -105,9 +129,11 @@ def lower_envelope(
     if vertices is not None:
         initial.append(vertices)
     if start is not None and len(start):
+        if start.shape[1] != polytope.n:
+            raise InvalidPolytope(f"start has points of length {start.shape[1]}, not {polytope.n}")
         initial.append(start.take(_members(polytope, start)))
     end = math.inf if time_limit is None else started + time_limit
-    guess = None if dual is None else search.check_prices(dual)
+    guess = known
     if guess is None and vertices is None:
         guess, interrupted = _guess(polytope, p, cost, gap, end, backend)
         end = -math.inf if interrupted else end
@@ -147,13 +173,14 @@ def lower_envelope(
     )
 
 
-def _check_point(polytope: Polytope, search: ConcaveSearch, point: ArrayLike) -> Array:
+def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
     p = np.ascontiguousarray(point, dtype=np.float64)
     if p.shape != (polytope.n,) or not np.isfinite(p).all():
         raise InvalidPolytope(f"point must be {polytope.n} finite numbers")
     if polytope.residual(p)[0] <= MEMBERSHIP_TOLERANCE:
         return p
-    search.linear(np.zeros(polytope.n))  # an empty polytope is the clearer error
+    # An empty polytope is the clearer error.
+    ConcaveSearch(polytope, tightening=0.0).linear(np.zeros(polytope.n))
     if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
         raise InvalidPolytope("point must be non-negative and sum to 1")
     if polytope.least is not None:
@@ -203,11 +230,15 @@ def _unit_columns(polytope: Polytope) -> Points:
 
 
 def _members(polytope: Polytope, points: Points) -> NDArray[np.bool_]:
+    probability = np.abs(points.sums(points.data) - 1.0) <= MEMBERSHIP_TOLERANCE
+    probability &= points.sums(np.minimum(points.data, 0.0)) == 0.0
     if polytope.least is not None:
-        return np.logical_and.reduce(polytope.least.excess(points.images) <= 0.0, axis=1)
+        excess = polytope.least.excess(points.images)
+        return probability & np.logical_and.reduce(excess <= 0.0, axis=1)
     explicit = polytope.explicit
     images = points.images(explicit.rows)
-    return np.logical_and.reduce((images >= explicit.lower) & (images <= explicit.upper), axis=1)
+    inside = (images >= explicit.lower) & (images <= explicit.upper)
+    return probability & np.logical_and.reduce(inside, axis=1)
 
 
 def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | None]:
@@ -223,8 +254,10 @@ def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | Non
         )
     from solvers.enumeration import estimate, vertices
 
-    if method == "auto" and estimate(polytope).vertices > FEW_VERTICES:
-        return None, None
+    if method == "auto":
+        size = estimate(polytope)
+        if size.at_least or size.vertices > FEW_VERTICES:
+            return None, None
     found = vertices(polytope)
     return found.method, Points.from_dense(found.points)
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from solvers.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.costs import Cost
 from solvers.points import Points
-from solvers.programs import Master, MasterSolution, MasterStatus, PriceBox, new_master
+from solvers.programs import FEASIBILITY, Master, MasterSolution, MasterStatus, PriceBox, new_master
 from solvers.results import EnvelopeStatus, Progress
 
 Array = NDArray[np.float64]
@@ -53,6 +53,17 @@ RADIUS = 4.0
 
 GUESS_RADIUS = 0.04
 """Radius of the first box around a guess, in units of the largest price of use."""
+
+LEAST_GAP = 1e-11
+"""Gap aimed at when less is asked: rounding leaves some 1e-12 of every proof open, and columns that gain
+less are noise."""
+
+IDLE_ROUNDS = 60
+"""Rounds in a row without any gain in bound or master after which no more is expected: the back-end does
+not take the columns, or its prices are wrong."""
+
+LARGEST_RADIUS = 1e9
+"""A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
 
 FINISH_SECONDS = 10.0
 """What the last exact master may take after a limit was met; it is warm and needs far less."""
@@ -130,6 +141,8 @@ class Generation:
         # Local searches go on until every mix in turn has run dry; from then on the tree finds more.
         self._searching, self._dry = True, 0
         self._depth = 0.0
+        self._aim = max(self.gap, LEAST_GAP)
+        self._idle, self._gained = 0, (-math.inf, math.inf)
         self._incumbent_gap = math.inf
         self._box = self._first_box() if self.stabilise else None
 
@@ -139,8 +152,10 @@ class Generation:
             status = self._rounds()
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
-        if status not in (EnvelopeStatus.OPTIMAL, EnvelopeStatus.BACKEND_FAILED):
+        if status is not EnvelopeStatus.OPTIMAL:
             self._solve_exactly(FINISH_SECONDS)
+        elif self.value - self.bound > self.gap:
+            return EnvelopeStatus.STALLED
         return status
 
     def _rounds(self) -> EnvelopeStatus:
@@ -152,36 +167,64 @@ class Generation:
             solution = self._master.solve(self._left(), self._box)
             if solution.status is MasterStatus.TIME_LIMIT:
                 return EnvelopeStatus.TIME_LIMIT
-            if not solution.is_optimal:
-                return EnvelopeStatus.BACKEND_FAILED
+            if not self._usable(solution) or (self._box is None and not self._accept(solution)):
+                if self._box is not None:
+                    return EnvelopeStatus.BACKEND_FAILED
+                # A box makes every master feasible by a wide margin, and keeps its prices within bounds.
+                self._box = self._first_box()
+                continue
             self.rounds += 1
-            if self._box is None:
-                self._accept(solution)
-            if solution.value - self.bound > self.gap:
+            value = float(solution.dual @ self.target)
+            if self._is_idle(value):
+                return EnvelopeStatus.STALLED
+            stopped = None
+            if value - self.bound > self._aim:
                 stopped = self._price(solution.dual)
                 self._report()
-                if stopped is not None and solution.value - self.bound > self.gap:
+                # Without a column the prices are the best in the box; whether the box held them shows its slack.
+                in_box = stopped is EnvelopeStatus.STALLED and self._box is not None and solution.slack > 0.0
+                if stopped is not None and value - self.bound > self._aim and not in_box:
                     return stopped
-            if solution.value - self.bound <= self.gap:
-                if self._box is not None and not self._solve_exactly(self._left()):
+            if stopped is EnvelopeStatus.STALLED or value - self.bound <= self._aim:
+                # Where the exact master fails, a boxed one that hardly paid for a slack is as good.
+                if self._box is not None and not (
+                    self._solve_exactly(self._left()) or self._accept(solution)
+                ):
                     return EnvelopeStatus.TIME_LIMIT if self._left() <= 0.0 else EnvelopeStatus.BACKEND_FAILED
-                if self.value - self.bound <= self.gap:
+                if self.value - self.bound <= self._aim:
                     return EnvelopeStatus.OPTIMAL
                 self._widen()
             else:
-                self._recenter(solution.value)
-                self._keep_incumbent(solution.value - self.bound)
+                self._recenter(value)
+                self._keep_incumbent(value - self.bound)
         return EnvelopeStatus.TIME_LIMIT
+
+    def _usable(self, solution: MasterSolution) -> bool:
+        """Whether an answer has the form of one; what it says of itself is not believed."""
+        return (
+            solution.is_optimal
+            and solution.dual.shape == self.target.shape
+            and solution.weights.shape == self.costs.shape
+        )
+
+    def _is_idle(self, value: float) -> bool:
+        """Count the rounds that gained nothing worth a tenth of the gap; whether they are too many."""
+        bound, least = self._gained
+        if self.bound > bound + 0.1 * self._aim or value < least - 0.1 * self._aim:
+            self._gained, self._idle = (self.bound, min(value, least)), 0
+        else:
+            self._idle += 1
+        return self._idle > IDLE_ROUNDS
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
         """Add columns and raise the bound; the reason if no column was found."""
         started = time.monotonic()
         result = self.pricer.run(
             prices,
-            cutoff=-CUTOFF_SHARE * self.gap,
-            tolerance=TOLERANCE_SHARE * self.gap,
+            cutoff=-CUTOFF_SHARE * self._aim,
+            tolerance=TOLERANCE_SHARE * self._aim,
             slack=EARLY_SLACK,
-            column_cutoff=-COLUMN_SHARE * self.gap,
+            column_cutoff=-COLUMN_SHARE * self._aim,
             columns=MORE + len(self.target) // 10,
             center=self.target if self._searching else None,
             mix=MIXES[self._dry % len(MIXES)],
@@ -217,7 +260,7 @@ class Generation:
 
     def _recenter(self, value: float) -> None:
         if self._box is not None and self.bound > 0.0:
-            wanted = min(self._box.radius, RADIUS * max(value - self.bound, self.gap))
+            wanted = min(self._box.radius, RADIUS * max(value - self.bound, self._aim))
             # Prices lowered by their depth are feasible for every column, so the box must hold them.
             self._box = PriceBox(self.dual, max(wanted, 1.5 * self._depth))
 
@@ -230,13 +273,11 @@ class Generation:
 
     def _widen(self) -> None:
         if self._box is not None:
-            self._box = PriceBox(self._box.center, 3.0 * self._box.radius)
+            self._box = PriceBox(self._box.center, min(3.0 * self._box.radius, LARGEST_RADIUS))
 
     def _solve_exactly(self, seconds: float) -> bool:
         solution = self._master.solve(seconds)
-        if solution.is_optimal:
-            self._accept(solution)
-        return solution.is_optimal
+        return self._usable(solution) and self._accept(solution)
 
     def _keep_incumbent(self, gap: float) -> None:
         """An exact solve each time the gap has fallen to a tenth, so that a limit finds a good answer."""
@@ -244,10 +285,17 @@ class Generation:
             self._incumbent_gap = gap
             self._solve_exactly(self._left())
 
-    def _accept(self, solution: MasterSolution) -> None:
-        value = float(solution.weights @ self.costs)
+    def _accept(self, solution: MasterSolution) -> bool:
+        """Keep the weights if they are better; False if they do not decompose the target at all."""
+        # Columns found since the solve have no weight yet.
+        weights = np.pad(solution.weights, (0, len(self.costs) - len(solution.weights)))
+        error = float(np.abs(self.pool.combine(weights) - self.target).max())
+        if not (weights.min() >= 0.0 and error <= FEASIBILITY):
+            return False
+        value = float(weights @ self.costs)
         if value < self.value:
-            self.weights, self.value = solution.weights, value
+            self.weights, self.value = weights, value
+        return True
 
     def _left(self) -> float:
         return self._end - time.monotonic()

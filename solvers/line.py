@@ -138,7 +138,9 @@ class LineSearch:
         value = term(theta) + term(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
         # An error delta in theta changes each of the two terms by at most delta (1 + log 1/delta) and the
         # rest by delta |y_i - y_j|; the sum of the four has its own rounding.
-        slack = ROUNDING * (2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max()))
+        slack = ROUNDING * (
+            2.0 - 2.0 * np.log(ROUNDING) + np.ptp(prices) + 2.0 * (1.0 + np.abs(prices).max())
+        )
         return value, float(value.min() - slack)
 
     def _pairs(self, i: NDArray[np.intp], j: NDArray[np.intp], end: float) -> Points:

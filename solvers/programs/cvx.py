@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,9 +37,15 @@ class CvxpyMaster:
         from scipy.sparse import csr_array
 
         n, k = len(self._target), len(self._points)
-        failed = MasterSolution(MasterStatus.FAILED, np.zeros(k), np.zeros(n), np.inf, np.inf, np.inf)
+        end = time.monotonic() + time_limit
+
+        def failed() -> MasterSolution:
+            # Clarabel calls an answer inaccurate, too, when its time is over.
+            status = MasterStatus.TIME_LIMIT if time.monotonic() >= end else MasterStatus.FAILED
+            return MasterSolution(status, np.zeros(k), np.zeros(n), np.inf, np.inf, np.inf)
+
         if k == 0:
-            return failed
+            return failed()
         matrix = csr_array((self._points.data, self._points.indices, self._points.indptr), shape=(k, n))
         weights, rest = cvxpy.Variable(k, nonneg=True), cvxpy.Variable(n)
         objective = self._costs @ weights
@@ -47,13 +56,16 @@ class CvxpyMaster:
             objective = objective + box.center @ rest + box.radius * cvxpy.norm1(rest)
         problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
         options = {"time_limit": float(max(time_limit, 0.0))} if np.isfinite(time_limit) else {}
-        try:
-            problem.solve(solver=cvxpy.CLARABEL, **options)
-        except cvxpy.SolverError:
-            return failed
+        with warnings.catch_warnings():
+            # "Solution may be inaccurate" is a status, too, and counts as a failure below.
+            warnings.simplefilter("ignore", UserWarning)
+            try:
+                problem.solve(solver=cvxpy.CLARABEL, **options)
+            except cvxpy.SolverError:
+                return failed()
         price = constraints[0].dual_value
         if problem.status != cvxpy.OPTIMAL or weights.value is None or rest.value is None or price is None:
-            return failed
+            return failed()
         found = np.maximum(np.asarray(weights.value, dtype=np.float64), 0.0)
         left = np.asarray(rest.value, dtype=np.float64) if box is not None else np.zeros(n)
         # cvxpy's Lagrangian adds dual @ (lhs - rhs); prices of this package have the other sign.
