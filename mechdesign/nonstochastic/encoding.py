@@ -145,7 +145,10 @@ def read_incidence(matrix: Any) -> tuple[Indices, Indices, tuple[int, int]]:
         held.sum_duplicates()
         shape, values, places = held.shape, np.asarray(held.data), held.coords
     else:
-        dense = np.asarray(matrix)
+        try:
+            dense = np.asarray(matrix)
+        except ValueError:
+            raise InputError("the rows of an incidence matrix must have one length") from None
         if dense.ndim != 2:
             raise InputError(f"an incidence matrix must have two dimensions, not {dense.ndim}")
         shape, values = dense.shape, dense.reshape(-1)

@@ -186,14 +186,21 @@ def _contents(document: dict[str, Any]) -> MechanismFile:
     mechanisms = _list("mechanisms", document["mechanisms"])
     if not mechanisms:
         raise InputError("it holds no mechanism")
+    sized = tuple(_sized(record, query, domain, allowed) for record in mechanisms)
+    guarantee = _record("guarantee", document["guarantee"])
+    counted = max(m.certificate.outputs for m in sized)
+    if "outputs" in guarantee and guarantee["outputs"] != counted:
+        raise InputError(
+            f"the guarantee speaks of {quoted(guarantee['outputs'])} outputs, but there are {counted}"
+        )
     return MechanismFile(
         query=query,
         column=_text("column", document["column"]),
         group_by=tuple(_text("group_by", name) for name in _list("group_by", document["group_by"])),
         domain=domain,
         epsilon=float(epsilon),
-        mechanisms=tuple(_sized(record, query, domain, allowed) for record in mechanisms),
-        guarantee=_record("guarantee", document["guarantee"]),
+        mechanisms=sized,
+        guarantee=guarantee,
         provenance=_record("provenance", document["provenance"]),
     )
 
@@ -206,10 +213,11 @@ def _sized(value: Any, query: str, domain: IntervalDomain, allowed: int) -> Size
     lo, hi = _pair(record["range"])
     quantizer = Quantizer(lo, hi, _thresholds(record["thresholds"]))
     found = certify(build_query(query, individuals, domain), quantizer)
-    if found.outputs != record["outputs"] or found.outputs > allowed:
+    claimed = record["outputs"]
+    if type(claimed) is not int or found.outputs != claimed or found.outputs > allowed:
         raise InputError(
             f"the mechanism for {individuals} individuals has {found.outputs} outputs where the file says "
-            f"{quoted(record['outputs'])} and {allowed} are allowed"
+            f"{quoted(claimed)} and {allowed} are allowed"
         )
     return SizedQuantizer(individuals, quantizer, found)
 

@@ -20,6 +20,9 @@ from mechdesign.nonstochastic.queries import MonotoneQuery
 MOST_BOXES = 4_000
 """Boxes opened for each individual before the bounds are returned as they stand."""
 
+MOST_COORDINATES = 100_000
+"""Individuals squared times boxes opened for each: a query reads everybody's data for every box (some 5 s)."""
+
 Box = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 
 
@@ -62,7 +65,8 @@ def _most_for(
 
     push((tuple(d.lo for d in rest), tuple(d.hi for d in rest)))
     opened = 0
-    while heap and -heap[0][0] > attained and opened < MOST_BOXES:
+    most = min(MOST_BOXES, max(1, MOST_COORDINATES // query.individuals**2))
+    while heap and -heap[0][0] > attained and opened < most:
         _, _, box = heapq.heappop(heap)
         opened += 1
         for half in _halves(rest, box):

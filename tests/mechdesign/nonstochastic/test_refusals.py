@@ -10,6 +10,7 @@ import pytest
 
 from mechdesign.errors import InputError, NotPrivate
 from mechdesign.nonstochastic import (
+    JointRange,
     Ledger,
     MonotoneQuery,
     OrderStatistic,
@@ -25,9 +26,12 @@ from mechdesign.nonstochastic import (
     identifiable_partition,
     integers,
     interval,
+    monotone,
     sum_query,
     uniform_quantizer,
 )
+from mechdesign.nonstochastic.hashed_json import write_hashed
+from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
@@ -45,6 +49,10 @@ from mechdesign.nonstochastic.quantize_options import QuantizeOptions
         (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
         (lambda: Ledger().add("a", 2.5), r"outputs \(2.5\) of 'a' must be an integer"),
         (lambda: certify_table([[1, 2], [3]]), "one entry for each dataset, and equal rows"),
+        (
+            lambda: JointRange.from_incidence([[1], [1, 0]]),
+            "rows of an incidence matrix must have one length",
+        ),
         (lambda: TabulatedQuery.from_array([[1, 2], [3]]), "the table of the query must have one entry"),
         (lambda: estimation_error(0, 1), r"outputs \(0\) must be an integer of at least 1"),
         (lambda: estimation_error(2, 1, power=1.5), r"power \(1.5\) must be an integer"),
@@ -114,3 +122,50 @@ def test_releases_that_no_double_can_hold(tmp_path, query, range_text, message):
     with pytest.raises(InputError, match=message):
         quantize_file(tmp_path / "in.csv", tmp_path / "out.csv", options)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "outputs", "message"),
+    [
+        ({"outputs": 1}, 2, "the guarantee speaks of '1' outputs, but there are 2"),
+        ({"outputs": 2}, True, "has 2 outputs where the file says 'True'"),
+    ],
+)
+def test_a_mechanism_file_that_promises_too_much(tmp_path, guarantee, outputs, message):
+    """Hashed correctly, but by somebody who lies: the reader counts again."""
+    mechanism = {
+        "individuals": 10,
+        "range": ["0", "10"],
+        "thresholds": ["5"],
+        "outputs": outputs,
+        "witness": "",
+    }
+    content = {
+        "query": "count",
+        "column": "v",
+        "group_by": [],
+        "range": ["0", "1"],
+        "epsilon": 1.0,
+        "outputs_allowed": 2,
+        "mechanisms": [mechanism],
+        "guarantee": guarantee,
+        "provenance": {},
+    }
+    write_hashed(tmp_path / "m.json", FORMAT, VERSION, content, overwrite=False)
+    with pytest.raises(InputError, match=message):
+        MechanismFile.load(tmp_path / "m.json")
+
+
+def test_many_individuals_of_a_monotone_query_are_bounded_in_seconds(monkeypatch):
+    """Each opened box asks the query some 16 times; without the limit 30 people took millions of calls."""
+    monkeypatch.setattr(monotone, "MOST_COORDINATES", 9_000)
+    calls = 0
+
+    def total(data):
+        nonlocal calls
+        calls += 1
+        return sum(data)
+
+    found = certify(MonotoneQuery(total, (interval(0, 1),) * 30), uniform_quantizer(0, 30, 10))
+    assert found.attained <= 2 <= found.outputs
+    assert calls <= 30 * 20 * (10 + 1)
