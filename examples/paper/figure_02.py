@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
     keys = run.draws(quick=25, full=1000)
-    common.watchdog_figure(
+    kinds.watchdog_figure(
         run, "complete-merging", "complete merging, random tables", keys, {1.0: 0.17, 2.0: 0.52}
     )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
-    common.watchdog_figure(
+    kinds.watchdog_figure(
         run, "complete-merging", "complete merging, Adult", [common.ADULT], {1.0: 0.28, 2.0: 0.73}
     )
 

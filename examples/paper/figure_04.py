@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
     keys = run.draws(quick=10, full=200)
-    common.optimum_figure(run, "optimal channel, random tables", keys, {2.0: 0.94})
+    kinds.optimum_figure(run, "optimal channel, random tables", keys, {2.0: 0.94})
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
-    common.optimum_figure(run, "optimal channel, Adult", [common.ADULT], {2.0: 0.96})
+    kinds.optimum_figure(run, "optimal channel, Adult", [common.ADULT], {2.0: 0.96})
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
-    common.watchdog_figure(run, "subset-merging", "subset merging, Adult", [common.ADULT], {1.0: 0.73})
+    kinds.watchdog_figure(run, "subset-merging", "subset merging, Adult", [common.ADULT], {1.0: 0.73})
 
 
 if __name__ == "__main__":

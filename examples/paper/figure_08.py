@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 from mechdesign.report.plots import LOOKS, new_figure, save_figure
 
 
 def draw(run: common.Run) -> None:
-    means = common.compared_mechanisms(run, "three mechanisms, random tables", run.draws(quick=5, full=100))
+    means = kinds.compared_mechanisms(run, "three mechanisms, random tables", run.draws(quick=5, full=100))
     figure = new_figure(figsize=(5.0, 3.6), layout="constrained")
     axes = figure.subplots()
     print("  mean seconds at epsilon 0.5, 2 and 4")

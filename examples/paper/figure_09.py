@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
-    common.compared_mechanisms(run, "three mechanisms, Adult", [common.ADULT])
+    kinds.compared_mechanisms(run, "three mechanisms, Adult", [common.ADULT])
 
 
 if __name__ == "__main__":

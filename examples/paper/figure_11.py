@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
-    common.averages_figure(run, "l1 and chi2 privacy, random tables", run.draws(quick=6, full=200))
+    kinds.averages_figure(run, "l1 and chi2 privacy, random tables", run.draws(quick=6, full=200))
 
 
 if __name__ == "__main__":

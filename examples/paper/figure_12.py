@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import common
+import kinds
 
 
 def draw(run: common.Run) -> None:
-    common.averages_figure(run, "l1 and chi2 privacy, Adult", [common.ADULT])
+    kinds.averages_figure(run, "l1 and chi2 privacy, Adult", [common.ADULT])
 
 
 if __name__ == "__main__":
