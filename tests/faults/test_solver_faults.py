@@ -17,6 +17,7 @@ import pytest
 
 from mechdesign.channel import Channel
 from mechdesign.cli import main
+from mechdesign.cli.progress import Waiting
 from mechdesign.errors import SolverFailure
 from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
@@ -318,6 +319,21 @@ def test_the_fallback_on_the_command_line_exits_0_and_says_so(table, monkeypatch
     assert (record["upper_bound_nmi"], record["gap_nmi"]) == (None, None)
     assert "subset-merging, verified" in err
     assert Channel.load("channel.json").record.provenance["mechanism"] == "subset-merging"
+
+
+def test_ctrl_c_during_the_search_writes_the_best_verified_channel(table, monkeypatch, capfd):
+    def interrupted(self, text):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Waiting, "__call__", interrupted)
+    assert main(command(table, "--method", "columns", "--json")) == 0
+    out, err = capfd.readouterr()
+    record = json.loads(out)
+    assert record["verified"]
+    assert record["upper_bound_nmi"] >= OPTIMUM
+    assert record["gap_nmi"] >= record["upper_bound_nmi"] - record["nmi"]
+    assert Channel.load("channel.json").record.utility["nmi"] == record["nmi"]
+    assert record["gap_nmi"] <= 1e-4 or "the search ended early (interrupted)" in err
 
 
 def test_ctrl_c_before_there_is_a_channel_writes_nothing(table, monkeypatch, capfd):
