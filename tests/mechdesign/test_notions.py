@@ -1,0 +1,84 @@
+"""Notions on averages over S: what they take, what they refuse, and how they are recorded."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mechdesign.errors import InputError
+from mechdesign.notions import (
+    ALIP,
+    NOTIONS,
+    AlphaLift,
+    Chi2Lift,
+    L1Lift,
+    LiftLimits,
+    MeanLimits,
+    from_record,
+    to_record,
+)
+
+MEANS = [L1Lift, Chi2Lift, AlphaLift]
+
+
+@pytest.mark.parametrize("kind", MEANS)
+def test_a_split_epsilon_gives_the_budgets_of_alip(kind):
+    alip = ALIP.from_epsilon(2.0, 0.65)
+    notion = kind.from_epsilon(2.0, 0.65)
+    assert (notion.eps_l, notion.eps_u) == (alip.eps_l, alip.eps_u)
+    assert kind.from_epsilon(2.0) == kind(1.0, 1.0)
+
+
+@pytest.mark.parametrize("kind", MEANS)
+def test_limits_carry_kind_and_budgets(kind):
+    limits = kind(math.inf, 0.5).limits
+    assert isinstance(limits, MeanLimits)
+    assert (limits.kind, limits.lower, limits.upper) == (kind.name, math.inf, 0.5)
+
+
+def test_alpha_of_infinity_bounds_the_lifts_themselves():
+    assert AlphaLift(1.0, 2.0, math.inf).limits == LiftLimits(lower=1.0, upper=2.0) == ALIP(1.0, 2.0).limits
+    assert AlphaLift(1.0, 2.0, 3.0).limits == MeanLimits("alpha", lower=1.0, upper=2.0, order=3.0)
+
+
+@pytest.mark.parametrize(
+    "notion", [L1Lift(0.5, 1.0), Chi2Lift(math.inf, 1.0), AlphaLift(0.5, 1.0, 2.5), AlphaLift(0.5, 1.0, math.inf)]
+)
+def test_records_come_back_with_infinities_as_texts(notion):
+    record = {key: "inf" if value == math.inf else value for key, value in to_record(notion).items()}
+    assert record["name"] in NOTIONS
+    assert from_record(record) == notion
+
+
+@pytest.mark.parametrize("kind", MEANS)
+@pytest.mark.parametrize(
+    ("eps_l", "eps_u", "message"),
+    [
+        (math.inf, math.inf, "both inf"),
+        (0.0, 1.0, r"eps_l \(0\) must be positive"),
+        (1.0, -1.0, r"eps_u \(-1\) must be positive"),
+        (1.0, math.nan, r"eps_u \(nan\) must be positive"),
+        (701.0, 1.0, r"eps_l \(701\) must be at most 700"),
+    ],
+)
+def test_bad_budgets_are_refused(kind, eps_l, eps_u, message):
+    with pytest.raises(InputError, match=message):
+        kind(eps_l, eps_u)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, -2.0, math.nan, -math.inf])
+def test_alpha_must_exceed_one(alpha):
+    with pytest.raises(InputError, match=r"alpha \(.*\) must be above 1"):
+        AlphaLift(1.0, 1.0, alpha)
+
+
+@pytest.mark.parametrize("alpha", ["two", None, True])
+def test_alpha_must_be_a_number(alpha):
+    with pytest.raises(InputError, match=r"alpha \(.*\) must be"):
+        AlphaLift(1.0, 1.0, alpha)
+
+
+def test_a_record_without_its_order_is_refused():
+    with pytest.raises(InputError, match="notion alpha needs exactly eps_l and eps_u and alpha"):
+        from_record({"name": "alpha", "eps_l": 1.0, "eps_u": 1.0})
