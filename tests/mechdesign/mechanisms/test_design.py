@@ -36,7 +36,7 @@ def long_search():
 
 
 def test_the_mechanisms_of_the_interface():
-    assert {"optimal", "subset-merging", "complete-merging"} <= set(MECHANISMS)
+    assert {"optimal", "subset-response", "subset-merging", "complete-merging"} <= set(MECHANISMS)
 
 
 def test_an_unknown_mechanism_is_refused(adult):
