@@ -342,7 +342,8 @@ class ConcaveSearch:
             )
         )
         if center is not None:
-            middle = np.bincount(self._members, weights=center, minlength=len(chosen))
+            middle = np.zeros(len(chosen))
+            np.add.at(middle, self._members, center)
             self._descend(middle, mix, turn, deadline)
             found = self._collect(chosen)
             if enough is not None and len(found) >= enough:
