@@ -1,0 +1,96 @@
+"""The heuristics as published, without repair: what they emit, how it is marked, and that it cannot be kept."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from mechdesign.auditing import audit
+from mechdesign.errors import InputError
+from mechdesign.joint import Joint
+from mechdesign.mechanisms import design
+from mechdesign.mechanisms.subset_response import NAME
+from mechdesign.notions import ALIP, LDP
+
+HEURISTICS = (NAME, "subset-merging", "complete-merging")
+
+
+def failing_table():
+    """Only a is risky, so there is nothing risky to merge it with."""
+    return Joint.from_counts([[90, 80, 300, 50], [10, 120, 300, 50]], useful_labels=list("abcd"))
+
+
+@pytest.mark.parametrize("mechanism", HEURISTICS)
+def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
+    joint = failing_table()
+    found = design(joint, LDP(1.0), mechanism=mechanism, as_published=True)
+    assert not audit(found.channel, joint, LDP(1.0)).satisfied
+    assert (found.verified, found.as_published, found.repaired, found.borrowed) == (False, True, False, ())
+    assert found.mechanism == mechanism
+    assert "VIOLATES" in found.messages[0]
+    assert found.channel.outputs == ("a", "b", "c", "d")
+    repaired = design(joint, LDP(1.0), mechanism=mechanism)
+    assert repaired.verified
+    assert repaired.repaired
+    assert repaired.nmi < found.nmi
+
+
+@pytest.mark.parametrize("mechanism", HEURISTICS)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_it_cannot_be_saved_even_where_it_satisfies(adult, tmp_path, mechanism, epsilon):
+    found = design(adult, ALIP.from_epsilon(epsilon, 0.65), mechanism=mechanism, as_published=True)
+    assert found.verified == audit(found.channel, adult, found.notion).satisfied
+    with pytest.raises(InputError, match="made as published, without repair, is for study and is not written"):
+        found.channel.save(tmp_path / "c.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mechanism", HEURISTICS)
+def test_where_nothing_fails_it_is_the_same_channel(adult, mechanism):
+    notion = ALIP.from_epsilon(1.0)
+    one, other = design(adult, notion, mechanism=mechanism), design(adult, notion, mechanism=mechanism, as_published=True)
+    assert not one.repaired
+    assert other.verified
+    assert one.channel.rows == other.channel.rows
+
+
+def test_how_often_merging_fails_on_random_tables():
+    """theory.md, section 4: it fails on some of the random tables at eps 4, on none at eps 2 (lam 0.5)."""
+    rng = np.random.default_rng(0)
+    failures = {2.0: 0, 4.0: 0, 6.0: 0}
+    for _ in range(60):
+        p = rng.random((5, 17))
+        joint = Joint.from_probabilities(p / p.sum())
+        for epsilon in failures:
+            found = design(joint, ALIP.from_epsilon(epsilon), mechanism="complete-merging", as_published=True)
+            failures[epsilon] += not found.verified
+    # 0, 17 and 81 of 200 in the rebuild; three standard errors either way.
+    assert failures[2.0] == 0
+    assert 0 <= failures[4.0] <= 12
+    assert 13 <= failures[6.0] <= 36
+
+
+def test_the_optimum_has_no_published_variant(adult):
+    with pytest.raises(InputError, match="as_published belongs to the heuristics, not to optimal"):
+        design(adult, LDP(1.0), as_published=True)
+
+
+def test_the_command_line_marks_it_and_exits_1(tmp_path, capsys):
+    from mechdesign.cli import main
+
+    table = tmp_path / "t.csv"
+    table.write_text("s,a,b,c,d\n0,90,80,300,50\n1,10,120,300,50\n", encoding="utf-8")
+    base = ["design", str(table), "--contingency", "--notion", "ldp", "--epsilon", "1"]
+    assert main([*base, "--mechanism", "subset-merging", "--as-published", "--json"]) == 1
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    assert (record["verified"], record["as_published"], record["output"]) == (False, True, None)
+    assert "VIOLATES" in captured.err
+    assert main([*base, "--mechanism", "subset-merging", "--as-published"]) == 1
+    text = capsys.readouterr().out
+    assert "VIOLATED" in text
+    assert "Verified" not in text
+    assert "Nothing was written" in text
+    assert main([*base, "--mechanism", "subset-merging", "--json"]) == 0
