@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from solvers.concave import ConcaveMinimum, ConcaveSearch, SearchStatus, concave_minimum
+from solvers.concave import ConcaveSearch, SearchStatus
 from solvers.enumeration import Estimate, Vertices, estimate, vertices
 from solvers.envelope import lower_envelope
 from solvers.errors import (
@@ -17,6 +17,7 @@ from solvers.errors import (
     SolverError,
     TooManyVertices,
 )
+from solvers.minimum import ConcaveMinimum, concave_minimum
 from solvers.points import Points
 from solvers.polytope import Polytope
 from solvers.results import Envelope, EnvelopeStatus, Progress

@@ -83,5 +83,10 @@ def least_auxiliary(rows: Array, lower: Array, upper: Array, auxiliary: Array) -
     owner = np.argmin(weights[below], axis=1)
     scale = -weights[below, owner]
     return LeastAuxiliary(
-        matrix[below] / scale[:, None], bounds[below] / scale, owner, matrix[~below], weights[~below], bounds[~below]
+        matrix[below] / scale[:, None],
+        bounds[below] / scale,
+        owner,
+        matrix[~below],
+        weights[~below],
+        bounds[~below],
     )

@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from solvers.checks import check_limits, check_prices
 from solvers.costs import cost_named
-from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, InvalidPolytope
+from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
+from solvers.formulation import check_relaxation, identical_columns, kernel_rows
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -37,22 +39,11 @@ SLICE = 0.2
 MAX_COLUMNS = 4000
 """Points that one search collects; more in one round slow the master down without helping it."""
 
-SHARE = 0.99
-"""Share of a tolerance that a search is given: the rest is for the rounding of ``value - bound``."""
-
 MOST_STARTS = 1000
 """Local searches of one round; where there are more symbols they take turns."""
 
 MOST_ENTRIES = 32767
 """Rows and columns that the kernel can number: its bases are kept in 16 bits."""
-
-LEAST_SHARE = 2.0**-30
-"""Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are lost in
-the rounding of the point itself."""
-
-NATURAL_MARGIN = 1e-9
-"""Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
-
 
 _DONE = 0
 _NO_LIMIT = 1 << 62
@@ -101,126 +92,6 @@ class SearchResult:
     counts: SearchCounts
 
 
-@dataclass(frozen=True, eq=False)
-class ConcaveMinimum:
-    """`value` is the cost at `point` (n,); no point of the polytope costs less than `bound`."""
-
-    status: SearchStatus
-    point: Array
-    value: float
-    bound: float
-    counts: SearchCounts
-
-    @property
-    def gap(self) -> float:
-        """``value - bound``; zero up to rounding where the minimum is proven exactly."""
-        return self.value - self.bound
-
-    def is_optimal(self, tolerance: float) -> bool:
-        """Whether the gap is at most `tolerance`."""
-        return self.gap <= tolerance
-
-
-def concave_minimum(
-    polytope: Polytope,
-    prices: ArrayLike,
-    *,
-    cost: str = "entropy",
-    tolerance: float = 1e-6,
-    time_limit: float | None = None,
-    node_limit: int | None = None,
-    memory_limit: int = MEMORY_LIMIT,
-    workers: int = 1,
-) -> ConcaveMinimum:
-    """Minimise ``sum_j [phi(v_j) - prices_j v_j]`` over the polytope, to an absolute tolerance.
-
-    Parameters
-    ----------
-    polytope : Polytope
-    prices : (n,) array
-    cost : {"entropy", "gini"}
-        phi(x) = -x log x (nats) or x (1 - x).
-    tolerance : float
-        The search stops once ``value - bound`` is at most this.
-    time_limit : float, optional
-        Seconds. The bound is valid at any moment.
-    workers : int
-        Threads (the kernel releases the interpreter's lock).
-
-    Raises
-    ------
-    InvalidPolytope, InvalidOption
-        On NaN prices, wrong lengths or options out of range.
-    EmptyPolytope
-        If no point satisfies the constraints.
-    """
-    check_positive("tolerance", tolerance)
-    search = ConcaveSearch(polytope, cost=cost, workers=workers, memory_limit=memory_limit)
-    y = check_prices("prices", prices, polytope.n)
-    first = search.linear(-y)
-    result = search.run(
-        y,
-        cutoff=np.inf,
-        tolerance=SHARE * tolerance,
-        slack=0.0,
-        column_cutoff=np.inf,
-        time_limit=time_limit,
-        node_limit=node_limit,
-    )
-    points = Points.concatenate([result.points, Points.from_dense(first)])
-    values = search.cost.of(points) - points.dot(y)
-    best = int(np.argmin(values))
-    status = result.status
-    if result.bound == np.inf:
-        raise EmptyPolytope(
-            "no point satisfies the rows exactly, though some do up to rounding; widen the bounds of the rows"
-        )
-    if status is SearchStatus.DONE and values[best] - result.bound > tolerance:
-        status = SearchStatus.PRECISION
-    return ConcaveMinimum(
-        status, points.take([best]).toarray()[0], float(values[best]), result.bound, result.counts
-    )
-
-
-def check_positive(name: str, value: float) -> float:
-    """Return `value` if it is a positive number, else raise InvalidOption."""
-    if not value > 0.0:
-        raise InvalidOption(f"{name} ({value}) must be a positive number")
-    return value
-
-
-def check_limits(workers: int, memory_limit: int) -> None:
-    """Raise InvalidOption unless both are positive."""
-    if workers < 1:
-        raise InvalidOption(f"workers ({workers}) must be at least 1")
-    if memory_limit <= 0:
-        raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
-
-
-def check_relaxation(polytope: Polytope, outer: Polytope) -> None:
-    """Raise InvalidPolytope unless both have the same rows and the second contains the first."""
-    # The kernel bounds and designs with one matrix: other rows would make its bounds those of another set.
-    if not (
-        np.array_equal(outer.rows, polytope.rows)
-        and np.array_equal(_or_none(outer.auxiliary, polytope.m), _or_none(polytope.auxiliary, polytope.m))
-    ):
-        raise InvalidPolytope("relaxation must have the same rows and auxiliary columns as the polytope")
-    if (outer.lower > polytope.lower).any() or (outer.upper < polytope.upper).any():
-        raise InvalidPolytope("relaxation must contain the polytope: none of its bounds may be narrower")
-
-
-def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
-    """Return them as a float array; InvalidPolytope unless they are n finite numbers."""
-    y = np.ascontiguousarray(prices, dtype=np.float64)
-    if y.shape != (n,):
-        raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
-    if not np.isfinite(y).all():
-        raise InvalidPolytope(
-            f"{name} has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}"
-        )
-    return y
-
-
 class ConcaveSearch:
     """The search for one polytope, kept over many price vectors.
 
@@ -266,10 +137,10 @@ class ConcaveSearch:
         outer = polytope if relaxation is None else relaxation
         check_relaxation(polytope, outer)
         self.n = polytope.n
-        full, inner_lo, inner_hi, outer_lo, outer_hi, top = _kernel_rows(polytope, outer)
+        full, inner_lo, inner_hi, outer_lo, outer_hi, top = kernel_rows(polytope, outer)
         # Identical columns are interchangeable for the rows; by concavity all of their mass sits on the
         # one with the best price, so the kernel sees each distinct column once.
-        self._members, self._first = _identical_columns(full[:, : self.n])
+        self._members, self._first = identical_columns(full[:, : self.n])
         keep = np.concatenate([self._first, np.arange(self.n, full.shape[1])])
         full, top = np.ascontiguousarray(full[:, keep]), np.ascontiguousarray(top[keep])
         distinct = len(self._first)
@@ -425,80 +296,3 @@ class ConcaveSearch:
             _, _, _, nodes, programs, pivots, boxes = kernel.state()
             total += SearchCounts(nodes, programs, pivots, boxes)
         return total
-
-
-def _or_none(auxiliary: Array | None, m: int) -> Array:
-    return np.zeros((m, 0)) if auxiliary is None else auxiliary
-
-
-def _identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Group of every column, and the first column of every group, groups in order of appearance."""
-    _, first, group = np.unique(rows, axis=1, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[group.ravel()], first[order]
-
-
-def _kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
-    auxiliary = polytope.auxiliary if polytope.auxiliary is not None else np.zeros((polytope.m, 0))
-    rows = np.hstack([polytope.rows, auxiliary])
-    size = np.abs(rows).max(axis=1, initial=0.0)
-    # What matters of a row is its value at points that satisfy it: tolerances of the simplex are absolute.
-    ends = np.stack([polytope.lower, polytope.upper])
-    ends = np.abs(np.where(np.isfinite(ends), ends, 0.0)).max(axis=0)
-    natural = np.maximum(ends, np.abs(auxiliary).max(axis=1, initial=0.0))
-    natural = np.clip(np.where(natural > 0.0, natural, size), LEAST_SHARE * size, size)
-    natural = np.where(size > 0.0, natural, 1.0)
-    scale = np.exp2(-np.round(np.log2(natural)))
-    top = np.concatenate([np.ones(polytope.n), _auxiliary_bounds(outer)])
-    reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
-    reach_down = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
-    margin = NATURAL_MARGIN * (1.0 + size)
-
-    def finite(lower: Array, upper: Array) -> tuple[Array, Array]:
-        low = np.append(np.maximum(lower, reach_down - margin) * scale, 1.0)
-        high = np.append(np.minimum(upper, reach_up + margin) * scale, 1.0)
-        # A row that no point can satisfy keeps an empty-looking interval; order it for the kernel,
-        # which then proves emptiness from the far bound.
-        empty = low > high
-        if empty.any():
-            i = int(np.flatnonzero(empty)[0])
-            raise EmptyPolytope(
-                f"row {i} cannot reach its interval [{lower[i]}, {upper[i]}] for any v in the simplex"
-            )
-        return low, high
-
-    inner_lo, inner_hi = finite(polytope.lower, polytope.upper)
-    outer_lo, outer_hi = finite(outer.lower, outer.upper)
-    full = np.vstack([rows * scale[:, None], np.append(np.ones(polytope.n), np.zeros(auxiliary.shape[1]))])
-    return np.ascontiguousarray(full), inner_lo, inner_hi, outer_lo, outer_hi, top
-
-
-def _auxiliary_bounds(polytope: Polytope) -> Array:
-    """Upper bound of every auxiliary variable from single rows, rounded up.
-
-    A row bounds its variables from above where all of them have coefficients of one sign, for they are not
-    negative.
-
-    Raises
-    ------
-    InvalidPolytope
-        If no such row bounds a variable.
-    """
-    if polytope.auxiliary is None:
-        return np.zeros(0)
-    matrix = polytope.auxiliary
-    top = np.full(matrix.shape[1], np.inf)
-    for sign, bound in ((1.0, polytope.upper), (-1.0, -polytope.lower)):
-        signed = sign * matrix
-        for i in np.flatnonzero((signed >= 0.0).all(axis=1) & np.isfinite(bound)):
-            k = np.flatnonzero(signed[i])
-            room = max(float(bound[i] - (sign * polytope.rows[i]).min()), 0.0)
-            top[k] = np.minimum(top[k], room / signed[i, k])
-    if not np.isfinite(top).all():
-        raise InvalidPolytope(
-            f"auxiliary variable {int(np.flatnonzero(~np.isfinite(top))[0])} is not bounded by any row"
-        )
-    return top * (1.0 + NATURAL_MARGIN) + NATURAL_MARGIN

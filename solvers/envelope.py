@@ -17,16 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.aggregation import SMALL, aggregate
-from solvers.concave import (
-    MEMORY_LIMIT,
-    ConcaveSearch,
-    check_limits,
-    check_positive,
-    check_prices,
-    check_relaxation,
-)
+from solvers.checks import check_limits, check_positive, check_prices
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
 from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope, TooManyVertices
+from solvers.formulation import check_relaxation
 from solvers.generation import Generation, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
 from solvers.points import Points
