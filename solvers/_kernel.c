@@ -961,8 +961,8 @@ static PyObject *Search_run(Search *s, PyObject *args)
     return PyLong_FromLong(outcome);
 }
 
-/* Local searches from w e_j + (1 - w) center for j = first, first + step, ..., until the time is over;
- * returns the next j. They go on from the basis that the last one left, across calls, too. */
+/* Local searches from w e_j + (1 - w) center for j = first, first + step, ..., one at least, until the time is
+ * over; returns the next j. They go on from the basis that the last one left, across calls, too. */
 static PyObject *Search_descend(Search *s, PyObject *args)
 {
     PyObject *source;
@@ -980,7 +980,7 @@ static PyObject *Search_descend(Search *s, PyObject *args)
     if (enter(s) < 0) { free(center); return NULL; }
     Py_BEGIN_ALLOW_THREADS
     double end = now_seconds() + seconds;
-    for (; j < n && !failed && now_seconds() <= end; j += step) {
+    for (; j < n && !failed && (j == first || now_seconds() <= end); j += step) {
         if (s->ncols >= s->max_columns) { j = n; break; }
         for (int i = 0; i < n; i++) s->w.v[i] = (1.0 - weight) * center[i];
         s->w.v[j] += weight;
@@ -994,13 +994,13 @@ static PyObject *Search_descend(Search *s, PyObject *args)
 }
 
 /* Safe upper bounds of the coordinates first, first + 1, ... over the outer set, by one linear program each,
- * until the time is over: (next coordinate, all bounds as known so far). */
+ * one at least, until the time is over: (next coordinate, all bounds as known so far). */
 static PyObject *Search_tighten(Search *s, PyObject *args)
 {
-    int j;
+    int first, j;
     double seconds;
-    if (!PyArg_ParseTuple(args, "id", &j, &seconds)) return NULL;
-    if (j < 0) {
+    if (!PyArg_ParseTuple(args, "id", &first, &seconds)) return NULL;
+    if (first < 0) {
         PyErr_SetString(PyExc_ValueError, "first must be at least 0");
         return NULL;
     }
@@ -1014,14 +1014,15 @@ static PyObject *Search_tighten(Search *s, PyObject *args)
     double end = now_seconds() + seconds;
     set_rows(p, w, 0);
     for (int i = 0; i < p->N; i++) { w->L[i] = 0.0; w->U[i] = p->root_u[i]; w->c[i] = 0.0; }
-    if (j == 0) slack_basis(p, w);
-    for (; j < p->n && now_seconds() <= end; j++) {
+    if (first == 0) slack_basis(p, w);
+    for (j = first; j < p->n && (j == first || now_seconds() <= end); j++) {
         w->c[j] = -1.0;
         recompute(p, w);
         dual_simplex(p, w, -INFINITY, INFINITY);
         multipliers(p, w);
         double b = -lagrangian(p, w, w->c, w->pi, 0.0, 1.0);
         if (b < p->root_u[j]) p->root_u[j] = b > 0.0 ? b : 0.0;
+        w->U[j] = p->root_u[j]; /* at once, so that pauses change nothing */
         w->c[j] = 0.0;
     }
     memcpy(top, p->root_u, sizeof(double) * (size_t)p->N);
