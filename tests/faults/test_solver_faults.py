@@ -22,7 +22,7 @@ from mechdesign.errors import SolverFailure
 from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import ALIP, LDP, LIP
+from mechdesign.notions import ALIP, LDP, LIP, MinLift
 from solvers import BackendFailure, EmptyPolytope, Envelope, EnvelopeStatus, Points, TooManyVertices, programs
 from solvers.programs.highs import HighsMaster
 from tests.design_cases import is_private
@@ -243,7 +243,6 @@ def admits_a_residual(solution):
     return replace(solution, residual=1e-3)
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # a price box widened without end
 @pytest.mark.parametrize("method", ["vertices", "columns"])
 @pytest.mark.parametrize("honest", [0, 3])
 @pytest.mark.parametrize(
@@ -261,17 +260,31 @@ def admits_a_residual(solution):
     ids=lambda f: f.__name__,
 )
 def test_a_back_end_of_the_master_that_lies(adult, monkeypatch, method, honest, distort):
-    """Whatever it says, what is emitted is private and the bound is never below the true optimum."""
+    """Whatever it says: the search ends, what is emitted is private, the bound never below the true optimum."""
     monkeypatch.setitem(
         programs.MASTERS, "highs", ("highspy", lambda target: Distorted(target, distort, honest))
     )
-    found = design(adult, NOTION, method=method, time_limit=0.3)
+    found = design(adult, NOTION, method=method)
     assert is_private(found, adult)
     merged = design(adult, NOTION, mechanism="subset-merging")
     assert found.nmi >= merged.nmi - 1e-12
     if found.certificate.upper_bound_nmi is not None:
         assert found.certificate.upper_bound_nmi >= OPTIMUM
         assert found.certificate.gap_nmi >= found.certificate.upper_bound_nmi - found.nmi
+
+
+@pytest.mark.xfail(reason="HiGHS 1.15.1 without presolve: 'optimal' with a negative weight", strict=True)
+def test_a_master_on_which_highs_fails_without_presolve():
+    """Rare cells make a 40 x 60 master whose basis is infeasible by 1e-5 when HiGHS stops, however it starts."""
+    rng = np.random.default_rng([8, 154])
+    rng.integers(2, 8), rng.integers(10, 60), rng.integers(4)
+    counts = rng.integers(1, 1000, (4, 40)) * (rng.random((4, 40)) < 0.5)
+    counts[rng.integers(0, 4, 40), np.arange(40)] += 1
+    counts[np.arange(4), 0] += 1
+    found = design(
+        Joint.from_counts(counts), MinLift(5.7335238415733984), method="columns", gap=0.01, fallback=False
+    )
+    assert found.certificate.gap_nmi <= 0.01
 
 
 @pytest.fixture
