@@ -79,7 +79,9 @@ def measure(
     }
     achieved = achieved_by(channel, joint)
     outputs = output_leakages(channel, joint, alphas)
-    leaked = _overall(outputs, alphas) | average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
+    leaked = _overall(outputs, alphas) | average_leakages(
+        channel, joint, list(dict.fromkeys([*alphas, *orders]))
+    )
     table = guarantee_table(achieved, leaked, outputs, joint, alphas, breaches)
     return ChannelMeasures(kept, leaked, achieved, outputs, table)
 

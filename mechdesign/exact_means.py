@@ -120,7 +120,11 @@ def largest_term(output: OutputMasses, kind: str, order: float, *, inverse: bool
             term = math.log(row) + order * (math.log(up) - math.log(down)) if up else -math.inf
         else:
             gap = abs(up - down)
-            term = math.log(row) + (1 if kind == "l1" else 2) * (math.log(gap) - math.log(down)) if gap else -math.inf
+            term = (
+                math.log(row) + (1 if kind == "l1" else 2) * (math.log(gap) - math.log(down))
+                if gap
+                else -math.inf
+            )
         if term > most:
             best, most = s, term
     return best

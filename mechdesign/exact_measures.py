@@ -61,19 +61,22 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
     with precision(BITS):
         values = {
             "mutual_information": _at_least_zero(_information(outputs, scale)),
-            "total_variation": upper(sum(out.output * _ball(distances(out, 1)) for out in outputs) / (2 * scale)),
+            "total_variation": upper(
+                sum(out.output * _ball(distances(out, 1)) for out in outputs) / (2 * scale)
+            ),
             "chi2_information": upper(sum(out.output * _ball(distances(out, 2)) for out in outputs) / scale),
             "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
             "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
         }
         for order in orders:
-            one = values["mutual_information"] if order == 1.0 else None
-            values[f"sibson_information[{order:g}]"] = (
-                _at_least_zero(_sibson(outputs, scale, order)) if one is None else one
-            )
-            values[f"arimoto_information[{order:g}]"] = (
-                _at_least_zero(_arimoto(outputs, scale, order)) if one is None else one
-            )
+            for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
+                values[f"{name}_information[{order:g}]"] = (
+                    values["mutual_information"]
+                    if order == 1.0
+                    else _at_least_zero(information(outputs, scale, order))
+                )
+    if all(out.is_constant for out in outputs):  # a ball around zero would round up to something
+        return dict.fromkeys(values, 0.0)
     return values
 
 

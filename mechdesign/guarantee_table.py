@@ -64,7 +64,11 @@ def guarantee_table(
         ("Proposition 1.1", "mutual_information", g.information),
         ("Proposition 1.2", "total_variation", g.total_variation),
         ("Proposition 1.2", "chi2_information", g.chi2_lift),
-        *(("Proposition 1.3", name, g.information) for name in leaked if name.startswith(("sibson", "arimoto"))),
+        *(
+            ("Proposition 1.3", name, g.information)
+            for name in leaked
+            if name.startswith(("sibson", "arimoto"))
+        ),
         ("Proposition 1.4", "max_log_lift_ratio", g.ldp),
         ("Proposition 3.1", "l1_lift", g.l1_lift),
         ("Proposition 3.2", "chi2_lift", g.chi2_lift),
@@ -73,7 +77,9 @@ def guarantee_table(
         ("Proposition 5.2", "chi2_lift_inverse", g.chi2_lift_inverse),
         *(("Proposition 5.3", f"alpha_lift_inverse[{alpha:g}]", g.alpha_lift_inverse) for alpha in alphas),
     ]
-    table = [Guarantee(source=s, measure=name, attained=leaked[name], bound=bound) for s, name, bound in lines]
+    table = [
+        Guarantee(source=s, measure=name, attained=leaked[name], bound=bound) for s, name, bound in lines
+    ]
     return table + _converse(leaked, outputs, joint, alphas) + _breaches(outputs, joint, breaches)
 
 
@@ -89,13 +95,17 @@ def _converse(
         table.append(_upper(f"Proposition 4.{number}", name, high, largest_lift(kind, leaked[name], rarest)))
     for alpha in alphas:
         name = f"alpha_lift[{alpha:g}]"
-        table.append(_upper("Proposition 4.3", name, high, largest_lift("alpha", leaked[name], rarest, alpha)))
+        table.append(
+            _upper("Proposition 4.3", name, high, largest_lift("alpha", leaked[name], rarest, alpha))
+        )
     for number, (kind, name, _) in enumerate(kinds, 1):
         bound = smallest_lift(kind, leaked[f"{name}_inverse"], rarest)
         table.append(_lower(f"Proposition 6.{number}", f"{name}_inverse", low, bound))
     for alpha in alphas:
         name = f"alpha_lift_inverse[{alpha:g}]"
-        table.append(_lower("Proposition 6.3", name, low, smallest_lift("alpha", leaked[name], rarest, alpha)))
+        table.append(
+            _lower("Proposition 6.3", name, low, smallest_lift("alpha", leaked[name], rarest, alpha))
+        )
     return table
 
 
@@ -104,7 +114,9 @@ def _upper(source: str, name: str, attained: float, bound: float) -> Guarantee:
 
 
 def _lower(source: str, name: str, attained: float, bound: float) -> Guarantee:
-    return Guarantee(source=source, measure=f"min_lift by {name}", attained=attained, bound=bound, at_most=False)
+    return Guarantee(
+        source=source, measure=f"min_lift by {name}", attained=attained, bound=bound, at_most=False
+    )
 
 
 def _breaches(outputs: Sequence[OutputLeakage], joint: Joint, breaches: Sequence[float]) -> list[Guarantee]:

@@ -292,5 +292,7 @@ def from_record(record: Mapping[str, object]) -> Notion:
     expected = [f.name for f in fields(kind)]
     given = [key for key in record if key != "name"]
     if sorted(given) != sorted(expected):
-        raise InputError(f"notion {name} needs exactly {' and '.join(expected)}, not {', '.join(given) or 'nothing'}")
+        raise InputError(
+            f"notion {name} needs exactly {' and '.join(expected)}, not {', '.join(given) or 'nothing'}"
+        )
     return kind(*(math.inf if record[key] == "inf" else record[key] for key in expected))  # type: ignore[arg-type]

@@ -28,7 +28,9 @@ def budget_of(p_s: list[Fraction], values: list[Fraction | None], kind: str, ord
         if kind == "chi2":
             return (1 + decimal(sum(p * (v - 1) ** 2 for p, v in zip(p_s, values, strict=True))).sqrt()).ln()
         exponent = Decimal(order)
-        mean = sum(decimal(p) * (decimal(v).ln() * exponent).exp() for p, v in zip(p_s, values, strict=True) if v)
+        mean = sum(
+            decimal(p) * (decimal(v).ln() * exponent).exp() for p, v in zip(p_s, values, strict=True) if v
+        )
         return mean.ln() / exponent
 
 

@@ -49,7 +49,9 @@ def notion_of(
     if notion in TWO_SIDED:
         return TWO_SIDED[notion](*_sides(epsilon, lam, eps_l, eps_u))
     if notion == AlphaLift.name:
-        return AlphaLift(*_sides(epsilon, lam, eps_l, eps_u), DEFAULT_ALPHA if alpha is None else _order(alpha))
+        return AlphaLift(
+            *_sides(epsilon, lam, eps_l, eps_u), DEFAULT_ALPHA if alpha is None else _order(alpha)
+        )
     if lam is not None:
         raise InputError(
             f"--lam splits the budget of alip, l1, chi2 and alpha; --notion {notion} takes --epsilon whole: drop --lam"
@@ -57,9 +59,7 @@ def notion_of(
     return _one_budget(notion, epsilon, eps_l, eps_u)
 
 
-def _sides(
-    epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None
-) -> tuple[float, float]:
+def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None) -> tuple[float, float]:
     """eps_l and eps_u of a two-sided notion, itself not yet checked."""
     if epsilon is not None:
         if eps_l is not None or eps_u is not None:

@@ -157,7 +157,9 @@ def design(
 
     wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u, alpha=alpha)
     if as_published and output is not None:
-        raise InputError("--as-published is for study: its channel is not written; drop --output, or --as-published")
+        raise InputError(
+            "--as-published is for study: its channel is not written; drop --output, or --as-published"
+        )
     smallest_gap = number("--gap", gap, zero=True)
     seconds = None if time_limit is None else number("--time-limit", time_limit)
     if public and output is None:

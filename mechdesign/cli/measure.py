@@ -27,7 +27,8 @@ Orders = Annotated[
     ),
 ]
 PerOutput = Annotated[
-    bool, typer.Option("--per-output", metavar="", help="Print the measures of every output, too (JSON has them).")
+    bool,
+    typer.Option("--per-output", metavar="", help="Print the measures of every output, too (JSON has them)."),
 ]
 
 

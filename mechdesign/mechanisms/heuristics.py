@@ -32,11 +32,15 @@ class HeuristicOptions:
         if self.randomisation != MERGE and mechanism != COMPLETE:
             raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
         if self.as_published and mechanism not in HEURISTICS:
-            raise InputError(f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair")
+            raise InputError(
+                f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
+            )
 
 
 def _response(joint: Joint, notion: Notion, options: HeuristicOptions, search: Search) -> Design:
-    return response.subset_response(joint, notion, search, risk=options.risk, as_published=options.as_published)
+    return response.subset_response(
+        joint, notion, search, risk=options.risk, as_published=options.as_published
+    )
 
 
 def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:

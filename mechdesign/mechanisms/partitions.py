@@ -67,9 +67,7 @@ def _columns(given_s: Array, groups: list[list[int]]) -> Array:
     return np.stack([given_s[:, g].sum(axis=1) for g in groups], axis=1)
 
 
-def merge_subsets(
-    lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
-) -> Merging:
+def merge_subsets(lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True) -> Merging:
     """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
 
     Parameters

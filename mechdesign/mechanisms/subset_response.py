@@ -77,7 +77,9 @@ def _responded(
     """The rounded channel of all sets together; None where no margin survives the audit."""
     merging = watched.merging
     for margin in MARGINS:
-        weights, points = _columns(joint, search, posteriors(joint, notion, margin=margin), relaxation, watched, start)
+        weights, points = _columns(
+            joint, search, posteriors(joint, notion, margin=margin), relaxation, watched, start
+        )
         try:
             rounded = round_channel(weights, _sparse(points), joint, notion)
         except RoundingFailure:
@@ -117,7 +119,9 @@ def _columns(
             found = np.ones(1), Points.from_dense(point[None, :])
         weights.append(mass * found[0])
         inside = found[1]
-        parts.append(Points(inside.indptr, members[inside.indices].astype(np.int32), inside.data, (len(inside), n)))
+        parts.append(
+            Points(inside.indptr, members[inside.indices].astype(np.int32), inside.data, (len(inside), n))
+        )
     return np.concatenate(weights), Points.concatenate(parts)
 
 

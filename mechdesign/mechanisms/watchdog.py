@@ -116,7 +116,9 @@ def watch(
     merge = merge_subsets if mechanism == SUBSETS else merge_all
     merging = merge(lifts, harmless, repair=not as_published)
     try:
-        return Watched(merging, _channel(merging, joint, notion, risky, shares, must_satisfy=not as_published))
+        return Watched(
+            merging, _channel(merging, joint, notion, risky, shares, must_satisfy=not as_published)
+        )
     except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
         borrowed = tuple(int(x) for x in np.flatnonzero(harmless))

@@ -40,10 +40,19 @@ def _guarantees(measures: ChannelMeasures) -> list[str]:
 
 def outputs_text(measures: ChannelMeasures) -> str:
     """One output a line: probability and the measures that need no order, without a final newline."""
-    names = ("probability", "max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse")
+    names = (
+        "probability",
+        "max_lift",
+        "min_lift",
+        "l1_lift",
+        "chi2_lift",
+        "l1_lift_inverse",
+        "chi2_lift_inverse",
+    )
     rows = [("output", *names)]
     rows += [(label(out.output), *(about(getattr(out, name)) for name in names)) for out in measures.outputs]
     widths = [max(len(row[k]) for row in rows) for k in range(len(names) + 1)]
     return "\n".join(
-        "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
     )

@@ -121,7 +121,10 @@ def test_an_infinite_order_is_the_verdict_of_alip():
     joint = Joint.from_counts([[3, 1, 5], [2, 7, 1], [4, 4, 4]])
     channel = channel_of(joint, 3)
     for eps in (0.05, 0.1, 0.5, 1.0):
-        alpha, alip = audit(channel, joint, AlphaLift(eps, eps, math.inf)), audit(channel, joint, ALIP(eps, eps))
+        alpha, alip = (
+            audit(channel, joint, AlphaLift(eps, eps, math.inf)),
+            audit(channel, joint, ALIP(eps, eps)),
+        )
         assert (alpha.satisfied, alpha.achieved, alpha.worst) == (alip.satisfied, alip.achieved, alip.worst)
 
 

@@ -43,7 +43,8 @@ def test_alpha_of_infinity_bounds_the_lifts_themselves():
 
 
 @pytest.mark.parametrize(
-    "notion", [L1Lift(0.5, 1.0), Chi2Lift(math.inf, 1.0), AlphaLift(0.5, 1.0, 2.5), AlphaLift(0.5, 1.0, math.inf)]
+    "notion",
+    [L1Lift(0.5, 1.0), Chi2Lift(math.inf, 1.0), AlphaLift(0.5, 1.0, 2.5), AlphaLift(0.5, 1.0, math.inf)],
 )
 def test_records_come_back_with_infinities_as_texts(notion):
     record = {key: "inf" if value == math.inf else value for key, value in to_record(notion).items()}

@@ -42,7 +42,9 @@ def test_where_merging_fails_the_channel_violates_and_says_so(mechanism):
 def test_it_cannot_be_saved_even_where_it_satisfies(adult, tmp_path, mechanism, epsilon):
     found = design(adult, ALIP.from_epsilon(epsilon, 0.65), mechanism=mechanism, as_published=True)
     assert found.verified == audit(found.channel, adult, found.notion).satisfied
-    with pytest.raises(InputError, match="made as published, without repair, is for study and is not written"):
+    with pytest.raises(
+        InputError, match="made as published, without repair, is for study and is not written"
+    ):
         found.channel.save(tmp_path / "c.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -50,14 +52,17 @@ def test_it_cannot_be_saved_even_where_it_satisfies(adult, tmp_path, mechanism, 
 @pytest.mark.parametrize("mechanism", HEURISTICS)
 def test_where_nothing_fails_it_is_the_same_channel(adult, mechanism):
     notion = ALIP.from_epsilon(1.0)
-    one, other = design(adult, notion, mechanism=mechanism), design(adult, notion, mechanism=mechanism, as_published=True)
+    one, other = (
+        design(adult, notion, mechanism=mechanism),
+        design(adult, notion, mechanism=mechanism, as_published=True),
+    )
     assert not one.repaired
     assert other.verified
     assert one.channel.rows == other.channel.rows
 
 
 def test_how_often_merging_fails_on_random_tables():
-    """theory.md, section 4: it fails on some of the random tables at eps 4, on none at eps 2 (lam 0.5)."""
+    """Complete merging violates on some of the random tables at eps 4, on none at eps 2 (lam 0.5)."""
     rng = np.random.default_rng(0)
     failures = {2.0: 0, 4.0: 0, 6.0: 0}
     for _ in range(60):

@@ -51,7 +51,9 @@ def test_the_same_for_l1_lift_without_its_inverse(joint, epsilon):
     best = design(joint, notion)
     for each in (found, best):
         assert mean_oracle.satisfies(joint.counts, each.channel.rows, notion.limits)
-    assert design(joint, notion, mechanism="subset-merging").nmi <= found.nmi <= best.certificate.upper_bound_nmi
+    assert (
+        design(joint, notion, mechanism="subset-merging").nmi <= found.nmi <= best.certificate.upper_bound_nmi
+    )
 
 
 def test_symbols_stay_within_their_subset(adult):
@@ -84,7 +86,12 @@ def test_one_set_of_everything_is_the_optimum():
 
 def test_it_says_what_it_is(adult):
     found = design(adult, LDP(1.0), mechanism=NAME)
-    assert (found.mechanism, found.method, found.verified, found.fallback_from) == (NAME, "subsets", True, None)
+    assert (found.mechanism, found.method, found.verified, found.fallback_from) == (
+        NAME,
+        "subsets",
+        True,
+        None,
+    )
     assert (found.certificate.upper_bound_nmi, found.certificate.gap_nmi) == (None, None)
     assert found.channel.record.provenance["mechanism"] == NAME
     assert found.achieved.eps_ldp <= 1.0
@@ -98,7 +105,7 @@ def test_without_risky_symbols_everything_is_published(adult):
 
 
 def test_a_large_table_is_solved_set_by_set():
-    """Figure 10's size, |X| = 200 and |S| = 15: the optimum is 0.932 at eps 2 (theory.md, section 3), merging 0.87."""
+    """Figure 10's size, |X| = 200 and |S| = 15: the optimum is 0.932 at eps 2, merging 0.87."""
     joint = uniform_table(200, 15)
     notion = ALIP.from_epsilon(2.0)
     seen: list[str] = []
@@ -115,7 +122,10 @@ def test_a_large_table_is_solved_set_by_set():
     [
         (Chi2Lift(0.5, 0.5), "chi2 is a notion without polytope"),
         (AlphaLift(math.inf, 0.5, 3.0), "alpha is a notion without polytope"),
-        (L1Lift(0.5, 0.5), r"l1 with its inverse is a notion without polytope \(eps_l inf drops the inverse\)"),
+        (
+            L1Lift(0.5, 0.5),
+            r"l1 with its inverse is a notion without polytope \(eps_l inf drops the inverse\)",
+        ),
     ],
 )
 def test_a_notion_without_polytope_is_refused(adult, notion, message, mechanism):
@@ -154,7 +164,10 @@ def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch)
     ("error", "message"),
     [
         (TooManyVertices("too many vertices; use columns"), "too many vertices; use columns"),
-        (BackendFailure("no pivots"), r"a set of \d+ symbols could not be solved \(no pivots\); use --mechanism subset-merging"),
+        (
+            BackendFailure("no pivots"),
+            r"a set of \d+ symbols could not be solved \(no pivots\); use --mechanism subset-merging",
+        ),
     ],
 )
 def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(adult, monkeypatch, error, message):

@@ -28,7 +28,13 @@ NOTIONS = {
 
 
 @settings(max_examples=120)
-@given(joints(), st.sampled_from(sorted(NOTIONS)), st.floats(0.1, 8.0), st.sampled_from([0.35, 0.5, 0.65]), st.booleans())
+@given(
+    joints(),
+    st.sampled_from(sorted(NOTIONS)),
+    st.floats(0.1, 8.0),
+    st.sampled_from([0.35, 0.5, 0.65]),
+    st.booleans(),
+)
 def test_never_a_violation(joint, name, epsilon, lam, subset):
     """Any table and budget, the non-convex inverses included: the integers satisfy the notion, decided elsewhere."""
     notion = NOTIONS[name](epsilon, lam)
@@ -122,7 +128,10 @@ def test_a_huge_alpha_merges_like_alip(adult):
 def test_averages_are_weaker_than_alip_at_equal_budgets(adult, name):
     """'They result in higher utility than ALIP' (Figures 11 to 13), lam 0.5."""
     for epsilon in (0.5, 1.0, 2.0):
-        assert subset_merging(adult, NOTIONS[name](epsilon, 0.5)).nmi > subset_merging(adult, ALIP.from_epsilon(epsilon)).nmi
+        assert (
+            subset_merging(adult, NOTIONS[name](epsilon, 0.5)).nmi
+            > subset_merging(adult, ALIP.from_epsilon(epsilon)).nmi
+        )
 
 
 def test_a_design_says_which_of_its_own_budgets_it_uses(adult):

@@ -31,7 +31,9 @@ def test_a_uniform_response_keeps_and_leaks_what_complete_merging_does(joint, ep
 def test_a_given_response_is_what_every_risky_symbol_draws_from(adult):
     notion = ALIP.from_epsilon(1.0)
     risky = complete_merging(adult, notion)
-    members = [x for x, row in enumerate(risky.channel.matrix) if (risky.channel.matrix == row).all(axis=1).sum() > 1]
+    members = [
+        x for x, row in enumerate(risky.channel.matrix) if (risky.channel.matrix == row).all(axis=1).sum() > 1
+    ]
     r = np.arange(1, len(members) + 1) / sum(range(1, len(members) + 1))
     given_r = complete_merging(adult, notion, randomisation=r.tolist())
     matrix = given_r.channel.matrix
@@ -47,7 +49,10 @@ def test_zeros_in_r_are_no_outputs_and_one_certain_output_is_complete_merging(ad
     notion = ALIP.from_epsilon(1.0)
     certain = [0.0] * 12
     certain[3] = 1.0
-    assert complete_merging(adult, notion, randomisation=certain).channel.rows == complete_merging(adult, notion).channel.rows
+    assert (
+        complete_merging(adult, notion, randomisation=certain).channel.rows
+        == complete_merging(adult, notion).channel.rows
+    )
 
 
 def test_it_works_for_averages_too(adult):
