@@ -79,7 +79,7 @@ def joints(draw):
     return Joint.from_counts(counts)
 
 
-@settings(max_examples=250)
+@settings(max_examples=500)
 @given(joints(), st.sampled_from(sorted(NOTIONS)), st.floats(0.1, 8.0), st.booleans())
 def test_never_a_violation(joint, name, epsilon, subset):
     """Any table, notion and budget: the integers satisfy the notion, by an independent exact check."""
