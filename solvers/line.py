@@ -73,6 +73,8 @@ class LineSearch:
         self._a = polytope.rows[lead]
         self._inner = _interval(polytope, lead, -1.0)
         self._outer = _interval(relaxation, lead, 1.0)
+        inside = (polytope.rows >= polytope.lower[:, None]) & (polytope.rows <= polytope.upper[:, None])
+        self._units = np.logical_and.reduce(inside, axis=0)
 
     def run(
         self,
@@ -93,8 +95,9 @@ class LineSearch:
     ) -> SearchResult:
         """Every vertex is priced, so the tree's parameters do not apply."""
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-        bound = -float(np.max(prices[self._inside(self._outer)], initial=-np.inf))
-        found = [Points.units(np.flatnonzero(self._inside(self._inner) & (-prices < column_cutoff)), self.n)]
+        between = (self._a >= self._outer[0]) & (self._a <= self._outer[1])
+        bound = -float(np.max(prices[between], initial=-np.inf))
+        found = [Points.units(np.flatnonzero(self._units & (-prices < column_cutoff)), self.n)]
         counts = 0
         # Every vertex has been looked at anyway, so all good ones may go to the master at once.
         columns = max(columns, self.n)
@@ -115,9 +118,6 @@ class LineSearch:
         order = np.argsort(reduced, kind="stable")[:columns]
         keep = order[reduced[order] < column_cutoff]
         return SearchResult(SearchStatus.DONE, bound, points.take(keep), SearchCounts(counts))
-
-    def _inside(self, ends: tuple[float, float]) -> NDArray[np.bool_]:
-        return (self._a >= ends[0]) & (self._a <= ends[1])
 
     def _blocks(self, end: float) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         below, above = np.flatnonzero(self._a < end), np.flatnonzero(self._a > end)
