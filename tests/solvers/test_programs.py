@@ -1,0 +1,179 @@
+"""The master program: both back-ends solve the same one, warm or not, boxed or not, and admit failure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from solvers import BackendFailure, InvalidOption, Points, programs
+from solvers.costs import cost_named
+from solvers.programs import FEASIBILITY, MasterSolution, MasterStatus, PriceBox, new_master
+
+BACKENDS = list(programs.MASTERS)
+
+
+def columns(seed: int, n: int, k: int) -> tuple[Points, np.ndarray, np.ndarray]:
+    """k random points with the target among them, their entropies, and the target."""
+    rng = np.random.default_rng(seed)
+    target = rng.dirichlet(np.ones(n))
+    dense = np.vstack([target, rng.dirichlet(np.full(n, 0.3), size=k)])
+    points = Points.from_dense(dense)
+    return points, cost_named("entropy").of(points), target
+
+
+def plain(points: Points, costs: np.ndarray, target: np.ndarray) -> float:
+    return linprog(costs, A_eq=points.toarray().T, b_eq=target).fun
+
+
+def boxed(points: Points, costs: np.ndarray, target: np.ndarray, box: PriceBox) -> float:
+    """max y.target with y.v <= cost for every column and y in the box."""
+    ends = np.column_stack([box.center - box.radius, box.center + box.radius])
+    return -linprog(-target, A_ub=points.toarray(), b_ub=costs, bounds=ends).fun
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 8), k=st.integers(0, 30))
+@settings(max_examples=15)
+def test_weights_and_prices_are_optimal(backend, seed, n, k):
+    points, costs, target = columns(seed, n, k)
+    master = new_master(backend, target)
+    master.add(points, costs)
+    found = master.solve(60.0)
+    assert found.is_optimal
+    assert found.value == pytest.approx(plain(points, costs, target), abs=1e-7)
+    assert float(found.weights @ costs) == pytest.approx(found.value, abs=1e-7)
+    assert found.value == pytest.approx(float(found.dual @ target), abs=1e-12)
+    np.testing.assert_allclose(points.combine(found.weights), target, atol=1e-7)
+    assert found.weights.min() >= 0.0
+    assert (costs - points.dot(found.dual)).min() > -1e-7
+
+
+def test_back_ends_agree():
+    for seed in range(5):
+        points, costs, target = columns(seed, 6, 40)
+        values = []
+        for backend in BACKENDS:
+            master = new_master(backend, target)
+            master.add(points, costs)
+            values.append(master.solve(60.0).value)
+        assert values[0] == pytest.approx(values[1], abs=1e-7)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_grows_by_columns_with_and_without_a_box(backend):
+    """Whatever came before, a solve answers for the columns and the box of now."""
+    points, costs, target = columns(0, 6, 60)
+    rng = np.random.default_rng(0)
+    master = new_master(backend, target)
+    known = 0
+    for more in (1, 20, 0, 20, 19):
+        part = np.arange(known, known + more)
+        master.add(points.take(part), costs[part])
+        known += more
+        seen = points.take(np.arange(known))
+        for radius in (2.0, None, 0.3):
+            box = None if radius is None else PriceBox(rng.random(6), radius)
+            if box is not None:  # hold some prices that no column contradicts
+                worst = float((costs[:known] - seen.dot(box.center)).min())
+                box = PriceBox(box.center + min(worst, 0.0), radius)
+            found = master.solve(60.0, box)
+            assert found.is_optimal
+            if box is None:
+                assert found.value == pytest.approx(plain(seen, costs[:known], target), abs=1e-7)
+                assert found.slack == pytest.approx(0.0, abs=1e-7)
+                np.testing.assert_allclose(seen.combine(found.weights), target, atol=1e-7)
+            else:
+                assert found.value == pytest.approx(boxed(seen, costs[:known], target, box), abs=1e-6)
+                assert np.abs(found.dual - box.center).max() <= box.radius + 1e-6
+                missing = np.abs(target - seen.combine(found.weights)).sum()
+                assert missing <= found.slack + 1e-6
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_infeasible_program_fails(backend):
+    """The target lies outside the hull of the columns."""
+    master = new_master(backend, np.array([0.5, 0.5]))
+    master.add(Points.units([0], 2), np.zeros(1))
+    found = master.solve(60.0)
+    assert found.status is MasterStatus.FAILED
+    assert not found.is_optimal
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_columns_at_all(backend):
+    assert not new_master(backend, np.array([0.5, 0.5])).solve(60.0).is_optimal
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_time(backend):
+    points, costs, target = columns(1, 40, 3000)
+    master = new_master(backend, target)
+    master.add(points, costs)
+    assert master.solve(0.0).status is MasterStatus.TIME_LIMIT
+    assert master.solve(60.0).is_optimal  # the limit is one of each solve
+
+
+def test_rare_coordinates_are_not_dropped():
+    """HiGHS would ignore entries below 1e-9 by default, and with them the rarest symbols."""
+    target = np.array([1e-9, 0.5, 0.5 - 1e-9])
+    dense = np.array([[2e-10, 0.4, 0.6 - 2e-10], [5e-10, 0.9, 0.1 - 5e-10], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    points = Points.from_dense(dense)
+    master = new_master("highs", target)
+    master.add(points, np.array([0.1, 0.2, 0.0, 0.0]))
+    found = master.solve(60.0)
+    assert found.is_optimal
+    np.testing.assert_allclose(found.weights @ dense, target, rtol=1e-6, atol=1e-16)
+
+
+def test_a_nearly_singular_basis_still_gives_a_decomposition():
+    """Points within 1e-9 of a plane that holds the target: weights of -1e-7 would pass for feasible."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        target = rng.dirichlet(np.ones(5))
+        direction = rng.standard_normal(5)
+        dense = rng.dirichlet(np.ones(5), size=40)
+        shift = (dense - target) @ direction
+        dense = np.abs(dense - np.outer(shift * (1.0 - 1e-9), direction) / (direction @ direction))
+        points = Points.from_dense(np.vstack([target, dense]))
+        costs = np.concatenate([[2.0], rng.random(40)])
+        master = new_master("highs", target)
+        master.add(points, costs)
+        found = master.solve(60.0)
+        assert found.is_optimal
+        assert np.abs(points.combine(found.weights) - target).max() < 1e-9
+
+
+def test_what_counts_as_optimal():
+    good = {
+        "status": MasterStatus.OPTIMAL,
+        "weights": np.ones(2),
+        "dual": np.zeros(2),
+        "value": 0.0,
+        "slack": 0.0,
+        "residual": 0.0,
+    }
+    assert MasterSolution(**good).is_optimal
+    lies = [
+        {"status": MasterStatus.FAILED},
+        {"status": MasterStatus.TIME_LIMIT},
+        {"weights": np.array([np.nan, 1.0])},
+        {"dual": np.array([np.inf, 0.0])},
+        {"residual": 2.0 * FEASIBILITY},
+        {"residual": np.nan},
+    ]
+    for lie in lies:
+        assert not MasterSolution(**{**good, **lie}).is_optimal
+
+
+def test_unknown_back_end():
+    with pytest.raises(InvalidOption, match="backend 'glpk' is not known; use one of highs, cvxpy"):
+        new_master("glpk", np.ones(1))
+
+
+def test_back_end_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(programs.MASTERS, "other", ("no_such_package", programs.MASTERS["highs"][1]))
+    with pytest.raises(BackendFailure, match="backend 'other' needs the package no_such_package"):
+        new_master("other", np.ones(1))
