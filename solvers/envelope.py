@@ -22,7 +22,7 @@ from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
 from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope, TooManyVertices
 from solvers.formulation import check_relaxation
-from solvers.generation import Generation, Pricer, envelope_bound
+from solvers.generation import Generation, NoPricer, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
@@ -35,6 +35,10 @@ COARSE_SHARE = 0.25
 
 TIGHTENING_SHARE = 0.2
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+
+ROUNDING = 5e-13
+"""Excess, relative to the terms of a row, up to which a column of another run counts as a member: columns
+lie on the boundary, some of them outside by the tolerance of the kernel's simplex (2e-13 of 1 + the row)."""
 
 METHODS = ("auto", "vertices", "columns")
 
@@ -101,50 +105,53 @@ def lower_envelope(
     check_limits(workers, memory_limit)
     check_relaxation(polytope, outer)
     p = _check_point(polytope, point)
+    if start is not None and start.shape[1] != polytope.n:
+        raise InvalidPolytope(f"start has points of length {start.shape[1]}, not {polytope.n}")
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
-    pricer: Pricer
-    if lead is None:
-        tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
-        pricer = ConcaveSearch(
-            polytope,
-            relaxation=outer,
-            cost=cost,
-            workers=workers,
-            memory_limit=memory_limit,
-            tightening=tightening,
-        )
-    else:
-        pricer = LineSearch(polytope, outer, lead, cost)
-    enumeration, vertices = (
-        _vertices(polytope, method) if lead is None or method == "vertices" else (None, None)
-    )
+    end = math.inf if time_limit is None else started + time_limit
+    pricer: Pricer = NoPricer()
+    guess, enumeration, vertices, interrupted = known, None, None, False
+    try:
+        if lead is None:
+            tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
+            pricer = ConcaveSearch(
+                polytope,
+                relaxation=outer,
+                cost=cost,
+                workers=workers,
+                memory_limit=memory_limit,
+                tightening=tightening,
+            )
+        else:
+            pricer = LineSearch(polytope, outer, lead, cost)
+        if lead is None or method == "vertices":
+            enumeration, vertices = _vertices(polytope, method)
+        if guess is None and vertices is None:
+            guess, interrupted = _guess(polytope, p, cost, gap, end, backend)
+    except KeyboardInterrupt:
+        interrupted = True
 
     initial = [Points.from_dense(p), _unit_columns(polytope)]
     if vertices is not None:
         initial.append(vertices)
     if start is not None and len(start):
-        if start.shape[1] != polytope.n:
-            raise InvalidPolytope(f"start has points of length {start.shape[1]}, not {polytope.n}")
-        initial.append(start.take(_members(polytope, start)))
-    end = math.inf if time_limit is None else started + time_limit
-    guess = known
-    if guess is None and vertices is None:
-        guess, interrupted = _guess(polytope, p, cost, gap, end, backend)
-        end = -math.inf if interrupted else end
+        initial.append(start.take(_members(polytope, start, ROUNDING)))
     run = Generation(
         cost=measure,
         target=p,
         pricer=pricer,
         initial=Points.concatenate(initial),
         gap=gap,
-        time_limit=end - time.monotonic(),
+        time_limit=-math.inf if interrupted else end - time.monotonic(),
         backend=backend,
         stabilise=vertices is None,
         guess=guess,
         progress=progress,
     )
     status = run.run()
+    if interrupted:
+        status = EnvelopeStatus.INTERRUPTED
     if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
         raise BackendFailure(f"the {backend} back-end failed on the first master program; try another one")
     used = np.flatnonzero(run.weights > 0.0)
@@ -224,15 +231,18 @@ def _unit_columns(polytope: Polytope) -> Points:
     return units.take(_members(polytope, units))
 
 
-def _members(polytope: Polytope, points: Points) -> NDArray[np.bool_]:
+def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArray[np.bool_]:
+    """Which points are members, up to `rounding` relative to the terms of each row."""
     probability = np.abs(points.sums(points.data) - 1.0) <= MEMBERSHIP_TOLERANCE
     probability &= points.sums(np.minimum(points.data, 0.0)) == 0.0
     if polytope.least is not None:
         excess = polytope.least.excess(points.images)
-        return probability & np.logical_and.reduce(excess <= 0.0, axis=1)
+        slack = rounding * (1.0 + np.abs(polytope.least.bounds))
+        return probability & np.logical_and.reduce(excess <= slack, axis=1)
     explicit = polytope.explicit
     images = points.images(explicit.rows)
-    inside = (images >= explicit.lower) & (images <= explicit.upper)
+    slack = rounding * points.images(np.abs(explicit.rows)) if rounding > 0.0 else 0.0
+    inside = (images >= explicit.lower - slack) & (images <= explicit.upper + slack)
     return probability & np.logical_and.reduce(inside, axis=1)
 
 

@@ -93,6 +93,14 @@ class Pricer(Protocol):
         ...
 
 
+class NoPricer:
+    """In the place of a pricer that Ctrl-C left unfinished: proves nothing and finds nothing."""
+
+    def run(self, prices: Array, **_: object) -> SearchResult:
+        """No bound and no points."""
+        return SearchResult(SearchStatus.TIME_LIMIT, -math.inf, Points.empty(len(prices)), SearchCounts())
+
+
 @dataclass(eq=False)
 class Generation:
     """One run: master, pool and bounds; `run` works until the gap or a limit is met.
@@ -190,7 +198,10 @@ class Generation:
                 if self._box is not None and not (
                     self._solve_exactly(self._left()) or self._accept(solution)
                 ):
-                    return EnvelopeStatus.TIME_LIMIT if self._left() <= 0.0 else EnvelopeStatus.BACKEND_FAILED
+                    if self._left() <= 0.0:
+                        return EnvelopeStatus.TIME_LIMIT
+                    if self._box.radius >= LARGEST_RADIUS:
+                        return EnvelopeStatus.BACKEND_FAILED
                 if self.value - self.bound <= self._aim:
                     return EnvelopeStatus.OPTIMAL
                 self._widen()

@@ -1,0 +1,206 @@
+"""Column generation when its parts lie: a wrong bound never comes out, nor a decomposition that is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import arb
+from hypothesis import given
+from hypothesis import strategies as st
+
+from solvers import BackendFailure, Envelope, EnvelopeStatus, Points, Polytope, lower_envelope, programs
+from solvers.generation import IDLE_ROUNDS, LEAST_GAP, envelope_bound
+from solvers.programs import MasterSolution, MasterStatus, PriceBox
+from solvers.programs.highs import HighsMaster
+from tests.solvers.reference import Exact, exact, lift_matrix, random_table
+
+
+def problem(seed: int = 0) -> tuple[Polytope, np.ndarray, Exact]:
+    p = random_table(np.random.default_rng(seed), "random", 3, 7)
+    polytope = Polytope(lift_matrix(p), np.full(3, np.exp(-0.4)), np.full(3, np.exp(0.4)))
+    return polytope, p.sum(axis=0), exact(polytope)
+
+
+def check(found: Envelope, polytope: Polytope, target: np.ndarray, truth: Exact) -> None:
+    """A true decomposition of members, and a bound that is one."""
+    dense = found.points.toarray()
+    np.testing.assert_allclose(found.weights @ dense, target, atol=1e-7)
+    assert found.weights.sum() == pytest.approx(1.0, abs=1e-7)
+    assert found.weights.min() > 0.0
+    assert polytope.residual(dense).max() < 1e-11
+    assert bool(arb(found.bound) <= truth.dual_bound(found.dual, target))
+    assert found.value >= truth.envelope(target) - 1e-7
+
+
+def lying(monkeypatch, lie, *, after: int = 0):
+    """HiGHS, but each answer from the `after`-th on is distorted: lie(solution, box, rng) -> solution."""
+
+    class Liar(HighsMaster):
+        calls = 0
+
+        def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+            Liar.calls += 1
+            honest = super().solve(time_limit, box)
+            return lie(honest, box, np.random.default_rng(Liar.calls)) if Liar.calls > after else honest
+
+    monkeypatch.setitem(programs.MASTERS, "liar", ("highspy", Liar))
+    return Liar
+
+
+LIES = {
+    "half the weights": lambda s, box, rng: replace(s, weights=0.5 * s.weights),
+    "no weights": lambda s, box, rng: replace(s, weights=np.zeros_like(s.weights), residual=0.0),
+    "all on the first column": lambda s, box, rng: replace(s, weights=np.eye(1, len(s.weights), 1)[0]),
+    "negative weights": lambda s, box, rng: replace(s, weights=s.weights - 0.1),
+    "too few weights": lambda s, box, rng: replace(s, weights=s.weights[:-1]),
+    "too many weights": lambda s, box, rng: replace(s, weights=np.append(s.weights, 0.0)),
+    "weights of other columns": lambda s, box, rng: replace(s, weights=rng.permutation(s.weights)),
+    "not a number in weights": lambda s, box, rng: replace(s, weights=s.weights * np.nan),
+    "not a number in prices": lambda s, box, rng: replace(s, dual=s.dual * np.nan),
+    "infinite prices": lambda s, box, rng: replace(s, dual=s.dual + np.inf),
+    "too few prices": lambda s, box, rng: replace(s, dual=s.dual[:-1]),
+    "zero prices": lambda s, box, rng: replace(s, dual=np.zeros_like(s.dual)),
+    "opposite prices": lambda s, box, rng: replace(s, dual=-s.dual),
+    "huge prices": lambda s, box, rng: replace(s, dual=1e8 * (1.0 + s.dual)),
+    "random prices": lambda s, box, rng: replace(s, dual=rng.random(len(s.dual)) * 3.0),
+    "prices of a better world": lambda s, box, rng: replace(s, dual=s.dual + 0.05),
+    "prices too low": lambda s, box, rng: replace(s, dual=s.dual - 0.05),
+    "noise on prices": lambda s, box, rng: replace(s, dual=s.dual + 1e-4 * rng.standard_normal(len(s.dual))),
+    "a value of nothing": lambda s, box, rng: replace(s, value=0.0),
+    "a value of minus infinity": lambda s, box, rng: replace(s, value=-np.inf),
+    "no slack": lambda s, box, rng: replace(s, slack=0.0),
+    "huge residual": lambda s, box, rng: replace(s, residual=1.0),
+    "failure": lambda s, box, rng: replace(s, status=MasterStatus.FAILED),
+    "no time": lambda s, box, rng: replace(s, status=MasterStatus.TIME_LIMIT),
+}
+
+
+UNUSABLE = {
+    "too few weights",
+    "too many weights",
+    "not a number in weights",
+    "not a number in prices",
+    "infinite prices",
+    "too few prices",
+    "huge residual",
+    "failure",
+}
+"""Answers that say of themselves that they are none, or do not have the form of one."""
+
+
+@pytest.mark.parametrize("method", ["columns", "vertices"])
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("lie", LIES)
+def test_a_back_end_that_lies(monkeypatch, lie, after, method):
+    """A clear error, or an any-time answer that is right in everything it claims; never for ever."""
+    polytope, target, truth = problem()
+    liar = lying(monkeypatch, LIES[lie], after=after)
+    options = {"method": method, "gap": 1e-6, "backend": "liar", "time_limit": 60.0}
+    if after == 0 and lie in UNUSABLE:
+        with pytest.raises(
+            BackendFailure, match="the liar back-end failed on the first master program; try another"
+        ):
+            lower_envelope(polytope, target, **options)
+        return
+    found = lower_envelope(polytope, target, **options)
+    assert liar.calls < 10 * IDLE_ROUNDS
+    check(found, polytope, target, truth)
+    if found.status is EnvelopeStatus.OPTIMAL:
+        assert found.gap <= 1e-6
+        assert found.value == pytest.approx(truth.envelope(target), abs=1.1e-6)
+
+
+def test_a_back_end_that_fails_now_and_then(monkeypatch):
+    """Every third answer is a failure: what was found before stays."""
+    polytope, target, truth = problem()
+    lying(
+        monkeypatch,
+        lambda s, box, rng: s if rng.random() < 0.7 else replace(s, status=MasterStatus.FAILED),
+        after=2,
+    )
+    found = lower_envelope(polytope, target, method="columns", gap=1e-6, backend="liar")
+    check(found, polytope, target, truth)
+    assert found.status in (EnvelopeStatus.BACKEND_FAILED, EnvelopeStatus.OPTIMAL)
+
+
+def test_a_back_end_that_raises(monkeypatch):
+    class Broken(HighsMaster):
+        def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+            raise RuntimeError("licence expired")
+
+    monkeypatch.setitem(programs.MASTERS, "broken", ("highspy", Broken))
+    polytope, target, _ = problem()
+    with pytest.raises(RuntimeError, match="licence expired"):
+        lower_envelope(polytope, target, backend="broken")
+
+
+def test_a_failing_exact_master_is_replaced_by_a_boxed_one(monkeypatch):
+    """Some numerical trouble goes away when prices are kept in bounds."""
+    polytope, target, truth = problem()
+    lying(monkeypatch, lambda s, box, rng: s if box is not None else replace(s, status=MasterStatus.FAILED))
+    for method in ("vertices", "columns"):
+        found = lower_envelope(polytope, target, method=method, gap=1e-6, backend="liar", time_limit=60.0)
+        check(found, polytope, target, truth)
+        assert found.status is EnvelopeStatus.OPTIMAL
+        assert found.gap <= 1e-6
+
+
+def test_columns_that_the_master_never_takes(monkeypatch):
+    """A master that forgets all columns but the first: rounds without gain come to an end."""
+
+    class Forgetful(HighsMaster):
+        calls = 0
+
+        def add(self, points: Points, costs: np.ndarray) -> None:
+            super().add(points, costs + (0.0 if Forgetful.calls == 0 else 100.0))
+
+        def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
+            Forgetful.calls += 1
+            return super().solve(time_limit, box)
+
+    monkeypatch.setitem(programs.MASTERS, "forgetful", ("highspy", Forgetful))
+    polytope, target, truth = problem()
+    found = lower_envelope(polytope, target, method="columns", gap=1e-6, backend="forgetful", time_limit=60.0)
+    check(found, polytope, target, truth)
+    assert found.status is EnvelopeStatus.STALLED
+    assert Forgetful.calls < 5 * IDLE_ROUNDS
+
+
+# ------------------------------------------------------------------ the bound's own arithmetic
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 40),
+    size=st.sampled_from([1e-3, 1.0, 1e8]),
+    minimum=st.floats(-10.0, 0.0),
+)
+def test_envelope_bound_is_rounded_down(seed, n, size, minimum):
+    """Below the exact sum even where every entry of the target is off by 4 units in the last place."""
+    rng = np.random.default_rng(seed)
+    prices, target = size * rng.standard_normal(n), rng.dirichlet(np.ones(n))
+    bound = envelope_bound(prices, target, minimum)
+    eps = Fraction(float(np.finfo(float).eps))
+    least = Fraction(minimum) + sum(
+        Fraction(y) * Fraction(p) - 4 * eps * abs(Fraction(y) * Fraction(p))
+        for y, p in zip(prices.tolist(), target.tolist(), strict=True)
+    )
+    assert Fraction(bound) <= least
+    assert float(least) - bound <= 1e-14 * (
+        abs(prices @ target) + np.abs(prices * target).sum() + abs(minimum)
+    )
+
+
+@pytest.mark.parametrize("minimum", [-np.inf, np.inf, np.nan])
+def test_no_minimum_no_bound(minimum):
+    assert envelope_bound(np.ones(2), np.full(2, 0.5), minimum) == -np.inf
+
+
+def test_the_first_bound_is_that_costs_are_not_negative():
+    polytope, target, _ = problem()
+    found = lower_envelope(polytope, target, time_limit=0.0)
+    assert (found.bound, found.dual.tolist(), found.rounds) == (0.0, [0.0] * 7, 0)
+    assert LEAST_GAP > 0.0
