@@ -274,7 +274,10 @@ def test_a_back_end_of_the_master_that_lies(adult, monkeypatch, method, honest, 
 
 
 def test_a_master_on_which_highs_fails_without_presolve():
-    """Rare cells make a 40 x 60 master whose exact basis is infeasible by 1e-5 when HiGHS stops, however it starts; boxed ones are not."""
+    """Rare cells make a 40 x 60 master whose exact basis is infeasible by 1e-5 when HiGHS stops, however it starts.
+
+    Those with prices in a box are not, and one whose slack is nothing serves as well.
+    """
     rng = np.random.default_rng([8, 154])
     rng.integers(2, 8), rng.integers(10, 60), rng.integers(4)
     counts = rng.integers(1, 1000, (4, 40)) * (rng.random((4, 40)) < 0.5)

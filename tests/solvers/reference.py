@@ -43,9 +43,9 @@ class Exact:
         values = [c - arb(_dot(point, y)) for point, c in zip(self.points, self.costs, strict=True)]
         return min(values, key=lambda ball: float(ball.mid()))
 
-    def dual_bound(self, prices: ArrayLike, target: ArrayLike) -> arb:
+    def dual_bound(self, prices: ArrayLike, target: Sequence[float | fmpq]) -> arb:
         """prices.target + minimum: a lower bound of the envelope at the target, and the best for these prices."""
-        y, p = [[rational(t) for t in np.asarray(a)] for a in (prices, target)]
+        y, p = ([t if isinstance(t, fmpq) else rational(t) for t in a] for a in (prices, target))
         return self.minimum(prices) + arb(_dot(y, p))
 
     def envelope(self, target: ArrayLike) -> float:
