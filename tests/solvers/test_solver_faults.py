@@ -63,6 +63,15 @@ def test_ctrl_c_at_a_report(k, workers):
     assert found.value <= seen[-1].value
 
 
+@pytest.fixture
+def listening():
+    """A job that a shell runs in the background ignores Ctrl-C, and so would the tests in it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_ctrl_c_by_the_keyboard():
     """A true signal, in the middle of a long search, ends it within a slice of its clock."""
     polytope, target = lifts(15, 150, 0.2)
