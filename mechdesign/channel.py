@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,10 @@ from mechdesign.exact import listed, quoted
 from mechdesign.integer_rows import LARGEST_INTEGER, IntegerRows
 from mechdesign.joint import Joint
 from mechdesign.variable import Variable, check_text
+
+if TYPE_CHECKING:
+    from mechdesign.draws import Key
+    from mechdesign.release import Policy
 
 Array = NDArray[np.float64]
 
@@ -202,25 +206,52 @@ class Channel:
         record = ChannelRecord(provenance=mark)
         return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
 
-    def apply(self, column: Any, *, insecure_seed: int | None = None) -> Any:
-        """Draw an output for every entry of a column, independently; the same kind of column back.
+    def apply(
+        self,
+        column: Any,
+        *,
+        key: Key | None = None,
+        identity: Sequence[str] | None = None,
+        first_row: int = 0,
+        policy: Policy | None = None,
+        insecure_seed: int | None = None,
+    ) -> Any:
+        """Draw an output for every entry of a column; the same kind of column back.
+
+        The draw of a record depends on the key, the channel and the record's row number or identifier only. With
+        the key of a job (`sanitise.key_file.read_key`) it is the draw of that job; without one a new key is used and
+        forgotten, so that another call gives other draws: releasing a record twice tells more than the budget.
 
         Parameters
         ----------
         column : pandas, polars or pyarrow column, or sequence of text
-            Symbols of X as text.
+            Symbols of X as text; for crossed columns a frame that has them, or a sequence of tuples.
+        key : draws.Key, optional
+        identity : sequence of str, optional
+            What identifies each record; its row number otherwise.
+        first_row : int
+            Row number of the first entry.
+        policy : release.Policy, optional
+            What to do with unknown symbols and missing cells; by default both are refused.
         insecure_seed : int, optional
-            Reproducible draws, for tests only: whoever knows the seed can undo the channel. Without it
-            the draws come from the operating system's cryptographic generator.
+            Reproducible draws, for tests only: whoever knows the seed can undo the channel.
 
         Raises
         ------
         InputError
-            On a symbol that the channel does not know, or a null.
+            On a symbol that the channel does not know or a null, unless the policy has a rule for it.
         """
-        from mechdesign.sampling import apply_channel
+        from mechdesign.release import release_column
 
-        return apply_channel(self, column, insecure_seed=insecure_seed)
+        return release_column(
+            self,
+            column,
+            key=key,
+            identity=identity,
+            first_row=first_row,
+            policy=policy,
+            insecure_seed=insecure_seed,
+        )
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
         """Write the channel file (version 1).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, cast
@@ -33,7 +34,7 @@ def quoted(value: object) -> str:
     return repr(text if len(text) <= MOST_QUOTED else text[: MOST_QUOTED - 3] + "...")
 
 
-def listed(values: list[str], most: int = 8) -> str:
+def listed(values: Sequence[str], most: int = 8) -> str:
     """Quoted values with commas between them, the rest of a long list as a number."""
     shown = ", ".join(quoted(v) for v in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")

@@ -20,6 +20,13 @@ from mechdesign.variable import Variable
 Codes = NDArray[np.int64]
 
 
+UNKNOWN = -1
+"""Code of a record whose symbol the variable does not have."""
+
+MISSING = -2
+"""Code of a record with a missing or empty cell that is no symbol of the variable."""
+
+
 class UnknownSymbol(InputError):
     """A record that is no symbol of the variable: at `position` (from 0), and `what` is wrong with it."""
 
@@ -58,8 +65,8 @@ def values_of(column: Any, variable: Variable) -> list[Encoded]:
     return [encode(list(part), name) for part, name in zip(parts, names, strict=True)]
 
 
-def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
-    """Position in ``variable.symbols`` of every record.
+def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
+    """Position in ``variable.symbols`` of every record, or `UNKNOWN`, or `MISSING`.
 
     A missing cell is looked up as the empty text: a variable made with missing='symbol' knows it. A float is
     looked up as it is shown (``1.0``) and then as an integer (``1``), since pandas turns integers with gaps to floats.
@@ -69,11 +76,6 @@ def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     columns : sequence of Encoded
         One for each column of the variable, of equal length.
     variable : Variable
-
-    Raises
-    ------
-    UnknownSymbol
-        At the first record whose symbol the variable does not have.
     """
     if len(columns) == 1:
         keys, inverse = (
@@ -83,12 +85,27 @@ def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     else:
         keys, inverse = _distinct(columns)
     table = np.array([_look_up(columns, key, variable) for key in keys], dtype=np.int64)
-    codes = table[inverse]
+    return table[inverse]
+
+
+def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
+    """As `positions_of`, for records that must be symbols.
+
+    Raises
+    ------
+    UnknownSymbol
+        At the first record whose symbol the variable does not have.
+    """
+    codes = positions_of(columns, variable)
     if codes.size and codes.min() < 0:
-        position = int(np.argmax(codes < 0))
-        key = tuple(int(column.codes[position]) for column in columns)
-        raise UnknownSymbol(position, describe_unknown(_texts(columns, key), variable))
+        raise unknown_at(int(np.argmax(codes < 0)), columns, variable)
     return codes
+
+
+def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) -> UnknownSymbol:
+    """The error that says what is wrong with the record at `position`."""
+    key = tuple(int(column.codes[position]) for column in columns)
+    return UnknownSymbol(position, describe_unknown(_texts(columns, key), variable))
 
 
 def _distinct(columns: Sequence[Encoded]) -> tuple[list[tuple[int, ...]], Codes]:
@@ -113,17 +130,27 @@ def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variabl
     if found is None and any(column.is_float for column in columns):
         whole = tuple(as_whole(t) if c.is_float else t for t, c in zip(texts, columns, strict=True))
         found = variable.index.get(whole)
-    return -1 if found is None else found
+    if found is None:
+        return UNKNOWN if _empty_part(texts, variable) is None else MISSING
+    return found
+
+
+def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
+    """Which of the cells is empty where no symbol is, if any."""
+    for i, cell in enumerate(cells):
+        if not cell and all(symbol[i] for symbol in variable.symbols):
+            return i
+    return None
 
 
 def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     """What is wrong with a record whose `cells` are no symbol of `variable` (empty text for a missing cell)."""
-    for i, (name, cell) in enumerate(zip(variable.columns, cells, strict=True)):
-        if not cell and all(symbol[i] for symbol in variable.symbols):
-            return (
-                f"the column {quoted(name)} has an empty cell, which the channel has no row for; fill it, or design "
-                "the channel with missing cells as a symbol (--missing symbol)"
-            )
+    empty = _empty_part(cells, variable)
+    if empty is not None:
+        return (
+            f"the column {quoted(variable.columns[empty])} has an empty cell, which the channel has no row for; fill "
+            "it, design the channel with missing cells as a symbol (--missing symbol), or say what to publish (--null)"
+        )
     text = ", ".join(cells)
     near = difflib.get_close_matches(text, variable.names, n=1)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""

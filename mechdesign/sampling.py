@@ -1,4 +1,4 @@
-"""Exact draws from integer rows with cryptographic randomness.
+"""Exact draws from integer rows.
 
 An output y is drawn for an input x by comparing a uniform integer u in [0, denominator) with the
 cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. No floating point anywhere.
@@ -6,21 +6,16 @@ cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. 
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.draws import Integers, Randomness
 from mechdesign.errors import InputError
-from mechdesign.frames import codes_of, rebuild, values_of
 from mechdesign.integer_rows import IntegerRows
 from mechdesign.variable import Variable
-
-Integers = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 CHUNK = 1 << 16
 """Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
@@ -54,60 +49,6 @@ class ChannelLike(Protocol):
     def denominator(self) -> int:
         """Common denominator of the rows, at most 2**62."""
         ...
-
-
-class Randomness(Protocol):
-    """A source of uniform integers."""
-
-    def below(self, bound: int, size: int) -> Integers:
-        """`size` independent integers, uniform in [0, bound)."""
-        ...
-
-
-class CipherStream:
-    """Uniform integers from AES-256 in counter mode.
-
-    The key comes from the operating system (`secrets`) and is never reused, so the stream cannot be told from
-    true randomness and the draws of one release say nothing of another.
-
-    Parameters
-    ----------
-    insecure_seed : int, optional
-        For tests only: a key made from this number. Whoever knows it can repeat every draw and undo the channel.
-    """
-
-    def __init__(self, insecure_seed: int | None = None) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-        if insecure_seed is None:
-            key = secrets.token_bytes(32)
-        else:
-            key = hashlib.sha256(f"mechdesign insecure seed {int(insecure_seed)}".encode()).digest()
-        self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-
-    def words(self, size: int) -> Words:
-        """`size` uniform 64-bit words."""
-        return np.frombuffer(self._cipher.update(bytes(8 * size)), dtype="<u8")
-
-    def below(self, bound: int, size: int) -> Integers:
-        """`size` independent integers, uniform in [0, bound), for 1 <= bound <= 2**62.
-
-        A power of two takes the leading bits of one word each; other bounds reject the words of the last,
-        incomplete multiple of `bound` below 2**64.
-        """
-        if bound == 1:
-            return (self.words(size) & np.uint64(0)).view(np.int64)
-        if bound & (bound - 1) == 0:
-            return (self.words(size) >> np.uint64(65 - bound.bit_length())).view(np.int64)
-        limit = np.uint64(2**64 // bound * bound - 1)
-        accepted: list[Words] = []
-        wanted = size
-        while wanted:
-            words = self.words(wanted)
-            words = words[words <= limit]
-            accepted.append(words)
-            wanted -= len(words)
-        return (np.concatenate([np.zeros(0, np.uint64), *accepted]) % np.uint64(bound)).view(np.int64)
 
 
 class Sampler:
@@ -180,7 +121,7 @@ class Sampler:
         """One independent output for each input code; always one integer of `source` per code."""
         result = np.empty(len(codes), dtype=np.int32)
         for start in range(0, len(codes), CHUNK):
-            part = codes[start : start + CHUNK]
+            part = codes[start : start + CHUNK].astype(np.int64, copy=False)
             result[start : start + CHUNK] = self.outputs(part, source.below(self.denominator, len(part)))
         return result
 
@@ -190,24 +131,3 @@ def _cumulated(rows: IntegerRows) -> Integers:
     running = np.cumsum(rows.values.view(np.uint64), dtype=np.uint64)
     before = np.concatenate([np.zeros(1, np.uint64), running])[rows.indptr[:-1]]
     return (running - np.repeat(before, np.diff(rows.indptr))).view(np.int64)
-
-
-def apply_channel(channel: ChannelLike, column: Any, *, insecure_seed: int | None = None) -> Any:
-    """Draw an output for every entry of a column, independently; the same kind of column back.
-
-    Parameters
-    ----------
-    channel : ChannelLike
-    column : pandas or polars Series, pyarrow or numpy array, or sequence
-        Symbols of X; for crossed columns a frame that has them, or a sequence of tuples.
-    insecure_seed : int, optional
-        Reproducible draws, for tests only.
-
-    Raises
-    ------
-    InputError
-        On a symbol that the channel does not know, or a missing cell (unless the channel has the empty symbol).
-    """
-    codes = codes_of(values_of(column, channel.useful), channel.useful)
-    drawn = Sampler(channel.rows, channel.denominator).draw(codes, CipherStream(insecure_seed))
-    return rebuild(column, drawn.astype(np.int64), channel.outputs, ",".join(channel.useful.columns))

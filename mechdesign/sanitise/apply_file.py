@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from mechdesign.draws import Key, RowStream
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike, check_target, is_parquet, replacing
-from mechdesign.sampling import CipherStream, Sampler
+from mechdesign.sampling import Sampler
 from mechdesign.sanitise.csv_file import apply_csv
 from mechdesign.sanitise.parquet_file import apply_parquet
 from mechdesign.sanitise.plan import FileChannel
@@ -64,7 +65,9 @@ def sanitise_file(
     parquet = is_parquet(source)
     check_target(target, force=force, sources=(source,))
     _check_kind(target, parquet=parquet)
-    sampler, stream = Sampler(channel.rows, channel.denominator), CipherStream(insecure_seed)
+    sampler, stream = Sampler(channel.rows, channel.denominator), RowStream(
+        Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
+    )
     apply = apply_parquet if parquet else apply_csv
     with replacing(target, force=force) as temporary:
         records, plan = apply(

@@ -10,9 +10,10 @@ from typing import TextIO
 import numpy as np
 
 from mechdesign.csv_text import MARK, CsvText, Row
+from mechdesign.draws import Randomness
 from mechdesign.errors import InputError
 from mechdesign.frames import Codes, describe_unknown
-from mechdesign.sampling import Randomness, Sampler
+from mechdesign.sampling import Sampler
 from mechdesign.sanitise.plan import FileChannel, Plan, make_plan
 from mechdesign.variable import Variable
 

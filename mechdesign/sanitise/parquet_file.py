@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.cells import encode
+from mechdesign.draws import Randomness
 from mechdesign.errors import InputError
 from mechdesign.frames import UnknownSymbol, codes_of
 from mechdesign.parquet import ParquetText
-from mechdesign.sampling import Randomness, Sampler
+from mechdesign.sampling import Sampler
 from mechdesign.sanitise.plan import FileChannel, Plan, make_plan
 
 PANDAS = b"pandas"

@@ -5,15 +5,15 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from mechdesign.draws import Key, RowStream
 from mechdesign.errors import InputError
 from mechdesign.integer_rows import IntegerRows
-from mechdesign.sampling import CHUNK, CipherStream, Sampler, apply_channel
+from mechdesign.sampling import CHUNK, Sampler
 from mechdesign.variable import Variable
 
 D = 2**53
@@ -140,7 +140,7 @@ def test_frequencies_follow_the_rows(denominator):
     )
     n = 400_000
     codes = np.random.default_rng(0).integers(0, 3, n)
-    drawn = Sampler(rows, denominator).draw(codes, CipherStream(insecure_seed=11))
+    drawn = Sampler(rows, denominator).draw(codes, RowStream(Key.insecure(11)))
     for x, row in enumerate(rows):
         counts = np.bincount(drawn[codes == x], minlength=4)
         if sum(v > 0 for v in row) == 1:
@@ -151,67 +151,17 @@ def test_frequencies_follow_the_rows(denominator):
 
 def test_consecutive_draws_are_independent():
     drawn = Sampler(((D // 2, D // 2),), D).draw(
-        np.zeros(200_000, dtype=np.int64), CipherStream(insecure_seed=5)
+        np.zeros(200_000, dtype=np.int64), RowStream(Key.insecure(5))
     )
     pairs = np.bincount(drawn[:-1:2] * 2 + drawn[1::2], minlength=4)
     assert goodness(pairs, (1, 1, 1, 1), 4) > REJECTION
 
 
-@pytest.mark.parametrize("bound", [1, 2, 3, 10, 2**31, 2**53, 2**62 - 1, 2**62])
-def test_integers_are_uniform_below_the_bound(bound):
-    numbers = CipherStream(insecure_seed=2).below(bound, 100_000)
-    assert numbers.dtype == np.int64
-    assert len(numbers) == 100_000
-    assert numbers.min() >= 0
-    assert numbers.max() < bound
-    cells = min(bound, 16)
-    counts = np.bincount((numbers.astype(object) * cells // bound).astype(np.int64), minlength=cells)
-    if cells > 1:
-        widths = [-(-(i + 1) * bound // cells) - -(-i * bound // cells) for i in range(cells)]
-        assert goodness(counts, widths, bound) > REJECTION
-
-
-def test_a_bound_that_is_no_power_of_two_rejects_the_surplus_words():
-    """The words at and above the largest multiple of the bound are skipped, the others are reduced."""
-    bound = 2**62 - 1
-    multiple = 2**64 // bound * bound
-
-    script = [[0, multiple, 2**64 - 1, multiple - 1], [7, multiple + 1], [bound + 3]]
-
-    class Scripted(CipherStream):
-        def words(self, size):
-            words = script.pop(0)
-            assert len(words) == size
-            return np.array(words, dtype=np.uint64)
-
-    assert Scripted().below(bound, 4).tolist() == [0, bound - 1, 7, 3]
-
-
-def test_seeds_repeat_and_the_default_does_not():
-    first, again, other = (CipherStream(insecure_seed=s).below(D, 50).tolist() for s in (1, 1, 2))
-    assert first == again
-    assert first != other
-    assert CipherStream().below(D, 50).tolist() != CipherStream().below(D, 50).tolist()
-
-
-def test_the_key_of_an_unseeded_stream_comes_from_secrets(monkeypatch):
-    asked = []
-
-    def token_bytes(size):
-        asked.append(size)
-        return bytes(size)
-
-    monkeypatch.setattr("mechdesign.sampling.secrets.token_bytes", token_bytes)
-    CipherStream()
-    CipherStream(insecure_seed=0)
-    assert asked == [32]
-
-
 def test_a_seeded_release_does_not_depend_on_the_size_of_the_batches():
     rows = ((D // 3, D - D // 3), (D // 5, D - D // 5))
     codes = np.random.default_rng(1).integers(0, 2, CHUNK + 1000)
-    whole = Sampler(rows, D).draw(codes, CipherStream(insecure_seed=3))
-    stream, sampler = CipherStream(insecure_seed=3), Sampler(rows, D)
+    whole = Sampler(rows, D).draw(codes, RowStream(Key.insecure(3)))
+    stream, sampler = RowStream(Key.insecure(3)), Sampler(rows, D)
     parts = [sampler.draw(part, stream) for part in np.array_split(codes, 7)]
     assert np.concatenate(parts).tolist() == whole.tolist()
 
@@ -219,27 +169,3 @@ def test_a_seeded_release_does_not_depend_on_the_size_of_the_batches():
 def test_rows_must_sum_to_the_denominator():
     with pytest.raises(InputError, match="row 1 sums to 9, not to the denominator 10"):
         Sampler(((10, 0), (4, 5)), 10)
-
-
-CHANNEL = StandIn(Variable(("job",), (("a",), ("b",), ("c",))), ("c", "{a, b}"), ((0, D), (0, D), (D, 0)))
-
-
-def test_a_column_is_released_in_kind():
-    released = apply_channel(CHANNEL, pd.Series(["a", "c", "b"], index=[3, 1, 2], name="job"))
-    pd.testing.assert_series_equal(
-        released, pd.Series(["{a, b}", "c", "{a, b}"], index=[3, 1, 2], name="job")
-    )
-    assert apply_channel(CHANNEL, ["c", "a"]) == ["c", "{a, b}"]
-
-
-def test_an_unknown_symbol_stops_the_release():
-    with pytest.raises(InputError, match="entry 1: the channel does not know the symbol 'd' of 'job'"):
-        apply_channel(CHANNEL, ["a", "d"])
-
-
-def test_a_seeded_release_repeats_and_every_record_is_drawn_anew():
-    coin = StandIn(Variable(("x",), (("a",), ("b",))), ("h", "t"), ((D // 2, D // 2), (D // 2, D // 2)))
-    column = ["a"] * 2000
-    once = apply_channel(coin, column, insecure_seed=4)
-    assert once == apply_channel(coin, column, insecure_seed=4)
-    assert 800 < once.count("h") < 1200
