@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from mechdesign.files import PathLike
 from mechdesign.joint import Joint
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search
 from mechdesign.posteriors import check_polytope
+from mechdesign.progress import Progress
 
 CHUNK = 8
 """Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
@@ -31,8 +32,6 @@ SECONDS_BETWEEN_WRITES = 1.0
 
 NEED_POLYTOPE = (OPTIMAL, "subset-response")
 """Mechanisms that serve only notions whose posteriors form a polytope."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import apply, audit, compare, design, measure, nonstochastic, quantize, show
-from mechdesign.cli.options import Debug
+from mechdesign.cli.options import Debug, LogJson, Quiet
 
 app = typer.Typer(
     name="mechdesign",
@@ -41,6 +41,8 @@ def _root(
             "--version", metavar="", help="Print the version and exit.", callback=_version, is_eager=True
         ),
     ] = False,
+    quiet: Quiet = False,
+    log_json: LogJson = False,
     debug: Debug = False,
 ) -> None: ...
 

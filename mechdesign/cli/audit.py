@@ -11,6 +11,7 @@ from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.auditing import Audit
+    from mechdesign.cli.reporting import Reporter
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        "
@@ -35,6 +36,7 @@ Matrix = Annotated[
 
 
 def audit(
+    context: typer.Context,
     channel: MaybeChannel = None,
     matrix: Matrix = None,
     table: o.OtherTable = None,
@@ -51,6 +53,8 @@ def audit(
     eps_u: o.EpsU = None,
     alpha: o.Alpha = None,
     as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
     debug: o.Debug = False,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
@@ -58,10 +62,12 @@ def audit(
     A channel file is checked against its own table and notion unless others are given.
     """
     from mechdesign.cli.budget import notion_of
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_for, joint_of
 
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
+    reporter = reporter_of(context)
     options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
     budgets = {"epsilon": epsilon, "lam": lam, "eps_l": eps_l, "eps_u": eps_u, "alpha": alpha}
     said = notion is not None or any(budget is not None for budget in budgets.values())
@@ -72,9 +78,12 @@ def audit(
             )
         from mechdesign.matrix_file import audit_file
 
-        return _answer(
-            audit_file(matrix, joint_of(table, options), notion_of(notion or "alip", **budgets)), as_json
-        )
+        wanted = notion_of(notion or "alip", **budgets)
+        with reporter.work("auditing"):
+            joint = joint_of(table, options)
+            result = audit_file(matrix, joint, wanted)
+        reporter.notices(joint.notices)
+        return _answer(result, matrix, reporter, as_json)
 
     from mechdesign.auditing import audit as verdict
     from mechdesign.channel import Channel
@@ -90,10 +99,16 @@ def audit(
         raise InputError(f"{path} does not say which notion it was designed for: give --notion and a budget")
     else:
         wanted = from_record(recorded)
-    return _answer(verdict(loaded, joint_for(loaded, path, table, options), wanted), as_json)
+    with reporter.work("auditing"):
+        joint = joint_for(loaded, path, table, options)
+        result = verdict(loaded, joint, wanted)
+    reporter.notices(joint.notices if table is not None else ())
+    return _answer(result, path, reporter, as_json)
 
 
-def _answer(result: Audit, as_json: bool) -> int:
+def _answer(result: Audit, path: str, reporter: Reporter, as_json: bool) -> int:
+    kept = "keeps" if result.satisfied else "violates"
+    reporter.done("audited", f"{path} {kept} the notion", satisfied=result.satisfied)
     if as_json:
         from mechdesign.report.records import audit_record, to_json
 

@@ -130,6 +130,7 @@ class Interrupted(MechdesignError):
 
 
 def compare(
+    context: typer.Context,
     table: o.Table,
     sensitive: o.Sensitive = None,
     useful: o.Useful = None,
@@ -151,14 +152,16 @@ def compare(
     recommend: Recommend = False,
     force: o.Force = False,
     as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Compare mechanisms over budgets: what they keep, what they leak, and what is provably out of reach.
 
     The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly.
     """
-    from mechdesign.cli.bar import Bar
     from mechdesign.cli.numbers import number
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_of
     from mechdesign.comparison_grid import numbers
 
@@ -175,12 +178,15 @@ def compare(
         from mechdesign.files import check_target
 
         check_target(output, force=True, sources=(table,))
-    joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
+    reporter = reporter_of(context)
+    with reporter.work("reading the table"):
+        joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
     from mechdesign.comparison import compare as run
     from mechdesign.recommending import recommend as advise
 
     started = time.perf_counter()
-    with _interruptible(output), Bar("comparing") as bar, _pool(processes) as executor:
+    work = reporter.work("comparing", unit="rows")
+    with _interruptible(output), work, _pool(processes) as executor:
         result = run(
             joint,
             epsilons=grid,
@@ -194,15 +200,22 @@ def compare(
             executor=executor,
             output=output,
             force=force,
-            progress=bar,
+            progress=work.at,
         )
     advice = advise(result.rows) if recommend else None
     if plot is not None:
         from mechdesign.report.plots import save_plot
 
         save_plot(result.rows, plot, overwrite=force)
-    for message in (*joint.notices, *result.notices):
-        typer.echo(f"mechdesign: note: {message}", err=True)
+    reporter.notices((*joint.notices, *result.notices))
+    reporter.done(
+        "compared",
+        f"{len(result.rows)} rows are compared",
+        rows=len(result.rows),
+        kept=result.kept,
+        output=output,
+        plot=plot,
+    )
     from mechdesign.report.comparison_text import comparison_record, comparison_text
 
     if as_json:

@@ -117,6 +117,7 @@ Public = Annotated[
 
 
 def design(
+    context: typer.Context,
     table: o.Table,
     sensitive: o.Sensitive = None,
     useful: o.Useful = None,
@@ -143,6 +144,8 @@ def design(
     public: Public = False,
     force: o.Force = False,
     as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
     debug: o.Debug = False,
 ) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
@@ -152,7 +155,7 @@ def design(
     """
     from mechdesign.cli.budget import notion_of
     from mechdesign.cli.numbers import number, randomisation_of
-    from mechdesign.cli.progress import Waiting
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_of
 
     wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u, alpha=alpha)
@@ -169,10 +172,12 @@ def design(
 
         check_target(output, force=force, sources=(table,))
         _check_writable(output)
-    joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
+    reporter = reporter_of(context)
+    with reporter.work("reading the table"):
+        joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
     from mechdesign.mechanisms import design as run
 
-    with Waiting("searching for the best channel") as progress:
+    with reporter.work("searching for the best channel", unit="sets", limit=seconds) as work:
         result = run(
             joint,
             wanted,
@@ -185,12 +190,22 @@ def design(
             risk=risk,  # type: ignore[arg-type]
             randomisation=randomisation_of(randomisation),
             as_published=as_published,
-            progress=progress,
+            progress=work.step,
         )
     if output is not None:
         result.channel.save(output, overwrite=force, public=public)
-    for message in (*joint.notices, *result.messages):
-        typer.echo(f"mechdesign: note: {message}", err=True)
+    reporter.notices((*joint.notices, *result.messages))
+    reporter.done(
+        "designed",
+        "a channel is designed" if output is None else f"written to {output}",
+        output=output,
+        mechanism=result.mechanism,
+        nmi=result.nmi,
+        upper_bound_nmi=result.certificate.upper_bound_nmi,
+        gap_nmi=result.certificate.gap_nmi,
+        fallback_from=result.fallback_from,
+        verified=result.verified,
+    )
     if as_json:
         from mechdesign.report.records import design_record, to_json
 

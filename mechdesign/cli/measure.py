@@ -33,6 +33,7 @@ PerOutput = Annotated[
 
 
 def measure(
+    context: typer.Context,
     channel: o.ChannelPath,
     table: o.OtherTable = None,
     sensitive: o.Sensitive = None,
@@ -45,6 +46,8 @@ def measure(
     orders: Orders = None,
     per_output: PerOutput = False,
     as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Print every measure of what a channel keeps of the useful column and says about the sensitive one.
@@ -53,12 +56,17 @@ def measure(
     """
     from mechdesign.channel import Channel
     from mechdesign.channel_measures import measure as measures_of
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_for
 
+    reporter = reporter_of(context)
     loaded = Channel.load(channel)
     options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
-    joint = joint_for(loaded, channel, table, options)
-    result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
+    with reporter.work("measuring"):
+        joint = joint_for(loaded, channel, table, options)
+        result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
+    reporter.notices(joint.notices if table is not None else ())
+    reporter.done("measured", f"{channel} is measured")
     if as_json:
         from mechdesign.report.records import measures_record, to_json
 

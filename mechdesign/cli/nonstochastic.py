@@ -52,6 +52,7 @@ def _root() -> None: ...
 
 @app.command("measure", epilog=EXAMPLE)
 def measure(
+    context: typer.Context,
     table: Table,
     x: PrivateColumns = None,
     y: ReleasedColumns = None,
@@ -61,6 +62,8 @@ def measure(
     zero_error: ZeroError = False,
     missing: o.Missing = "refuse",
     as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
     debug: o.Debug = False,
 ) -> int:
     """Measure what the released columns tell about the private ones: ranges only, no probabilities (bits)."""
@@ -71,18 +74,24 @@ def measure(
     roles = {"x": private, "y": released, "hypothesis": (tested[0],) if tested else ()}
     roles["feature"] = o.columns("--feature", feature) or ()
 
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.table_measures import measure_table
     from mechdesign.nonstochastic.text_columns import read_text_columns
 
-    read = read_text_columns(table, roles, missing)
-    measured = measure_table(
-        read.cells,
-        read.roles["x"],
-        read.roles["y"],
-        feature=read.roles["feature"],
-        hypothesis=tested,
-        epsilon=epsilon,
-        zero_error=zero_error,
+    reporter = reporter_of(context)
+    with reporter.work("measuring"):
+        read = read_text_columns(table, roles, missing)
+        measured = measure_table(
+            read.cells,
+            read.roles["x"],
+            read.roles["y"],
+            feature=read.roles["feature"],
+            hypothesis=tested,
+            epsilon=epsilon,
+            zero_error=zero_error,
+        )
+    reporter.done(
+        "measured", f"{table} is measured", records=measured.records, identifiable=measured.identifiable
     )
     from mechdesign.report.ranges_text import ranges_record, ranges_text
 

@@ -153,6 +153,15 @@ Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Ove
 Debug: TypeAlias = Annotated[
     bool, typer.Option("--debug", metavar="", help="Show the traceback of an error.")
 ]
+Quiet: TypeAlias = Annotated[
+    bool, typer.Option("--quiet", metavar="", help="Say nothing on standard error but errors.")
+]
+LogJson: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--log-json", metavar="", help="Notes, progress and errors as JSON lines on standard error, for logs."
+    ),
+]
 
 
 def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:

@@ -91,6 +91,7 @@ MechanismPath = Annotated[
 
 
 def quantize(
+    context: typer.Context,
     source: Source,
     target: Target,
     column: Column = None,
@@ -106,6 +107,8 @@ def quantize(
     mechanism: MechanismPath = None,
     force: o.Force = False,
     as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
     debug: o.Debug = False,
 ) -> None:
     """Release a column, or its mean, sum or count, in cells so coarse that no individual changes much.
@@ -116,7 +119,7 @@ def quantize(
     """
     if column is None or epsilon is None:
         raise InputError(f"{'--column COL' if column is None else '--epsilon BITS'} is missing")
-    from mechdesign.cli.progress import Waiting
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.quantize_job import quantize_file
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions, layout_named
     from mechdesign.report.quantize_text import quantize_record, quantize_text
@@ -135,11 +138,12 @@ def quantize(
         missing=missing,
     )
     beside = mechanism or f"{target}.mechanism.json"
+    reporter = reporter_of(context)
     start = time.perf_counter()
-    with Waiting("quantising"):
+    with reporter.work("quantising"):
         done = quantize_file(source, target, options, mechanism_path=beside, force=force)
-    for notice in done.notices:
-        typer.echo(f"mechdesign: note: {notice}", err=True)
+    reporter.notices(done.notices)
+    reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     if as_json:
         from mechdesign.report.records import to_json
 

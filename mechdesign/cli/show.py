@@ -22,15 +22,23 @@ AsCsv = Annotated[
 
 
 def show(
-    channel: o.ChannelPath, as_csv: AsCsv = False, as_json: o.AsJson = False, debug: o.Debug = False
+    context: typer.Context,
+    channel: o.ChannelPath,
+    as_csv: AsCsv = False,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    log_json: o.LogJson = False,
+    debug: o.Debug = False,
 ) -> None:
     """Print the probabilities of a channel, and what each output says about the useful column."""
     if as_csv and as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.channel import Channel
+    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import channel_text
 
     loaded = Channel.load(channel)
+    reporter_of(context).done("shown", f"{channel} is shown")
     if as_csv:
         typer.echo(channel_text.matrix_csv(loaded), nl=False)
     elif as_json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 from mechdesign.errors import InputError, SolverFailure
@@ -16,6 +15,7 @@ from mechdesign.mechanisms.risks import Risk
 from mechdesign.mechanisms.watchdog import subset_merging
 from mechdesign.notions import Notion
 from mechdesign.posteriors import check_polytope
+from mechdesign.progress import Steps
 
 __all__ = ["MECHANISMS", "Search", "design"]
 
@@ -39,7 +39,7 @@ def design(
     as_published: bool = False,
     workers: int = 1,
     start: Design | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Steps | None = None,
 ) -> Design:
     """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
 
@@ -71,6 +71,9 @@ def design(
         Threads of the branch and bound.
     start : Design, optional
         The design of a neighbouring budget on the same table, for a warm start.
+    progress : callable, optional
+        Called with each `mechdesign.progress.Step` of the search: its `str` is a line to show, its
+        `figures` are the utility so far, the proven bound and their gap.
 
     Returns
     -------

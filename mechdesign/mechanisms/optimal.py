@@ -23,6 +23,7 @@ from mechdesign.mechanisms.partitions import Lifts, merge_subsets
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.notions import Notion
 from mechdesign.posteriors import posteriors
+from mechdesign.progress import Step, Steps
 from mechdesign.rounding import Rounded, RoundingFailure, partition_channel, round_channel
 from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
 
@@ -62,7 +63,7 @@ class Search:
     workers: int = 1
     backend: str = "highs"
     start: Design | None = None
-    progress: Callable[[str], None] | None = None
+    progress: Steps | None = None
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -226,8 +227,9 @@ def _progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None
 
     def show(at: Progress) -> None:
         low, high = 1.0 - at.value / entropy, min(1.0, 1.0 - at.bound / entropy)
-        report(
-            f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g} ({at.columns} columns, {at.nodes} nodes)"
-        )
+        figures = {"nmi": low, "upper_bound_nmi": high, "gap_nmi": high - low}
+        said = f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g}"
+        said += f" ({at.columns} columns, {at.nodes} nodes)"
+        report(Step(said, {**figures, "columns": at.columns, "nodes": at.nodes}))
 
     return show

@@ -25,6 +25,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
 from mechdesign.posteriors import posteriors
+from mechdesign.progress import Step
 from mechdesign.rounding import RoundingFailure, round_channel
 from solvers import OutsidePolytope, Points, Polytope, SolverError, TooManyVertices, lower_envelope
 
@@ -112,9 +113,9 @@ def _columns(
         point = p_x[members] / mass
         found = None
         if len(group) > 1:
-            found = _solved(inner.restrict(members), outer.restrict(members), point, target, search, start)
             if search.progress is not None:
-                search.progress(f"{done + 1} of {len(groups)} sets")
+                search.progress(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
+            found = _solved(inner.restrict(members), outer.restrict(members), point, target, search, start)
         if found is None:
             found = np.ones(1), Points.from_dense(point[None, :])
         weights.append(mass * found[0])

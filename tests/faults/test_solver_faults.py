@@ -17,7 +17,7 @@ import pytest
 
 from mechdesign.channel import Channel
 from mechdesign.cli import main
-from mechdesign.cli.progress import Waiting
+from mechdesign.cli.work import Work
 from mechdesign.errors import SolverFailure
 from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
@@ -337,10 +337,10 @@ def test_the_fallback_on_the_command_line_exits_0_and_says_so(table, monkeypatch
 
 
 def test_ctrl_c_during_the_search_writes_the_best_verified_channel(table, monkeypatch, capfd):
-    def interrupted(self, text):
+    def interrupted(self, step):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Waiting, "__call__", interrupted)
+    monkeypatch.setattr(Work, "step", interrupted)
     assert main(command(table, "--method", "columns", "--json")) == 0
     out, err = capfd.readouterr()
     record = json.loads(out)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 
 import pytest
 
-import mechdesign.cli.bar as bar
 from mechdesign.mechanisms import MECHANISMS
 
 MICRO = ("records.csv", "--sensitive", "group", "--useful", "job")
@@ -223,20 +221,6 @@ def test_missing_matplotlib_is_said_before_the_work(refused, monkeypatch):
 
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     assert "pip install 'mechdesign[plots]'" in refused(*WIDE, "--plot", "o.png")
-
-
-def test_the_bar_appears_after_a_while_on_a_terminal_only(monkeypatch, capsys):
-    with bar.Bar("comparing") as shown:
-        shown(1, 4)
-        assert shown._bar is None
-        monkeypatch.setattr(bar, "PATIENCE", 0.0)
-        shown(1, 4)
-        assert shown._bar is None
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        shown(2, 4)
-        task = shown._bar.tasks[0]
-        shown(3, 4)
-        assert (task.completed, task.total) == (3, 4)
 
 
 def test_manifest_lies_beside_the_csv(folder, run):

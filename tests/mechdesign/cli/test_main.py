@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from mechdesign.cli import main, progress
+from mechdesign.cli import main
 from mechdesign.errors import NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
@@ -160,38 +158,3 @@ def test_labels_cannot_move_the_cursor_of_a_terminal(folder, run):
     assert "\x1b" not in run("show", "c.json").out
     (folder / "in.csv").write_text("x\n\x1b[31mred\n", encoding="utf-8")
     assert "\x1b" not in run("apply", "c.json", "in.csv", "out.csv").err
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_spinner_appears_on_a_terminal_after_a_while(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    with progress.Waiting("searching") as say:
-        deadline = time.monotonic() + 10.0
-        while "searching" not in terminal.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        say("nearly there")
-        while "nearly there" not in terminal.getvalue() and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert "searching" in terminal.getvalue()
-    assert "nearly there" in terminal.getvalue()
-
-
-def test_no_spinner_without_a_terminal_or_before_its_time(monkeypatch):
-    pipe = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", pipe)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    with progress.Waiting("searching") as say:
-        say("still")
-    assert pipe.getvalue() == ""
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "PATIENCE", 60.0)
-    with progress.Waiting("searching"):
-        pass
-    assert terminal.getvalue() == ""

@@ -152,7 +152,7 @@ def test_ctrl_c_from_the_progress_line_ends_with_the_best_channel(long_search):
     assert found.certificate.upper_bound_nmi >= found.nmi
     assert audit(found.channel, joint, notion).satisfied
     assert len(lines) == 3
-    assert lines[0].startswith("utility 0.")
+    assert str(lines[0]).startswith("utility 0.")
 
 
 @pytest.mark.parametrize("method", ["vertices", "columns"])
@@ -194,12 +194,16 @@ def test_progress_tells_utility_bound_and_gap_and_never_promises_too_much():
     lines = []
     found = design(uniform_table(60), ALIP.from_epsilon(0.5), method="columns", progress=lines.append)
     shown = re.compile(r"utility (-?[\d.]+), at most ([\d.]+), gap ([\d.e+-]+) \(\d+ columns, \d+ nodes\)")
-    numbers = [tuple(map(float, shown.fullmatch(line).groups())) for line in lines]
+    numbers = [tuple(map(float, shown.fullmatch(str(line)).groups())) for line in lines]
     assert len(numbers) >= 2
     for (low, high, gap), (later, lower, _) in pairwise(numbers):
         assert low <= later + DIGITS
         assert lower <= high + DIGITS
         assert gap == pytest.approx(high - low, abs=0.05 * gap + 2 * DIGITS)
+    exact = [
+        (line.figures["nmi"], line.figures["upper_bound_nmi"], line.figures["gap_nmi"]) for line in lines
+    ]
+    assert np.allclose(exact, numbers, rtol=0.05, atol=DIGITS)
     assert all(low <= found.nmi + DIGITS for low, _, _ in numbers)
     assert all(high >= found.nmi - DIGITS for _, high, _ in numbers)
 

@@ -1,0 +1,43 @@
+"""How long work tells its caller where it stands: two plain shapes, known to every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+
+class Progress(Protocol):
+    """Called with what is done and what there is to do, in one unit (rows, bytes, sets).
+
+    The first call comes before the work, with what an earlier run has left done; one more follows each step.
+    """
+
+    def __call__(self, done: int, total: int, /) -> None:
+        """Say that `done` of `total` are finished."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where a search stands; `str` is the line for people.
+
+    Attributes
+    ----------
+    text : str
+    figures : mapping
+        The same in numbers, for programs.
+    done, total : int or None
+        Where the steps can be counted.
+    """
+
+    text: str
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
+    done: int | None = None
+    total: int | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Steps: TypeAlias = Callable[[Step], None]
+"""Called with each step of a search."""
