@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,11 +87,12 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
 
 
 @contextmanager
-def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
+def replacing(target: PathLike, *, force: bool, mode: int = 0o666) -> Generator[Path]:
     """Give a temporary path in the folder of `target` to write to; rename it when all went well.
 
     On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
-    the rename, so a crash leaves the old file or the new one.
+    the rename, so a crash leaves the old file or the new one. A file that is replaced keeps its permissions;
+    those of a new one are `mode`, less the mask of the process.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
     try:
         # Created here rather than by tempfile, so that the file gets the permissions that any new file gets.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
@@ -108,8 +111,35 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
             raise InputError(
                 f"{os.fspath(target)} exists; choose another name, or overwrite it with force (--force)"
             )
+        keep_mode(temporary, path)
         os.replace(temporary, path)
+        sync_folder(path.parent)
     except OSError as error:
         raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def keep_mode(new: Path, old: Path) -> None:
+    """Give `new` the permissions of `old`, the file that it is about to replace, if there is one."""
+    try:
+        mode = stat.S_IMODE(old.stat().st_mode)
+    except FileNotFoundError:
+        return
+    if mode != stat.S_IMODE(new.stat().st_mode):
+        new.chmod(mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in `folder` on disk too, where the system can be told to."""
+    if os.name == "nt":  # which opens no folders
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network and user-space file systems know no such thing.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

@@ -138,7 +138,7 @@ def test_the_data_are_on_disk_before_the_name_is(tmp_path, monkeypatch):
     with replacing(tmp_path / "out.csv", force=False) as temporary:
         assert temporary.parent == tmp_path
         temporary.write_text("new")
-    assert steps == ["fsync", "rename"]
+    assert steps == ["fsync", "rename", "fsync"]  # the data, the name, the folder that holds the name
     assert (tmp_path / "out.csv").read_text() == "new"
 
 
