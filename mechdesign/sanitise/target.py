@@ -1,0 +1,317 @@
+"""An output file with the files that belong to it: all of them complete, or none under its final name.
+
+The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that two jobs never
+write one output, and a job that was killed leaves nothing that the next one would not take over.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from mechdesign.errors import InputError
+from mechdesign.files import PathLike, check_target, keep_mode, reason, sync_folder
+from mechdesign.sanitise.locks import open_locked
+from mechdesign.sanitise.nameless import NamelessFile
+from mechdesign.sanitise.signals import uninterrupted
+from mechdesign.sanitise.source_guard import BLOCK, STANDARD
+
+LONGEST_NAME = 255
+"""Bytes of a file name on the usual file systems."""
+
+REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+"""What only writing can run into: no room, a quota, a limit on sizes, a file system that is read-only."""
+
+
+def part_of(path: Path) -> Path:
+    """The temporary file of a target: a function of its name alone, so that it can be found again."""
+    name = f".{path.name}.part"
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        name = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()}.part"
+    return path.with_name(name)
+
+
+def real_path(path: PathLike) -> Path:
+    """Where `path` leads: one file has one temporary file and one entry in a job, whatever links lead to it."""
+    return Path(os.path.realpath(path))
+
+
+def sha256_of(path: PathLike) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    with open(path, "rb", buffering=0) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+class Target:
+    """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
+
+    Leaving the block in any other way removes the temporary files and leaves what was there before.
+
+    Parameters
+    ----------
+    path : path
+        The output. A symbolic link is followed: the file it leads to is replaced, not the link.
+    force : bool
+        Whether files that are there already may be replaced.
+    sources : sequence of paths
+        Files that must not be overwritten whatever `force` says.
+    sides : sequence of paths
+        Further files that come into being with the output (manifests, codebook): `part_of_side` gives the
+        place to write to, and whatever has been written there is committed.
+    leftover : bool
+        Whether sides that are there already may be replaced without `force`, because a killed job of this very
+        target put them there (`Job.unfinished`).
+
+    Attributes
+    ----------
+    name : str
+        What messages call the output.
+    part : Path
+        Where to write it.
+
+    Raises
+    ------
+    InputError
+        When the block is entered: if another job writes this target, a file is there (without `force`), or nothing
+        can be written there. When it is left: if the disk refused. Always in one sentence.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        force: bool = False,
+        sources: Sequence[PathLike] = (),
+        sides: Sequence[PathLike] = (),
+        leftover: bool = False,
+    ) -> None:
+        self.name = os.fspath(path)
+        self._given = Path(path)
+        self._path = real_path(path)
+        self.part = part_of(self._path)
+        self._force = force
+        self._replace_sides = force or leftover
+        self._sources = tuple(sources)
+        self._sides = {Path(side): part_of(real_path(side)) for side in sides}
+        self._locks: dict[Path, int] = {}
+        self._ours: list[Path] = []
+
+    def __enter__(self) -> Target:
+        self._check_names()
+        try:
+            with self._refusals():
+                for part in self._parts():
+                    self._take(part)
+            # The target may have come while another job had the lock.
+            self._check_free()
+        except BaseException:
+            self._discard()
+            raise
+        return self
+
+    def part_of_side(self, side: PathLike) -> Path:
+        """Where to write what will be `side`, one of `sides`."""
+        return self._sides[Path(side)]
+
+    def seal(self) -> str:
+        """SHA-256 of what has been written, which is on disk when this returns; write no more after it.
+
+        Raises
+        ------
+        InputError
+            If the disk refuses.
+        """
+        with self._refusals(), open(self.part, "rb+", buffering=0) as stream:
+            os.fsync(stream.fileno())
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def commit(self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing) -> None:
+        """Give all files their final names, the output last.
+
+        Parameters
+        ----------
+        before : callable
+            Called when all data are on disk, and nothing has its final name yet.
+        after : callable
+            Called when the output has its final name, for good.
+
+        Raises
+        ------
+        InputError
+            If the target has come into being meanwhile (without `force`), or the system refuses.
+        """
+        with self._refusals():
+            written = {side: part for side, part in self._sides.items() if part.stat().st_size}
+            for part in (self.part, *written.values()):
+                with open(part, "rb+") as stream:
+                    os.fsync(stream.fileno())
+        # This takes milliseconds; a signal in the middle would leave work for the next run to mend.
+        with uninterrupted():
+            before()
+            with self._refusals():
+                self._check_free()
+                for side, part in written.items():
+                    self._rename(part, real_path(side))
+                    # The output must not reach the disk before what belongs to it.
+                    sync_folder(real_path(side).parent)
+                self._publish()
+            self._conclude(after)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._discard()
+        if isinstance(error, OSError) and self._concerns(error):
+            raise InputError(self._refused(error)) from error
+
+    def _parts(self) -> tuple[Path, ...]:
+        return self.part, *self._sides.values()
+
+    def _check_free(self) -> None:
+        check_target(self._given, force=self._force, sources=self._sources)
+
+    def _check_names(self) -> None:
+        self._check_free()
+        taken = {self._path}
+        for side in self._sides:
+            check_target(side, force=self._replace_sides, sources=self._sources)
+            if real_path(side) in taken:
+                raise InputError(
+                    f"{side} would be written twice; choose another name for one of the two files"
+                )
+            taken.add(real_path(side))
+
+    def _publish(self) -> None:
+        self._rename(self.part, self._path)
+        sync_folder(self._path.parent)
+
+    def _conclude(self, after: Callable[[], None]) -> None:
+        try:
+            after()
+        except InputError as error:
+            raise InputError(f"{self.name} is complete, but then: {error}") from None
+
+    def _take(self, part: Path) -> None:
+        descriptor = open_locked(part, busy=f"another job is writing {self.name}; wait until it has finished")
+        self._locks[part] = descriptor
+        self._ours.append(part)
+        # What a killed job wrote is worth nothing: the same job writes the same bytes again.
+        os.ftruncate(descriptor, 0)
+
+    def _rename(self, part: Path, path: Path) -> None:
+        keep_mode(part, path)
+        if sys.platform == "win32":  # which renames no open file
+            os.close(self._locks.pop(part))
+        os.replace(part, path)
+        self._ours.remove(part)
+
+    def _discard(self) -> None:
+        """Remove the temporary files that are still ours, and let go of the locks."""
+        if sys.platform == "win32":
+            self._let_go()
+        for part in self._ours:
+            part.unlink(missing_ok=True)
+        self._ours.clear()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for descriptor in self._locks.values():
+            os.close(descriptor)
+        self._locks.clear()
+
+    @contextmanager
+    def _refusals(self) -> Generator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InputError(self._refused(error)) from error
+
+    def _refused(self, error: OSError) -> str:
+        what = reason(error) if error.errno is not None else " ".join(str(error).split())
+        return f"{self.name} cannot be written: {what}"
+
+    def _concerns(self, error: OSError) -> bool:
+        return error.errno in REFUSALS or error.filename in map(os.fspath, self._parts())
+
+
+class StandardOutput(Target):
+    """The same for standard output: what is written reaches it in one go, only when all is well and complete."""
+
+    def __init__(
+        self,
+        *,
+        force: bool = False,
+        sources: Sequence[PathLike] = (),
+        sides: Sequence[PathLike] = (),
+    ) -> None:
+        super().__init__(STANDARD, force=force, sources=sources, sides=sides)
+        self.name = "standard output"
+        self._file: NamelessFile | None = None
+
+    def __enter__(self) -> Target:
+        with self._refusals():
+            self._file = NamelessFile()
+        self.part = self._file.path
+        return super().__enter__()
+
+    def _parts(self) -> tuple[Path, ...]:
+        return tuple(self._sides.values())
+
+    def _check_free(self) -> None: ...
+
+    def _publish(self) -> None: ...
+
+    def _conclude(self, after: Callable[[], None]) -> None: ...
+
+    def commit(self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing) -> None:
+        """Give the sides their names, then copy the output to standard output.
+
+        Raises
+        ------
+        InputError
+            As `Target.commit`; or if nobody reads standard output to its end.
+        """
+        super().commit(before=before)
+        # A reader may take its time, so this can be interrupted.
+        sys.stdout.flush()
+        sink = sys.stdout.fileno()
+        with self._refusals(), open(self.part, "rb", buffering=0) as stream:
+            while block := stream.read(BLOCK):
+                rest = memoryview(block)
+                while rest:
+                    rest = rest[os.write(sink, rest) :]
+        after()
+
+    def _refused(self, error: OSError) -> str:
+        if isinstance(error, BrokenPipeError):
+            return "standard output was closed by its reader, who has not got all of the release"
+        return super()._refused(error)
+
+    def _discard(self) -> None:
+        super()._discard()
+        if self._file is not None:
+            self._file.close()
+
+
+def open_target(
+    path: PathLike,
+    *,
+    force: bool = False,
+    sources: Sequence[PathLike] = (),
+    sides: Sequence[PathLike] = (),
+    leftover: bool = False,
+) -> Target:
+    """The target that `path` names; ``-`` is standard output."""
+    if os.fspath(path) == STANDARD:
+        return StandardOutput(force=force, sources=sources, sides=sides)
+    return Target(path, force=force, sources=sources, sides=sides, leftover=leftover)
