@@ -159,11 +159,13 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     )
 
 
-def rebuild(column: Any, codes: Codes, labels: Sequence[str], name: str) -> Any:
+def rebuild(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str) -> Any:
     """The texts ``labels[codes]`` in the same kind of container as `column`.
 
-    A pandas Series keeps its index and name, a polars Series its name; categories come back as text.
-    A frame (crossed columns) gives one column of its kind, called `name`.
+    A pandas Series keeps its index and name, a polars Series its name. A column of categories (pandas category,
+    polars Categorical or Enum, an arrow dictionary) stays one, with the labels as its categories and without an
+    order; a column of text keeps its type of text; any other becomes text. A frame (crossed columns) gives one
+    column of its kind, called `name`, of the type of its columns where they have the same.
 
     Parameters
     ----------
@@ -174,28 +176,63 @@ def rebuild(column: Any, codes: Codes, labels: Sequence[str], name: str) -> Any:
     """
     import pyarrow as pa
 
-    if isinstance(column, (pa.Array, pa.ChunkedArray, pa.Table)):
-        texts = pa.DictionaryArray.from_arrays(
-            pa.array(codes), pa.array(labels, pa.string())
-        ).dictionary_decode()
-        return texts if isinstance(column, pa.Array) else pa.chunked_array([texts])
+    if isinstance(column, pa.Table):
+        kinds = {field.type for field in column.schema}
+        return pa.chunked_array([_arrow_column(kinds.pop() if len(kinds) == 1 else pa.null(), codes, labels)])
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_arrow_column(column.type, codes, labels)])
+    if isinstance(column, pa.Array):
+        return _arrow_column(column.type, codes, labels)
     if isinstance(column, np.ndarray):
         return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[codes]
-    values: list[str] = np.array(labels, dtype=object)[codes].tolist()
     if isinstance(column, (list, tuple)):
-        return type(column)(values)
-    return _rebuild_series(column, values, name)
+        return type(column)(np.array(labels, dtype=object)[codes].tolist())
+    return _rebuild_series(column, codes, labels, name)
 
 
-def _rebuild_series(column: Any, values: list[str], name: str) -> Any:
+def arrow_type(kind: Any) -> Any:
+    """The arrow type of labels that take the place of a column of type `kind`."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return kind if is_text else pa.string()
+
+
+def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    wanted = arrow_type(kind)
+    indices = pa.array(codes.astype(np.int32, copy=False))
+    if pa.types.is_dictionary(wanted):
+        return pa.DictionaryArray.from_arrays(indices, pa.array(labels, wanted.value_type))
+    texts = pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string())).dictionary_decode()
+    return texts if texts.type == wanted else texts.cast(wanted)
+
+
+def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str) -> Any:
+    """A small Series of the labels, of the right type, and each record's one taken from it."""
     import narwhals as nw
 
     source = nw.from_native(column, eager_only=True, allow_series=True)
-    is_series = isinstance(source, nw.Series)
-    title = source.name if is_series else name
-    native = source.to_native()
-    if source.implementation.is_pandas_like():
-        kind = type(native) if is_series else type(native[source.columns[0]])
-        dtype = native.dtype if is_series and source.dtype == nw.String else str
-        return kind(values, index=native.index, name=title, dtype=dtype)
-    return nw.new_series(title, values, nw.String, backend=source.implementation).to_native()
+    parts = [source] if isinstance(source, nw.Series) else [source[part] for part in source.columns]
+    title = source.name if isinstance(source, nw.Series) else name
+    first = parts[0].to_native()
+    categories = all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
+    text = all(part.dtype == nw.String for part in parts)
+    if source.implementation.is_polars():
+        import polars as pl
+
+        kind = first.dtype if not categories else pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
+        small = pl.Series(title, labels, dtype=kind if categories or text else pl.String)
+        return small.gather(pl.Series(codes))
+    import pandas as pd
+
+    if categories and isinstance(first.dtype, pd.CategoricalDtype):
+        values: Any = pd.Categorical.from_codes(codes, categories=list(labels))
+    else:
+        values = pd.array(list(labels), dtype=first.dtype if text else str).take(codes)
+    kind = object if values.dtype == object else values.dtype  # or pandas would guess that these are strings
+    return type(first)(values, index=first.index, name=title, dtype=kind)

@@ -32,12 +32,70 @@ def test_a_pandas_series_keeps_index_name_and_text_type():
     assert string.tolist() == EXPECTED
 
 
-@pytest.mark.parametrize(
-    "column", [pd.Series([1, 2, 3, 4], name="n"), pd.Series([*"abcd"], dtype="category", name="n")]
-)
-def test_a_pandas_series_of_another_type_becomes_text(column):
-    released = rebuild(column, CODES, LABELS, "unused")
+def test_a_pandas_series_of_another_type_becomes_text():
+    released = rebuild(pd.Series([1, 2, 3, 4], name="n"), CODES, LABELS, "unused")
     pd.testing.assert_series_equal(released, pd.Series(EXPECTED, name="n"))
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", object, pd.ArrowDtype(pa.string())], ids=str)
+def test_a_pandas_series_of_text_keeps_its_type_of_text(dtype):
+    released = rebuild(pd.Series([*"abcd"], dtype=dtype), CODES, LABELS, "unused")
+    assert released.dtype == dtype
+    assert released.tolist() == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([*"abcd"], dtype="category", name="n", index=[3, 3, 2, 1]),
+        pd.Series(pd.Categorical([4, 3, 2, 1], ordered=True), name="n", index=[3, 3, 2, 1]),
+    ],
+    ids=["texts", "ordered numbers"],
+)
+def test_a_pandas_category_stays_one_with_the_labels_as_categories(column):
+    released = rebuild(column, CODES, LABELS, "unused")
+    expected = pd.Categorical(EXPECTED, categories=list(LABELS), ordered=False)
+    pd.testing.assert_series_equal(released, pd.Series(expected, index=[3, 3, 2, 1], name="n"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(pl.Categorical, pl.Categorical), (pl.Enum([*"dcba"]), pl.Enum(LABELS))]
+)
+def test_polars_categories_stay_categories(before, after):
+    released = rebuild(pl.Series("job", [*"abcd"], dtype=before), CODES, LABELS, "unused")
+    assert released.name == "job"
+    assert released.dtype == after
+    assert released.to_list() == EXPECTED
+
+
+@pytest.mark.parametrize("values", [[*"abcd"], [1, 2, 3, 4]], ids=["texts", "numbers"])
+def test_arrow_dictionaries_stay_dictionaries_of_all_labels(values):
+    array = rebuild(pa.array(values).dictionary_encode(), CODES, LABELS, "unused")
+    assert array.type == pa.dictionary(pa.int32(), pa.string())
+    assert array.dictionary.to_pylist() == list(LABELS)
+    assert array.to_pylist() == EXPECTED
+    chunked = rebuild(pa.chunked_array([array]), CODES, LABELS, "unused")
+    assert chunked.type == array.type
+    assert chunked.to_pylist() == EXPECTED
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.string()], ids=str)
+def test_arrow_texts_keep_their_type_of_text(kind):
+    released = rebuild(pa.array([*"abcd"], kind), CODES, LABELS, "unused")
+    assert released.type == kind
+    assert released.to_pylist() == EXPECTED
+    assert rebuild(pa.array([*"abcd"], kind).dictionary_encode(), CODES, LABELS, "x").type.value_type == kind
+
+
+def test_a_frame_of_categories_gives_a_column_of_categories():
+    frame = pd.DataFrame({"a": [*"pqpq"], "b": [*"rrss"]}, dtype="category")
+    released = rebuild(frame, CODES, LABELS, "a,b")
+    assert released.name == "a,b"
+    assert released.cat.categories.tolist() == list(LABELS)
+    mixed = rebuild(frame.astype({"b": str}), CODES, LABELS, "a,b")
+    assert mixed.dtype == "str"
+    assert rebuild(pl.from_pandas(frame), CODES, LABELS, "a,b").dtype == pl.Categorical
+    assert rebuild(pa.Table.from_pandas(frame), CODES, LABELS, "a,b").type.value_type == pa.large_string()
 
 
 def test_a_polars_series_keeps_its_name():
