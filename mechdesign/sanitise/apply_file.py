@@ -79,7 +79,7 @@ def sanitise_file(
             columns=columns,
             keep_sensitive=keep_sensitive,
         )
-    return Applied(records, plan.column, plan.notices)
+    return Applied(records, plan.released[0], plan.notices)
 
 
 def _check_kind(target: PathLike, *, parquet: bool) -> None:

@@ -14,7 +14,7 @@ from mechdesign.draws import Randomness
 from mechdesign.errors import InputError
 from mechdesign.frames import Codes, describe_unknown
 from mechdesign.sampling import Sampler
-from mechdesign.sanitise.plan import FileChannel, Plan, make_plan
+from mechdesign.sanitise.plan import FileChannel, Plan, Wishes, make_plan
 from mechdesign.variable import Variable
 
 _TERMINATOR = "\r\n"
@@ -54,7 +54,10 @@ def apply_csv(
     """
     with CsvText(source) as table:
         try:
-            plan = make_plan(channel, table.header, columns, keep_sensitive=keep_sensitive)
+            wishes = Wishes(rename=columns or {}, keep_sensitive=keep_sensitive)
+            plan = make_plan([channel], table.header, wishes)
+            place = next(column.source for column in plan.columns if column.release is not None)
+            removed = sorted(set(plan.inputs[0]) - {place}, reverse=True)
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
         records = 0
@@ -66,8 +69,8 @@ def apply_csv(
                 codes = _codes(table, rows, records, plan, channel.useful)
                 drawn: list[int] = sampler.draw(codes, stream).tolist()
                 for row, y in zip(rows, drawn, strict=True):
-                    row[plan.place] = channel.outputs[y]
-                    for position in plan.removed:
+                    row[place] = channel.outputs[y]
+                    for position in removed:
                         del row[position]
                 writer.writerows(rows)
                 records += len(rows)
@@ -76,11 +79,11 @@ def apply_csv(
 
 def _codes(table: CsvText, rows: list[Row], before: int, plan: Plan, useful: Variable) -> Codes:
     """Position of the symbol of every row; `before` rows were read earlier."""
-    if len(plan.inputs) == 1:
-        at = plan.inputs[0]
+    if len(plan.inputs[0]) == 1:
+        at = plan.inputs[0][0]
         symbols = [(row[at],) for row in rows]
     else:
-        symbols = [tuple(row[at] for at in plan.inputs) for row in rows]
+        symbols = [tuple(row[at] for at in plan.inputs[0]) for row in rows]
     index = useful.index
     codes = np.array([index.get(symbol, -1) for symbol in symbols], dtype=np.int64)
     if codes.size and codes.min() < 0:

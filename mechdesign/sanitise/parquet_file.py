@@ -15,7 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.frames import UnknownSymbol, codes_of
 from mechdesign.parquet import ParquetText
 from mechdesign.sampling import Sampler
-from mechdesign.sanitise.plan import FileChannel, Plan, make_plan
+from mechdesign.sanitise.plan import FileChannel, Plan, Wishes, make_plan
 
 PANDAS = b"pandas"
 """Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
@@ -44,15 +44,18 @@ def apply_parquet(
     labels = pa.array(channel.outputs, pa.string())
     with ParquetText(source) as table:
         try:
-            plan = make_plan(channel, table.header, columns, keep_sensitive=keep_sensitive)
+            wishes = Wishes(rename=columns or {}, keep_sensitive=keep_sensitive)
+            plan = make_plan([channel], table.header, wishes)
+            place = next(column.source for column in plan.columns if column.release is not None)
+            removed = sorted(set(plan.inputs[0]) - {place}, reverse=True)
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
-        schema = _schema(table.schema, plan)
+        schema = _schema(table.schema, plan, place, removed)
         records = 0
         with pq.ParquetWriter(target, schema) as writer:
             for batch in table.batches():
                 try:
-                    cells = [encode(batch.column(at), table.header[at]) for at in plan.inputs]
+                    cells = [encode(batch.column(at), table.header[at]) for at in plan.inputs[0]]
                     codes = codes_of(cells, channel.useful)
                 except UnknownSymbol as error:
                     raise InputError(f"{source}, row {records + error.position + 1}: {error.what}") from None
@@ -61,29 +64,29 @@ def apply_parquet(
                 drawn = pa.array(sampler.draw(codes, stream))
                 released = pa.DictionaryArray.from_arrays(drawn, labels).dictionary_decode()
                 kept = [
-                    released if i == plan.place else column
+                    released if i == place else column
                     for i, column in enumerate(batch.columns)
-                    if i not in plan.removed
+                    if i not in removed
                 ]
                 writer.write_batch(pa.RecordBatch.from_arrays(kept, schema=schema))
                 records += batch.num_rows
     return records, plan
 
 
-def _schema(schema: Any, plan: Plan) -> Any:
+def _schema(schema: Any, plan: Plan, place: int, removed: list[int]) -> Any:
     """The schema of the output: text in place of X, all else as it was."""
     import pyarrow as pa
 
     fields = [
-        pa.field(plan.column, pa.string(), nullable=field.nullable) if i == plan.place else field
+        pa.field(plan.released[0], pa.string(), nullable=field.nullable) if i == place else field
         for i, field in enumerate(schema)
-        if i not in plan.removed
+        if i not in removed
     ]
     metadata = dict(schema.metadata or {})
     if PANDAS in metadata:
-        replaced = schema.names[plan.place]
-        gone = {schema.names[i] for i in plan.removed}
-        metadata[PANDAS] = _pandas_metadata(metadata[PANDAS], replaced, plan.column, gone)
+        replaced = schema.names[place]
+        gone = {schema.names[i] for i in removed}
+        metadata[PANDAS] = _pandas_metadata(metadata[PANDAS], replaced, plan.released[0], gone)
     return pa.schema(fields, metadata)
 
 

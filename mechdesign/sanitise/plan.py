@@ -1,4 +1,4 @@
-"""Which columns of a file a channel replaces, decided from its header alone."""
+"""Which columns of a table the channels replace, decided from its header alone."""
 
 from __future__ import annotations
 
@@ -9,17 +9,63 @@ from typing import Protocol
 from mechdesign.cells import require_column
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
-from mechdesign.sampling import ChannelLike
+from mechdesign.release import LABEL, ReleaseChannel
 from mechdesign.variable import Variable
 
 
-class FileChannel(ChannelLike, Protocol):
+class FileChannel(ReleaseChannel, Protocol):
     """A channel that may also say which columns are sensitive."""
 
     @property
     def sensitive(self) -> Variable | None:
-        """The sensitive variable, None in a public channel."""
+        """The sensitive variable, None where the channel does not say."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishes:
+    """What the user wants of the columns.
+
+    Parameters
+    ----------
+    rename : mapping
+        The table's name of a column of a channel where it has another one there.
+    form : str
+        What is published (see `release.Release`).
+    add : sequence of sequences of str, optional
+        For every channel the names of the columns to add at the end; by default the released columns replace X.
+    identity : sequence of str
+        Columns that identify a record; empty for the row number.
+    keep_sensitive : bool
+        Whether sensitive and correlated columns may stay in the output.
+    correlated : sequence of str
+        Columns that the user says must not stay either.
+    """
+
+    rename: Mapping[str, str]
+    form: str = LABEL
+    add: Sequence[Sequence[str]] | None = None
+    identity: Sequence[str] = ()
+    keep_sensitive: bool = False
+    correlated: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the output.
+
+    Parameters
+    ----------
+    name : str
+    source : int or None
+        Position in the input: of the cells that stay, or of the column that is replaced; None for an added column.
+    release : (int, int) or None
+        Which channel fills it, and with which part of what it draws; None where the cells stay.
+    """
+
+    name: str
+    source: int | None
+    release: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -28,92 +74,183 @@ class Plan:
 
     Parameters
     ----------
-    inputs : tuple of int
-        Position of every column of X, in the order of the channel.
-    place : int
-        Position in the input whose cell takes the label of Y: that of the first of the channel's columns.
-    removed : tuple of int
-        Positions that the output leaves out (the other columns of a crossed X), descending.
-    column : str
-        Name of the output's column of Y: that of X, or the names of the crossed columns joined with commas.
-    header : tuple of str
-        Column names of the output.
+    inputs : tuple of tuples of int
+        For every channel the position of every column of X, in the order of the channel.
+    identity : tuple of int
+        Positions of the columns that identify a record.
+    columns : tuple of Column
+        The output's, in order.
+    kept_private : tuple of str
+        Sensitive and correlated columns that stay because the user said so.
     notices : tuple of str
+        What the user should know.
     """
 
-    inputs: tuple[int, ...]
-    place: int
-    removed: tuple[int, ...]
-    column: str
-    header: tuple[str, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    identity: tuple[int, ...]
+    columns: tuple[Column, ...]
+    kept_private: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Column names of the output."""
+        return tuple(column.name for column in self.columns)
 
-def make_plan(
-    channel: FileChannel,
-    header: Sequence[str],
-    columns: Mapping[str, str] | None,
-    *,
-    keep_sensitive: bool,
-) -> Plan:
-    """Decide what happens to each column of a file.
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the released columns, in the order of the output."""
+        return tuple(column.name for column in self.columns if column.release is not None)
+
+
+def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wishes) -> Plan:
+    """Decide what happens to each column of a table.
 
     Parameters
     ----------
-    channel : FileChannel
+    channels : sequence of FileChannel
+        At least one; each has columns of its own.
     header : sequence of str
-        The file's columns, all different.
-    columns : mapping, optional
-        The file's name of a column of the channel where it has another one there.
-    keep_sensitive : bool
-        Whether a sensitive column may stay in the output.
+        The table's columns, all different.
+    wishes : Wishes
 
     Raises
     ------
     InputError
-        If X is not in the file, a sensitive column would stay, or names clash.
+        If X is not in the table, a sensitive column would stay, or names clash.
     """
-    names = dict(columns or {})
-    sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
-    unknown = [name for name in names if name not in channel.useful.columns and name not in sensitive]
-    if unknown:
-        raise InputError(
-            f"the channel has no column {listed(unknown)} to rename (its columns: {_known(channel)})"
-        )
-    inside = [names.get(name, name) for name in channel.useful.columns]
-    for name in inside:
-        require_column(name, header)
-    if len(set(inside)) < len(inside):
-        raise InputError(f"one column of the file cannot stand for two of the channel ({listed(inside)})")
-    secret = [names.get(name, name) for name in sensitive]
-    for name in secret:
-        if name in inside:
+    inside, secret = _useful(channels, header, wishes), _secret(channels, wishes)
+    for name in inside.names:
+        if name in secret:
             raise InputError(
                 f"the column {quoted(name)} cannot stand for a sensitive and a useful column at once"
             )
-    left = [name for name in secret if name in header]
-    if left and not keep_sensitive:
-        raise InputError(
-            f"the sensitive column {listed(left)} would stay in the output; remove it from the input, or keep it "
-            "knowingly (--keep-sensitive)"
+    for name in wishes.correlated:
+        require_column(name, header)
+    for name in wishes.identity:
+        require_column(name, header)
+        if name in inside.names or name in secret:
+            raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
+    kept = _kept_private(header, inside, secret, wishes)
+    columns = _layout(header, inside, wishes)
+    notices: list[str] = []
+    if any(channel.sensitive is None for channel in channels):
+        notices.append(_CANNOT_TELL)
+    if wishes.add is not None:
+        notices.append(
+            f"{listed(inside.names)} stays in the output beside the released column: this is no release, remove it first"
         )
-    inputs = tuple(header.index(name) for name in inside)
-    place, removed = inputs[0], tuple(sorted(inputs[1:], reverse=True))
-    column = ",".join(inside)
-    output = [column if i == place else name for i, name in enumerate(header) if i not in removed]
-    if output.count(column) > 1:
+    if len(channels) > 1:
+        notices.append(_SEVERAL)
+    return Plan(
+        tuple(tuple(header.index(name) for name in names) for names in inside.by_channel),
+        tuple(header.index(name) for name in wishes.identity),
+        columns,
+        kept,
+        tuple(notices),
+    )
+
+
+@dataclass(frozen=True)
+class _Useful:
+    by_channel: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for names in self.by_channel for name in names]
+
+
+def _useful(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wishes) -> _Useful:
+    known = list(dict.fromkeys(name for channel in channels for name in _columns_of(channel)))
+    unknown = [name for name in wishes.rename if name not in known]
+    if unknown:
+        whose, theirs = ("the channel has", "its") if len(channels) == 1 else ("the channels have", "their")
+        raise InputError(f"{whose} no column {listed(unknown)} to rename ({theirs} columns: {listed(known)})")
+    inside = _Useful(
+        tuple(tuple(wishes.rename.get(name, name) for name in channel.useful.columns) for channel in channels)
+    )
+    for name in inside.names:
+        require_column(name, header)
+    for names in inside.by_channel:
+        if len(set(names)) < len(names):
+            raise InputError(f"one column of the file cannot stand for two of the channel ({listed(names)})")
+    twice = [name for name in dict.fromkeys(inside.names) if inside.names.count(name) > 1]
+    if twice:
         raise InputError(
-            f"the file has another column {quoted(column)}, the name of the released one; rename it"
+            f"two channels release the column {quoted(twice[0])}: together they would tell more of a record than either "
+            "promises; use one of them"
         )
-    notices = () if channel.sensitive is not None else (_CANNOT_TELL,)
-    return Plan(inputs, place, removed, column, tuple(output), notices)
+    return inside
+
+
+def _columns_of(channel: FileChannel) -> tuple[str, ...]:
+    return channel.useful.columns + (channel.sensitive.columns if channel.sensitive is not None else ())
+
+
+def _secret(channels: Sequence[FileChannel], wishes: Wishes) -> list[str]:
+    names = [
+        wishes.rename.get(name, name)
+        for channel in channels
+        if channel.sensitive is not None
+        for name in channel.sensitive.columns
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _kept_private(
+    header: Sequence[str], inside: _Useful, secret: Sequence[str], wishes: Wishes
+) -> tuple[str, ...]:
+    """Sensitive and correlated columns that stay; refused unless the user wants it so."""
+    replaced = inside.names if wishes.add is None else []
+    for kind, names in (("sensitive", secret), ("correlated", wishes.correlated)):
+        left = [name for name in names if name in header and name not in replaced]
+        if left and not wishes.keep_sensitive:
+            raise InputError(
+                f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
+                "knowingly (--keep-sensitive)"
+            )
+    private = [*secret, *wishes.correlated]
+    return tuple(name for name in header if name in private and name not in replaced)
+
+
+def _layout(header: Sequence[str], inside: _Useful, wishes: Wishes) -> tuple[Column, ...]:
+    label = wishes.form == LABEL
+    names = [[",".join(names)] if label else list(names) for names in inside.by_channel]
+    if wishes.add is None:
+        columns = _replaced(header, inside, names)
+    else:
+        columns = [Column(name, i) for i, name in enumerate(header)]
+        if len(wishes.add) != len(names) or any(
+            len(new) != len(old) for new, old in zip(wishes.add, names, strict=True)
+        ):
+            raise InputError(
+                "give a name for every column that is added: "
+                + ", ".join(f"one for {quoted(name)}" for old in names for name in old)
+            )
+        for k, new in enumerate(wishes.add):
+            columns += [Column(name, None, (k, part)) for part, name in enumerate(new)]
+    output = [column.name for column in columns]
+    for column in columns:
+        if column.release is not None and output.count(column.name) > 1:
+            raise InputError(
+                f"the file has another column {quoted(column.name)}, the name of the released one; rename it"
+            )
+    return tuple(columns)
+
+
+def _replaced(header: Sequence[str], inside: _Useful, names: Sequence[Sequence[str]]) -> list[Column]:
+    """Each released column in the place of the column of X that it stands for; those that none stands for are gone."""
+    filled = {
+        inside.by_channel[k][part]: Column(name, header.index(inside.by_channel[k][part]), (k, part))
+        for k, released in enumerate(names)
+        for part, name in enumerate(released)
+    }
+    gone = set(inside.names) - set(filled)
+    return [filled.get(name, Column(name, i)) for i, name in enumerate(header) if name not in gone]
 
 
 _CANNOT_TELL = (
     "the channel does not say which columns are sensitive: see for yourself that none is in the output"
 )
 
-
-def _known(channel: FileChannel) -> str:
-    sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
-    return listed([*channel.useful.columns, *sensitive])
+_SEVERAL = "several columns of a record are released: each keeps its own promise, but together they can tell more than either"
