@@ -138,7 +138,7 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wi
         notices.append(_CANNOT_TELL)
     if wishes.add is not None:
         notices.append(
-            f"{listed(inside.names)} stays in the output beside the released column: this is no release, remove it first"
+            f"{listed(inside.names)} stays in the output beside the released column: no release yet, remove it first"
         )
     if len(channels) > 1:
         notices.append(_SEVERAL)
@@ -177,8 +177,8 @@ def _useful(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wish
     twice = [name for name in dict.fromkeys(inside.names) if inside.names.count(name) > 1]
     if twice:
         raise InputError(
-            f"two channels release the column {quoted(twice[0])}: together they would tell more of a record than either "
-            "promises; use one of them"
+            f"two channels release the column {quoted(twice[0])}: together they would tell more of a record than "
+            "either promises; use one of them"
         )
     return inside
 
@@ -253,4 +253,7 @@ _CANNOT_TELL = (
     "the channel does not say which columns are sensitive: see for yourself that none is in the output"
 )
 
-_SEVERAL = "several columns of a record are released: each keeps its own promise, but together they can tell more than either"
+_SEVERAL = (
+    "several columns of a record are released: each keeps its own promise, "
+    "but together they can tell more than either"
+)
