@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mechdesign.channel import Channel
+from mechdesign.joint import Joint
+from mechdesign.sanitise.codebook import write_codebook
+
+
+@pytest.fixture
+def channel():
+    frame = pd.DataFrame({"s": list("0110"), "city": ["a,b", "a,b", "é", "é"], "job": list("xyyx"), "n": [1, 2, 3, 4]})
+    joint = Joint.from_table(frame, sensitive="s", useful=("city", "job"), weight="n")
+    return Channel(joint.useful, ("one", '"two"'), ((8, 0), (4, 4), (1, 7), (0, 8)), 8, joint=joint)
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_possible_pair_has_a_line_with_both_probabilities(channel, tmp_path):
+    write_codebook(channel, tmp_path / "codebook.csv")
+    lines = read(tmp_path / "codebook.csv")
+    assert {(line["output"], line["city"], line["job"]) for line in lines} == {
+        (y, *x)
+        for i, x in enumerate(channel.useful.symbols)
+        for j, y in enumerate(channel.outputs)
+        if channel.rows[i][j]
+    }
+    for line in lines:
+        x = channel.useful.index[line["city"], line["job"]]
+        y = channel.outputs.index(line["output"])
+        assert float(line["p_output_given_symbol"]) == channel.matrix[x, y]
+        assert float(line["p_symbol_given_output"]) == pytest.approx(channel.posteriors[y, x], rel=1e-15)
+    sums = pd.DataFrame(lines).astype({"p_symbol_given_output": float}).groupby("output").p_symbol_given_output.sum()
+    assert np.allclose(sums, 1)
+
+
+def test_a_public_channel_says_what_it_knows(channel, tmp_path):
+    channel.save(tmp_path / "public.json", public=True)
+    write_codebook(Channel.load(tmp_path / "public.json"), tmp_path / "codebook.csv")
+    lines = read(tmp_path / "codebook.csv")
+    assert {line["p_symbol_given_output"] for line in lines} == {""}
+    assert sum(float(line["p_output_given_symbol"]) for line in lines) == 4
