@@ -24,7 +24,7 @@ LARGEST_FILE = 2**26
 def write_hashed(
     path: PathLike, kind: str, version: int, content: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write ``{"format": kind, "version": version, ..content, "sha256": ..}``, one key a line.
+    """Write what `hashed_text` gives, whole or not at all.
 
     Raises
     ------
@@ -32,11 +32,17 @@ def write_hashed(
         If the path exists (without `overwrite`), is a folder or cannot be written.
     """
     check_target(path, force=overwrite)
+    text = hashed_text(kind, version, content)
+    with replacing(path, force=overwrite) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
+    """``{"format": kind, "version": version, ..content, "sha256": ..}``, one key a line."""
     document = {"format": kind, "version": version, **content}
     document["sha256"] = hashlib.sha256(canonical(document).encode()).hexdigest()
     lines = ",\n".join(f"{json.dumps(key)}: {canonical(value)}" for key, value in document.items())
-    with replacing(path, force=overwrite) as temporary:
-        temporary.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8", newline="\n")
+    return f"{{\n{lines}\n}}\n"
 
 
 def read_hashed(path: PathLike, kind: str, version: int, keys: Sequence[str], what: str) -> dict[str, Any]:

@@ -1,0 +1,299 @@
+"""A job: one key, and what may be done with it.
+
+The draw of a record is a function of the key, the channel and what identifies the record. So a job gives the same
+draws as often as it runs, whatever interrupted it; `job_rules` says what it refuses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mechdesign.channel_file import canonical
+from mechdesign.draws import Key
+from mechdesign.errors import InputError
+from mechdesign.files import PathLike
+from mechdesign.sanitise.job_file import DONE, FINISHING, JobRecord, Run, Settings, Use
+from mechdesign.sanitise.job_rules import (
+    check_dataset,
+    check_identity,
+    check_treatment,
+    check_uses,
+    notices,
+)
+from mechdesign.sanitise.job_store import JobStore, check_of
+from mechdesign.sanitise.source_guard import STANDARD
+from mechdesign.sanitise.target import real_path, sha256_of
+from mechdesign.sanitise.versions import versions
+
+
+class Job:
+    """A job that is ready to draw.
+
+    Parameters
+    ----------
+    path : path
+        The job file; it and its key (the same name with the ending ``.key``) come into being if there is none.
+    dataset : str
+        SHA-256 of the data set.
+    uses : sequence of Use
+        The channels that are going to be applied.
+    identity : sequence of str
+        Columns that identify a record; empty for the row number.
+    fresh_draw : bool
+        Whether to draw anew what has been released before.
+    settings : mapping
+        Plain JSON values that decide, beside all this, which bytes are written.
+
+    Attributes
+    ----------
+    path, key_path : Path
+    key : Key
+        The one to draw with.
+    draw : int
+        0, or how many times the records have been drawn anew.
+    earlier : tuple of Run
+        What has been released with other draws.
+    notices : tuple of str
+        What the user should know.
+
+    Raises
+    ------
+    InputError
+        If the job file or the key is damaged, missing or cannot be read; or if the run would be a second
+        independent draw, or use a random number twice. The message says what to do.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        dataset: str,
+        uses: Sequence[Use],
+        identity: Sequence[str] = (),
+        fresh_draw: bool = False,
+        settings: Settings | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._store = JobStore(path)
+        self._dataset, self._uses, self._identity = dataset, tuple(uses), tuple(identity)
+        self._fresh = fresh_draw
+        # As they come back from the file: lists for tuples.
+        self._settings: Settings = json.loads(canonical(dict(settings or {})))
+        self._created = False
+        check_uses(self._uses)
+        with self._store.locked():
+            record = self._opened()
+        self.key_path = self._store.key_path
+        self._key_check = record.key_check
+        released = [run for run in record.runs if run.released]
+        self.earlier = tuple(run for run in released if run.draw != self.draw)
+        self.notices = notices(
+            released, self._uses, self.draw, dataset, by_row=not identity, fresh_draw=fresh_draw
+        )
+
+    def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Run | None:
+        """The run that has written all of this to `target` already, if there is one; it is marked as done.
+
+        So a job that was killed after its files had their names has nothing left to do, and one that is asked for
+        the same thing again need not do it.
+
+        Parameters
+        ----------
+        target : path
+            Whose bytes must be those that the run recorded.
+        sides : sequence of paths
+            That must be there too.
+        """
+        if os.fspath(target) == STANDARD or not all(Path(path).is_file() for path in (target, *sides)):
+            return None
+        wanted = self._run(target)
+        with self._store.locked():
+            record = self._current()
+            run = record.last_release(wanted.target)
+            if run is None or not run.same_release(wanted) or run.output != sha256_of(target):
+                return None
+            return self._marked_done(record, run)
+
+    def unfinished(self, target: PathLike) -> bool:
+        """Whether a run was killed while the files of `target` were getting their names."""
+        if os.fspath(target) == STANDARD:
+            return False
+        run = self._store.peek().last_release(os.fspath(real_path(target)))
+        return run is not None and run.state == FINISHING
+
+    @contextmanager
+    def running(self, target: PathLike) -> Generator[RunningJob]:
+        """Enter a run into the job file for the time of a ``with`` block, in which `target` is locked.
+
+        If the block fails before anything was released, the entry is gone, and so is a job that began with it.
+
+        Raises
+        ------
+        InputError
+            If the job file cannot be written.
+        """
+        run = RunningJob(self, self._run(target))
+        try:
+            with self._store.locked():
+                record = self._current()
+                # Whoever has the lock of a target knows that the other runs of it are dead.
+                record = record.without(lambda old: old.target == run.record.target and not old.released)
+                self._store.save(record.with_run(run.record))
+            yield run
+        except BaseException:
+            # The first error is the one to tell; a run that stays "running" does no harm.
+            with suppress(InputError):
+                self._withdraw(run.record)
+            raise
+
+    def abandon(self) -> None:
+        """Remove a job that this object has made, if nothing was done with it."""
+        if self._created:
+            with suppress(InputError), self._store.locked():
+                if not self._current().runs:
+                    self._store.remove()
+
+    def _run(self, target: PathLike) -> Run:
+        standard = os.fspath(target) == STANDARD
+        return Run(
+            id=secrets.token_hex(8),
+            target=STANDARD if standard else os.fspath(real_path(target)),
+            draw=self.draw,
+            dataset=self._dataset,
+            uses=self._uses,
+            settings=self._settings,
+            fresh=self._fresh,
+            versions=versions(),
+            started=_now(),
+        )
+
+    def _opened(self) -> JobRecord:
+        """The record of the job, with its key in place; sets `key` and `draw`."""
+        record = self._store.load()
+        if record is None:
+            self.draw = 0
+            self._created = True
+            return self._with_new_key(JobRecord(identity=self._identity, key_file="", key_check=""))
+        check_identity(record.identity, self._identity, os.fspath(self.path))
+        released = [run for run in record.runs if run.released]
+        # A run that was killed on the way to a fresh draw is finished first, with that draw.
+        killed = bool(released) and released[-1].fresh and released[-1].state == FINISHING
+        self.draw = record.draw + int(self._fresh and bool(released) and not killed)
+        self._check(record)
+        key = self._store.key(record)
+        if key is None and (self._fresh or not released):
+            return self._with_new_key(record)
+        if key is None or self.draw < record.key_since:
+            raise InputError(
+                f"the key file {self._store.key_path} of this job is gone, and another key would draw the same records "
+                "a second time, which can tell far more than one release: put it back, or accept that (--fresh-draw)"
+            )
+        self.key = self._key_of_draw(key)
+        return record
+
+    def _check(self, record: JobRecord) -> None:
+        """Refuse what does not go with the releases of the same draw."""
+        before = [run for run in record.runs if run.released and run.draw == self.draw]
+        name = os.fspath(self.path)
+        if not self._identity:
+            check_dataset(before, self._dataset, name)
+        check_treatment(before, self._uses, name)
+
+    def _with_new_key(self, record: JobRecord) -> JobRecord:
+        key = Key.fresh()
+        record = replace(
+            record, key_file=self._store.key_path.name, key_check=check_of(key), key_since=self.draw
+        )
+        self._store.start(record, key)
+        self.key = self._key_of_draw(key)
+        return record
+
+    def _key_of_draw(self, key: Key) -> Key:
+        return key if self.draw == 0 else key.derived("draw", str(self.draw))
+
+    def _current(self) -> JobRecord:
+        """The record as it is now; the lock must be held."""
+        record = self._store.load()
+        if record is None or record.key_check != self._key_check:
+            raise InputError(f"the job {self.path} was removed or replaced meanwhile; start again")
+        return record
+
+    def _marked_done(self, record: JobRecord, run: Run) -> Run:
+        if run.state != DONE:
+            run = replace(run, state=DONE, finished=_now())
+            self._store.save(record.with_run(run))
+        return run
+
+    def finish(self, run: Run) -> None:
+        """Enter that `run` is about to be released (see `RunningJob.finishing`)."""
+        with self._store.locked():
+            record = self._current()
+            # Another process may have released something since this job was opened.
+            self._check(record)
+            # A run that was killed at this point was going to write the same bytes.
+            record = record.without(
+                lambda old: old.target == run.target and old.state == FINISHING and old.same_release(run)
+            )
+            self._store.save(record.with_run(run))
+
+    def done(self, run: Run) -> None:
+        """Enter that `run` has been released."""
+        with self._store.locked():
+            self._marked_done(self._current(), run)
+
+    def _withdraw(self, run: Run) -> None:
+        with self._store.locked():
+            record = self._current()
+            entry = next((old for old in record.runs if old.id == run.id), None)
+            if entry is not None and entry.released and _may_be_out(entry):
+                return
+            record = record.without(lambda old: old.id == run.id)
+            if self._created and not record.runs:
+                self._store.remove()
+            else:
+                self._store.save(record)
+
+
+class RunningJob:
+    """A run that is under way; its methods are what `Target.commit` calls."""
+
+    def __init__(self, job: Job, record: Run) -> None:
+        self._job = job
+        self.record = record
+
+    def finishing(self, output: str, records: int) -> None:
+        """All data are on disk, and files are about to get their names.
+
+        Parameters
+        ----------
+        output : str
+            SHA-256 of the output.
+        records : int
+        """
+        self.record = replace(self.record, state=FINISHING, output=output, records=records)
+        self._job.finish(self.record)
+
+    def done(self) -> None:
+        """The output has its name."""
+        self._job.done(self.record)
+
+
+def _may_be_out(run: Run) -> bool:
+    """Whether a failed run may have been seen: on standard output, or as a file that has got its name."""
+    if run.target == STANDARD:
+        return True
+    try:
+        return sha256_of(run.target) == run.output
+    except OSError:
+        return False
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,145 @@
+"""What a job refuses: a second independent draw of a record, and one random number for two symbols of a record.
+
+The number of a record belongs to the key, the channel and what identifies the record. If it met two different symbols
+of X, the two outputs would depend on each other through it, and could tell more of the symbols than both promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mechdesign.errors import InputError
+from mechdesign.exact import listed
+from mechdesign.sanitise.job_file import Run, Use
+
+REFUSE = "refuse"
+SHORT = 12
+"""Hexadecimal digits of a hash that are enough for people to tell data sets apart."""
+
+
+def check_uses(uses: Sequence[Use]) -> None:
+    """Refuse a channel that is applied to two columns of one data set.
+
+    Raises
+    ------
+    InputError
+        Naming the columns.
+    """
+    seen: dict[str, Use] = {}
+    for use in uses:
+        first = seen.setdefault(use.channel, use)
+        if first is not use:
+            raise InputError(
+                f"the same channel cannot be applied to {_columns(first)} and to {_columns(use)} in one job: both "
+                "would get the same random numbers; release them in two jobs (--job)"
+            )
+
+
+def check_identity(had: Sequence[str], wanted: Sequence[str], name: str) -> None:
+    """Refuse another way to identify records.
+
+    Raises
+    ------
+    InputError
+        If it is not the one of the job called `name`.
+    """
+    if tuple(had) != tuple(wanted):
+        raise InputError(
+            f"the job {name} identifies records by {_identity(had)}, not by {_identity(wanted)}; use another job "
+            "(--job)"
+        )
+
+
+def check_dataset(runs: Sequence[Run], dataset: str, name: str) -> None:
+    """Refuse another data set where records are known by their row numbers.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        What was released with the same draw.
+
+    Raises
+    ------
+    InputError
+        If it was from another data set.
+    """
+    for run in runs:
+        if run.dataset != dataset:
+            raise InputError(
+                f"the job {name} is that of the data set {run.dataset[:SHORT]}.., and this is {dataset[:SHORT]}..: row "
+                "numbers would give records the random numbers of others; if records have an identifier, name its "
+                "column (--identity COL), else use another job (--job) or draw anew (--fresh-draw)"
+            )
+
+
+def check_treatment(runs: Sequence[Run], uses: Sequence[Use], name: str) -> None:
+    """Refuse to read the same channel's symbols in another way than before.
+
+    What is published for a record without a symbol may change: its random number meets no second symbol then.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        What was released with the same draw.
+
+    Raises
+    ------
+    InputError
+        If columns or normalisation differ, so that a record may have another symbol.
+    """
+    for use in uses:
+        for old in (old for run in runs for old in run.uses if old.channel == use.channel):
+            if old.columns != use.columns:
+                raise InputError(
+                    f"the job {name} has applied this channel to {_columns(old)}; on {_columns(use)} it would use the "
+                    "same random numbers again; use another job (--job)"
+                )
+            # What both refuse to release is known to both, and then under the same symbol.
+            same = old.normalise == use.normalise or old.unknown == use.unknown == REFUSE
+            if not same:
+                raise InputError(
+                    f"the job {name} has released {_columns(use)} with the normalisation {old.normalise}, not "
+                    f"{use.normalise}, which gives some records another symbol; keep it, or use another job (--job)"
+                )
+
+
+def notices(
+    released: Sequence[Run],
+    uses: Sequence[Use],
+    draw: int,
+    dataset: str,
+    *,
+    by_row: bool,
+    fresh_draw: bool,
+) -> tuple[str, ...]:
+    """What the user should know of the releases before this one."""
+    told: list[str] = []
+    if fresh_draw and draw == 0:
+        told.append("nothing of this job has been released yet: --fresh-draw changes nothing")
+    if draw:
+        before = len({run.draw for run in released if run.draw < draw})
+        if before:
+            told.append(
+                f"the same records have been released before with {before} other "
+                f"{'draw' if before == 1 else 'draws'}: independent releases of a record can tell far more than each"
+            )
+    used = {use.channel for use in uses}
+    if any(old.channel not in used for run in released for old in run.uses):
+        told.append(
+            "other channels have been applied to these records in this job: each release keeps its own promise, but "
+            "together they can tell more than either"
+        )
+    if not by_row and any(run.dataset != dataset for run in released):
+        told.append(
+            "the data set has changed since an earlier release: records whose symbol is another one now are released "
+            "twice"
+        )
+    return tuple(told)
+
+
+def _columns(use: Use) -> str:
+    return listed(list(use.columns))
+
+
+def _identity(columns: Sequence[str]) -> str:
+    return f"the column {listed(list(columns))}" if columns else "their row number"

@@ -1,0 +1,162 @@
+"""The two files of a job on disk, and the lock by which processes change them one after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.parse
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mechdesign.draws import Key
+from mechdesign.errors import InputError
+from mechdesign.files import PathLike, reason
+from mechdesign.sanitise.job_file import JobRecord, read_job, write_job
+from mechdesign.sanitise.key_file import create_key, read_key
+from mechdesign.sanitise.locks import open_locked
+
+FOLDER_MODE = 0o700
+LOCK_MODE = 0o600
+"""A folder of jobs holds keys."""
+
+PATIENCE = 30.0
+"""Seconds to wait for another process that writes the job file, which takes milliseconds."""
+
+KEY_SUFFIX = ".key"
+
+SHORT = 16
+"""Hexadecimal digits of the data set's hash in the name of its job file."""
+
+LONGEST_STEM = 200
+"""Characters of an identifier's name in the name of a job file; a longer name is hashed."""
+
+
+def default_path(channel: PathLike, dataset: str, identity: Sequence[str] = ()) -> Path:
+    """Where the job of a channel file and a data set is kept: ``CHANNEL.jobs/..json``.
+
+    With an identity by columns all data sets share one job, so that a record keeps its draw from night to night.
+
+    Parameters
+    ----------
+    channel : path of the channel file
+    dataset : str
+        SHA-256 of the data set.
+    identity : sequence of str
+        Columns that identify a record; empty for the row number.
+    """
+    stem = dataset[:SHORT]
+    if identity:
+        stem = "id-" + "+".join(urllib.parse.quote(name, safe=" ") for name in identity)
+        if len(stem) > LONGEST_STEM:
+            stem = "id-" + hashlib.sha256("\0".join(identity).encode()).hexdigest()
+    return Path(f"{os.fspath(channel)}.jobs") / f"{stem}.json"
+
+
+class JobStore:
+    """A job file and the key beside it. Every method but `locked` and `peek` needs the lock.
+
+    Parameters
+    ----------
+    path : path of the job file
+
+    Raises
+    ------
+    InputError
+        Of any method: if a file is damaged, cannot be read or cannot be written.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self.path = Path(path)
+        self.key_path = self.path.with_suffix(KEY_SUFFIX)
+        if self.key_path == self.path:
+            raise InputError(
+                f"the job file {self.path} has the ending of its key; give it another one (.json)"
+            )
+        self._lock_path = self.path.with_name(f".{self.path.name}.lock")
+
+    @contextmanager
+    def locked(self) -> Generator[None]:
+        """Keep other processes from the job."""
+        try:
+            self.path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            lock = open_locked(
+                self._lock_path,
+                busy=f"another process keeps the job {self.path} busy; try again",
+                wait=PATIENCE,
+                mode=LOCK_MODE,
+            )
+        except OSError as error:
+            raise InputError(f"the job {self.path} cannot be written: {reason(error)}") from None
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+    def peek(self) -> JobRecord:
+        """The record as it is: files are replaced whole, so reading needs no lock."""
+        return read_job(self.path)
+
+    def load(self) -> JobRecord | None:
+        """The record, None if there is no job yet.
+
+        Raises
+        ------
+        InputError
+            Also if there is a key without a job, because nobody knows then what it was used for.
+        """
+        if self.path.exists():
+            record = read_job(self.path)
+            self.key_path = self.path.with_name(record.key_file)
+            return record
+        if os.path.lexists(self.key_path):
+            raise InputError(
+                f"there is no job file {self.path}, but its key {self.key_path.name} is there: put the job file back, "
+                "or remove the key if nothing was ever released with it"
+            )
+        return None
+
+    def key(self, record: JobRecord) -> Key | None:
+        """The key of the job, None if it is gone.
+
+        Raises
+        ------
+        InputError
+            Also if the file holds the key of another job.
+        """
+        if not os.path.lexists(self.key_path):
+            return None
+        key = read_key(self.key_path)
+        if check_of(key) != record.key_check:
+            raise InputError(
+                f"the key file {self.key_path} is not the one of the job {self.path}; another key would draw the same "
+                "records a second time: put the right one back"
+            )
+        return key
+
+    def start(self, record: JobRecord, key: Key) -> None:
+        """Write a job and its new key.
+
+        The job first: a crash in between leaves a job whose key is not there, which gets another one as long as
+        nothing has been released. A key without a job would have to be refused.
+        """
+        write_job(self.path, record)
+        create_key(self.key_path, key)
+
+    def save(self, record: JobRecord) -> None:
+        """Replace the job file."""
+        write_job(self.path, record)
+
+    def remove(self) -> None:
+        """Leave no job behind with which nothing was ever released."""
+        with suppress(OSError):
+            # In the order in which a crash does no harm, as in `start`.
+            self.key_path.unlink(missing_ok=True)
+            self.path.unlink()
+            self._lock_path.unlink()
+            self.path.parent.rmdir()
+
+
+def check_of(key: Key) -> str:
+    """By which a key is known again; it tells nothing of the key."""
+    return key.derived("job file", "check").secret.hex()[:32]
