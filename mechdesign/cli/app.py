@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli import apply, audit, compare, design, measure, nonstochastic, quantize, show
+from mechdesign.cli import apply, audit, compare, design, measure, nonstochastic, quantize, report, show
 from mechdesign.cli.options import Debug, LogJson, Quiet
 
 app = typer.Typer(
@@ -54,6 +54,7 @@ for _module, _command in (
     (compare, compare.compare),
     (measure, measure.measure),
     (show, show.show),
+    (report, report.report),
     (quantize, quantize.quantize),
 ):
     app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(_command)

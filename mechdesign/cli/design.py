@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.report_files import InternalPath, PublicPath, ReportPaths, check_writable
 from mechdesign.errors import InputError
 
 EXAMPLE = (
@@ -142,6 +142,8 @@ def design(
     seed: Seed = 0,
     output: Output = None,
     public: Public = False,
+    report: InternalPath = None,
+    public_report: PublicPath = None,
     force: o.Force = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -163,6 +165,12 @@ def design(
         raise InputError(
             "--as-published is for study: its channel is not written; drop --output, or --as-published"
         )
+    paths = ReportPaths(report, public_report, force)
+    if as_published and paths.asked:
+        raise InputError(
+            "--as-published is for study: nothing is promised that a report could state; drop --report and "
+            "--public-report, or --as-published"
+        )
     smallest_gap = number("--gap", gap, zero=True)
     seconds = None if time_limit is None else number("--time-limit", time_limit)
     if public and output is None:
@@ -171,7 +179,8 @@ def design(
         from mechdesign.files import check_target
 
         check_target(output, force=force, sources=(table,))
-        _check_writable(output)
+        check_writable(output)
+    paths.check((table,), {"--output": output})
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
@@ -194,11 +203,40 @@ def design(
         )
     if output is not None:
         result.channel.save(output, overwrite=force, public=public)
+    if paths.asked:
+        from mechdesign.cli.design_report import design_line, save_reports
+
+        line = design_line(
+            table,
+            sensitive=sensitive,
+            useful=useful,
+            weight=weight,
+            contingency=contingency,
+            probabilities=probabilities,
+            missing=missing,
+            notion=notion,
+            epsilon=epsilon,
+            lam=lam,
+            eps_l=eps_l,
+            eps_u=eps_u,
+            alpha=alpha,
+            mechanism=mechanism,
+            method=method,
+            gap=gap,
+            time_limit=time_limit,
+            no_fallback=no_fallback,
+            risk=risk,
+            randomisation=randomisation,
+            seed=seed,
+            output=output or "CHANNEL.json",
+        )
+        save_reports(result, joint, table, paths, line, output, reporter)
     reporter.notices((*joint.notices, *result.messages))
     reporter.done(
         "designed",
         "a channel is designed" if output is None else f"written to {output}",
         output=output,
+        **paths.record(),
         mechanism=result.mechanism,
         nmi=result.nmi,
         upper_bound_nmi=result.certificate.upper_bound_nmi,
@@ -209,7 +247,7 @@ def design(
     if as_json:
         from mechdesign.report.records import design_record, to_json
 
-        typer.echo(to_json(design_record(result, output)))
+        typer.echo(to_json(design_record(result, output) | paths.record()))
         return 0 if result.verified else NO
     from mechdesign.report.text import design_text
 
@@ -217,14 +255,10 @@ def design(
     if as_published:
         typer.echo("\nNothing was written: a channel as published is for study.")
     elif output is None:
-        typer.echo("\nNothing was written; --output channel.json keeps this channel.")
+        what = "The channel was not written" if paths.asked else "Nothing was written"
+        typer.echo(f"\n{what}; --output channel.json keeps this channel.")
     else:
         typer.echo(f"\nWritten to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv")
+    if paths.asked:
+        typer.echo(paths.text())
     return 0 if result.verified else NO
-
-
-def _check_writable(output: str) -> None:
-    """Find out before the work, not after it, that nothing can be written there."""
-    folder = os.path.dirname(output) or "."
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"{output} cannot be written: the folder {folder!r} is not writable")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from mechdesign.guarantees import guarantees
 from mechdesign.joint import Joint
+from mechdesign.mechanisms.result import Design
 from mechdesign.notions import AlphaLift, LiftLimits, Limits, MeanLimits, Notion
+from mechdesign.report.shortening import isolated
 from mechdesign.report.wording import at_least, at_most, count, label
 
 COVERS = (
@@ -37,7 +39,7 @@ class Consequence:
 
 def title(columns: tuple[str, ...]) -> str:
     """The columns of a variable as one name."""
-    return " x ".join(label(c) for c in columns)
+    return " x ".join(isolated(label(c)) for c in columns)
 
 
 def notion_text(notion: Notion) -> str:
@@ -141,3 +143,17 @@ def sample(joint: Joint) -> str:
         f"The promise is about the table given ({count(joint.records, 'record')}, {cells}), not about the population "
         "that the records come from: there the leakage is usually larger, and the more so the fewer records there are."
     )
+
+
+def remarks(design: Design) -> list[str]:
+    """How the channel came about where that was not the straight way."""
+    texts: list[str] = []
+    if design.repaired:
+        names = ", ".join(label(name) for name in design.borrowed) or "none"
+        texts.append(
+            "Repaired: merging the risky symbols among themselves was not private, so harmless ones were merged "
+            f"with them: {names}."
+        )
+    if design.fallback_from is not None:
+        texts.append(f"Fallback: {design.fallback_from} gave no better verified channel.")
+    return texts

@@ -12,6 +12,7 @@ from mechdesign.report.promises import (
     condition,
     consequences,
     notion_text,
+    remarks,
     sample,
     title,
 )
@@ -20,7 +21,6 @@ from mechdesign.report.wording import (
     at_most,
     count,
     item,
-    label,
     paragraph,
     percent,
     percent_at_most,
@@ -86,15 +86,7 @@ def _costs(design: Design, useful: str) -> list[str]:
         f"{percent(design.nmi)} of the information in {useful} is kept: I(X;Y) = "
         f"{about(design.mutual_information)} of H(X) = {about(design.entropy)} nats ({_maker(design)})."
     )
-    texts = [kept]
-    if design.repaired:
-        names = ", ".join(label(name) for name in design.borrowed) or "none"
-        texts.append(
-            "Repaired: merging the risky symbols among themselves was not private, so harmless ones were merged "
-            f"with them: {names}."
-        )
-    if design.fallback_from is not None:
-        texts.append(f"Fallback: {design.fallback_from} gave no better verified channel.")
+    texts = [kept, *remarks(design)]
     if certificate.upper_bound_nmi is not None and certificate.gap_nmi is not None:
         texts.append(
             f"No channel that keeps the promise keeps more than {percent_at_most(certificate.upper_bound_nmi)}: "

@@ -1,0 +1,219 @@
+"""The trade-off curve of a report, in a bounded time: as many budgets around the chosen one as it allows."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from mechdesign.budgets import LARGEST_BUDGET
+from mechdesign.comparison_rows import ComparisonRow
+from mechdesign.errors import InputError, SolverFailure
+from mechdesign.notions import LDP, LIP, AlphaLift, MaxLift, MinLift, Notion
+
+if TYPE_CHECKING:
+    from mechdesign.auditing import Achieved
+    from mechdesign.cli.work import Work
+    from mechdesign.comparison import Comparison
+    from mechdesign.joint import Joint
+    from mechdesign.report.record import Curve
+
+LONGEST = 20.0
+"""Seconds for the whole curve: a report is a by-product, `compare` is there for more."""
+
+LONGEST_POINT = 4.0
+"""Seconds for one budget; the search then stops with its proven gap."""
+
+FACTORS = (0.5, 2.0, 1.5, 0.25, 2.5, 0.75, 1.25, 1.75, 2.25)
+"""Budgets beside the chosen one, as multiples of it, the coarse picture first."""
+
+FEWEST = 3
+"""Points that make a curve."""
+
+MORE = "`mechdesign compare` computes the curve without a limit."
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The budget axis through a notion: its name in a comparison, the chosen budget and how it is split."""
+
+    notion: str
+    epsilon: float
+    lam: float | None
+
+    @property
+    def text(self) -> str:
+        """``alip, epsilon = eps_l + eps_u in nats, lam 0.5``."""
+        if self.lam is None:
+            return f"{self.notion}, epsilon in nats"
+        return f"{self.notion}, epsilon = eps_l + eps_u in nats, lam {self.lam:g}"
+
+
+def axis_of(notion: Notion) -> Axis | None:
+    """The axis that `compare` can follow through this notion; None where there is none."""
+    if isinstance(notion, (LIP, LDP)):
+        return Axis(notion.name, notion.epsilon, None)
+    if isinstance(notion, MaxLift):
+        return Axis(notion.name, notion.eps_u, None)
+    if isinstance(notion, MinLift):
+        return Axis(notion.name, notion.eps_l, None)
+    name = f"alpha:{notion.alpha:.17g}" if isinstance(notion, AlphaLift) else notion.name
+    if math.isinf(notion.eps_l) or math.isinf(notion.eps_u):
+        if name != "alip":
+            return None
+        upper = math.isinf(notion.eps_l)
+        return Axis("max-lift", notion.eps_u, None) if upper else Axis("min-lift", notion.eps_l, None)
+    epsilon = notion.eps_l + notion.eps_u
+    lam = notion.eps_l / epsilon
+    return Axis(name, epsilon, lam) if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0 else None
+
+
+def chosen_row(
+    axis: Axis,
+    notion: Notion,
+    achieved: Achieved,
+    *,
+    mechanism: str,
+    nmi: float,
+    upper_bound_nmi: float | None,
+    satisfied: bool,
+) -> ComparisonRow:
+    """The channel of the report as a row of the comparison."""
+    whole = getattr(notion, "epsilon", math.inf)
+    sides = (None, None) if isinstance(notion, LDP) else (whole, whole)
+    return ComparisonRow(
+        mechanism=mechanism,
+        notion=axis.notion,
+        epsilon=axis.epsilon,
+        lam=axis.lam,
+        eps_l=getattr(notion, "eps_l", sides[0]),
+        eps_u=getattr(notion, "eps_u", sides[1]),
+        nmi=nmi,
+        upper_bound_nmi=upper_bound_nmi,
+        max_log_lift=achieved.eps_u,
+        min_log_lift=0.0 - achieved.eps_l,
+        satisfied=satisfied,
+        repaired=False,
+        seconds=0.0,
+    )
+
+
+def curve_through(
+    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, seconds: float, work: Work
+) -> tuple[Curve | None, str]:
+    """The curve through the chosen row, or why there is none.
+
+    Parameters
+    ----------
+    seconds : float
+        What the chosen channel took; 0 if nobody knows.
+    work : Work
+        Told of every budget done.
+    """
+    from mechdesign.report.record import Curve
+
+    if seconds > LONGEST / FEWEST:
+        return None, (
+            f"No curve: the channel took {seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its curve. "
+            f"{MORE}"
+        )
+    collected = _collect(joint, notion, axis, chosen, work)
+    rows = sorted(
+        [collected.chosen, *collected.rows], key=lambda row: (row.mechanism != chosen.mechanism, row.epsilon)
+    )
+    budgets = {row.epsilon for row in rows}
+    if len(budgets) < FEWEST:
+        return None, f"No curve: {collected.why_few}. {MORE}"
+    return Curve(
+        axis=axis.text, chosen=collected.chosen, rows=tuple(rows), remarks=collected.remarks(budgets)
+    ), ""
+
+
+@dataclass
+class _Collected:
+    """The rows so far, and what went short."""
+
+    chosen: ComparisonRow
+    rows: list[ComparisonRow]
+    wanted: int
+    cut_short: int = 0
+    failed: int = 0
+    stopped: bool = False
+
+    @property
+    def why_few(self) -> str:
+        if self.stopped:
+            return "its computation was stopped"
+        if self.failed:
+            return "other budgets gave no verified channel"
+        return f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
+
+    def remarks(self, budgets: set[float]) -> tuple[str, ...]:
+        texts: list[str] = []
+        if len(budgets) < self.wanted:
+            texts.append(f"The curve has {len(budgets)} of {self.wanted} budgets: {self.why_few}. {MORE}")
+        if self.cut_short:
+            texts.append(
+                f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
+                "may keep more than the line shows, never more than the proven bound."
+            )
+        if any(math.isinf(row.min_log_lift) for row in [self.chosen, *self.rows]):
+            texts.append("Where a lift is 0 the loss of belief is infinite; such points are not drawn.")
+        return tuple(texts)
+
+
+def _collect(joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, work: Work) -> _Collected:
+    from mechdesign.mechanisms import OPTIMAL
+
+    beside = [OPTIMAL] if chosen.mechanism != OPTIMAL and _has_optimum(notion) else []
+    # Only the optimum is missing at the chosen budget.
+    tasks = [(1.0, beside)] * bool(beside) + [(factor, [chosen.mechanism, *beside]) for factor in FACTORS]
+    tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
+    tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
+    found = _Collected(chosen, [], len({epsilon for epsilon, _ in tasks} | {axis.epsilon}))
+    started = time.monotonic()
+    slowest = 0.0
+    for k, (epsilon, names) in enumerate(tasks):
+        work.at(k, len(tasks))
+        began = time.monotonic()
+        if began - started + slowest > LONGEST:
+            break
+        try:
+            made = _point(joint, axis, epsilon, names)
+        except KeyboardInterrupt:
+            found.stopped = True
+            break
+        except SolverFailure:
+            found.failed += 1
+            continue
+        slowest = max(slowest, time.monotonic() - began)
+        found.rows += made.rows
+        found.cut_short += len(made.notices)
+        if epsilon == axis.epsilon:
+            bounds = [row.upper_bound_nmi for row in made.rows if row.upper_bound_nmi is not None]
+            found.chosen = replace(chosen, upper_bound_nmi=min(bounds, default=None))
+    return found
+
+
+def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
+    from mechdesign.comparison import compare
+
+    return compare(
+        joint,
+        epsilons=[epsilon],
+        lams=None if axis.lam is None else [axis.lam],
+        mechanisms=mechanisms,
+        notions=[axis.notion],
+        time_limit=LONGEST_POINT,
+    )
+
+
+def _has_optimum(notion: Notion) -> bool:
+    from mechdesign.posteriors import check_polytope
+
+    try:
+        check_polytope(notion)
+    except InputError:
+        return False
+    return True

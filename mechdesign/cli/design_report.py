@@ -1,0 +1,71 @@
+"""The reports of `design`: the command as it was typed, and the result as findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mechdesign.cli.findings import Made, command, findings_of, frames
+
+if TYPE_CHECKING:
+    from mechdesign.cli.report_files import ReportPaths
+    from mechdesign.cli.reporting import Reporter
+    from mechdesign.joint import Joint
+    from mechdesign.mechanisms.result import Design
+
+DEFAULTS = {
+    "missing": "refuse",
+    "method": "auto",
+    "gap": "1e-4",
+    "risk": "auto",
+    "randomisation": "merge",
+    "seed": 0,
+}
+"""Options that the line need not repeat."""
+
+
+def design_line(table: str, **options: str | int | bool | None) -> str:
+    """The command that designs this channel again; `options` by the names of the parameters of `design`."""
+    said = {name: value for name, value in options.items() if DEFAULTS.get(name) != value}
+    return command(
+        "design", [table], [(f"--{name.replace('_', '-')}", value) for name, value in said.items()]
+    )
+
+
+def save_reports(
+    result: Design,
+    joint: Joint,
+    table: str,
+    paths: ReportPaths,
+    line: str,
+    output: str | None,
+    reporter: Reporter,
+) -> None:
+    """Write the reports that `paths` asks for."""
+    from mechdesign.report.building import internal_report
+    from mechdesign.report.promises import remarks
+    from mechdesign.report.public import public_report
+
+    made = Made(
+        channel=result.channel,
+        notion=result.notion,
+        mechanism=result.mechanism,
+        method=result.method,
+        certificate=result.certificate,
+        remarks=(*remarks(result), *result.messages),
+        seconds=result.seconds,
+    )
+    files = {"Table": table, **({} if output is None else {"Channel file": output})}
+    inside, outside = frames(made, design_line=line, files=files, file=output)
+    full = shown = None
+    if paths.internal is not None:
+        full = internal_report(findings_of(made, joint, table, reporter), inside)
+    if paths.public is not None:
+        shown = public_report(
+            result.channel,
+            result.notion,
+            outside,
+            mechanism=result.mechanism,
+            method=result.method,
+            satisfied=result.verified,
+        )
+    paths.save(full, shown)

@@ -1,0 +1,160 @@
+"""A laid out report as one HTML file that needs nothing else: no script, no font, no picture from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from mechdesign.report import charts
+from mechdesign.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    CurveChart,
+    Document,
+    Facts,
+    Grid,
+    LiftMap,
+    Lines,
+    Maps,
+    Remark,
+    Text,
+)
+from mechdesign.report.html_style import STYLE
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""Even if a label slipped through unescaped, a browser would load and run nothing."""
+
+TALL = 20
+"""Rows above which a table scrolls in a box of its own."""
+
+SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
+"""Shares from which on a cell has the next darker ground."""
+
+
+def html_page(document: Document) -> str:
+    """The whole file."""
+    kind = " internal" if document.internal else ""
+    head = (
+        "<!DOCTYPE html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="robots" content="noindex">\n'
+        f"<title>{escape(document.title)}</title>\n<style>{STYLE}</style>\n</head>\n"
+    )
+    links = "".join(
+        f'<li><a href="#{section.anchor}">{escape(section.title)}</a></li>' for section in document.sections
+    )
+    parts = [
+        head,
+        f'<body>\n<p class="banner{kind}">{escape(document.banner)}</p>\n<div class="page">\n<header>\n',
+        f'<h1>{escape(document.title)}</h1>\n<p class="lead">{escape(document.lead)}</p>\n',
+        _highlights(document.highlights),
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n</header>\n<main>\n',
+    ]
+    for section in document.sections:
+        heading = f"{section.anchor}-title"
+        parts.append(f'<section id="{section.anchor}" aria-labelledby="{heading}">\n')
+        parts.append(f'<h2 id="{heading}">{escape(section.title)}</h2>\n')
+        parts += [_block(block, f"{section.anchor}-{k}") for k, block in enumerate(section.blocks)]
+        parts.append("</section>\n")
+    parts.append(f"</main>\n<footer><p>{escape(document.footer)}</p></footer>\n</div>\n</body>\n</html>\n")
+    return "".join(parts)
+
+
+def _highlights(items: Sequence[tuple[str, str]]) -> str:
+    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in items)
+    return f'<dl class="highlights">{cells}</dl>\n'
+
+
+def _block(block: Block, anchor: str) -> str:
+    match block:
+        case Text(text):
+            return f"<p>{escape(text)}</p>\n"
+        case Remark(text):
+            return f'<p class="remark">{escape(text)}</p>\n'
+        case Bullets(items):
+            return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>\n"
+        case Facts(items):
+            rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items)
+            return f'<dl class="facts">{rows}</dl>\n'
+        case Lines(items):
+            return "".join(
+                f"<p>{escape(purpose)}</p>\n<pre><code>{escape(line)}</code></pre>\n"
+                for purpose, line in items
+            )
+        case Grid():
+            return _folded(block) if block.folded else _grid(block)
+        case CurveChart():
+            return _curve(block, anchor)
+        case Maps(maps):
+            return _maps(maps, anchor)
+
+
+def _folded(grid: Grid) -> str:
+    return f"<details><summary>{escape(grid.caption)}: numbers</summary>\n{_grid(grid)}</details>\n"
+
+
+def _grid(grid: Grid) -> str:
+    shaded = any(cell.strength for row in grid.rows for cell in row)
+    header = "".join(
+        f'<th scope="col"{_left(grid, k)}>{escape(name)}</th>' for k, name in enumerate(grid.header)
+    )
+    body = "\n".join(f"<tr>{''.join(_cell(grid, k, c) for k, c in enumerate(row))}</tr>" for row in grid.rows)
+    tall = " tall" if len(grid.rows) > TALL else ""
+    matrix = ' class="matrix"' if shaded else ""
+    return (
+        f'<div class="box{tall}" role="region" tabindex="0" aria-label="{escape(grid.caption)}">\n'
+        f"<table{matrix}><caption>{escape(grid.caption)}</caption>\n<thead><tr>{header}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table>\n</div>\n"
+    )
+
+
+def _left(grid: Grid, column: int) -> str:
+    return ' class="left"' if column in grid.left else ""
+
+
+def _cell(grid: Grid, column: int, cell: Cell) -> str:
+    if column < grid.heads:
+        return f'<th scope="row">{escape(cell.text)}</th>'
+    shade = sum(cell.strength >= limit for limit in SHADES)
+    kind = f' class="s{shade}"' if shade else _left(grid, column)
+    return f"<td{kind}>{escape(cell.text)}</td>"
+
+
+def _curve(chart: CurveChart, anchor: str) -> str:
+    panels = "".join(f'<div class="box">{svg}</div>\n' for svg in charts.curve_svgs(chart, anchor))
+    rows, chosen = chart.curve.rows, chart.curve.chosen
+    names = charts.mechanisms_drawn(rows, chosen)
+    key = [
+        (_sample(colour, dashes), name) for (colour, dashes), name in zip(charts.LINES, names, strict=False)
+    ]
+    if any(row.upper_bound_nmi is not None for row in rows):
+        key.append((_sample(charts.GUIDE, charts.BOUND_DASHES, charts.BAND), "proven bound; none lies above"))
+    if chosen.eps_l is not None or chosen.eps_u is not None:
+        key.append((_sample(charts.GUIDE, charts.BUDGET_DASHES), "budget of this side"))
+    ring = f'<circle cx="17" cy="7" r="5" fill="none" stroke="{charts.INK}" stroke-width="2.5"/>'
+    key.append((_icon(ring), "chosen"))
+    items = "".join(f"<li>{icon}{escape(name)}</li>" for icon, name in key)
+    return f'<figure><div class="panels">\n{panels}</div>\n<ul class="key">{items}</ul></figure>\n'
+
+
+def _sample(colour: str, dashes: Sequence[int], ground: str | None = None) -> str:
+    behind = f'<rect width="34" height="7" fill="{ground}"/>' if ground is not None else ""
+    dashing = " ".join(map(str, dashes))
+    return _icon(
+        f'{behind}<path d="M0 7H34" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashing}" fill="none"/>'
+    )
+
+
+def _icon(content: str) -> str:
+    return f'<svg viewBox="0 0 34 14" aria-hidden="true">{content}</svg>'
+
+
+def _maps(maps: Sequence[LiftMap], anchor: str) -> str:
+    parts = [
+        f'<div><h3>{escape(map_.title)}</h3>\n<div class="box">{charts.lift_svg(map_, f"{anchor}-{k}")}</div></div>\n'
+        for k, map_ in enumerate(maps)
+    ]
+    return f'<figure class="maps">\n{"".join(parts)}</figure>\n'

@@ -1,0 +1,174 @@
+"""The content of a report as plain frozen records; the renderers add nothing to it and leave nothing out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from mechdesign.comparison_rows import ComparisonRow
+
+Audience: TypeAlias = Literal["internal", "public"]
+"""An internal report shows the table; a public one shows nothing that is computed from it."""
+
+FORMAT = "mechdesign.report"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A name, what is said of it, and the number behind it where there is one."""
+
+    name: str
+    text: str
+    value: float | int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What was asked for: columns, symbols, notion and mechanism; if internal, the table and its size.
+
+    `sensitive_columns` is empty where the channel does not say what it protects.
+    """
+
+    sensitive_columns: tuple[str, ...]
+    useful_columns: tuple[str, ...]
+    sensitive_symbols: tuple[str, ...]
+    useful_symbols: tuple[str, ...]
+    outputs: int
+    notion: dict[str, Any]
+    notion_text: str
+    mechanism: str | None
+    method: str | None
+    table: str | None = None
+    records: int | None = None
+    cells: int | None = None
+    zero_cells: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """A measure of leakage: at most `bound` by the promise or the lifts, `attained` by the channel."""
+
+    measure: str
+    unit: str
+    bound: float
+    attained: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief:
+    """The probability of a sensitive symbol before, and its extremes after seeing a released value."""
+
+    symbol: str
+    before: float
+    lowest: float
+    highest: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What is guaranteed.
+
+    `satisfied` is the exact verdict on the integers of the channel, None where there was no table to decide by.
+    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded.
+    """
+
+    statement: str
+    verdict: str
+    satisfied: bool | None
+    low: float | None
+    high: float | None
+    achieved: dict[str, float] | None
+    used: dict[str, float] | None
+    bounds: tuple[Bound, ...]
+    beliefs: tuple[Belief, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The utility of the integers (nats, and as a share of H(X)) and what is known of the optimum."""
+
+    nmi: float
+    mutual_information: float
+    entropy: float
+    upper_bound_nmi: float | None
+    gap_nmi: float | None
+    scope: str
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget axis is."""
+
+    axis: str
+    chosen: ComparisonRow
+    rows: tuple[ComparisonRow, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lifts:
+    """Lifts P(s|.)/P(s): a row for each symbol of S in `sensitive`, a column for each in `columns`."""
+
+    sensitive: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An output of a symbol: its integer and that integer over the denominator."""
+
+    output: int
+    weight: int
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelTable:
+    """The channel: for each useful symbol its outputs (positions in `outputs`) of positive probability."""
+
+    symbols: tuple[str, ...]
+    outputs: tuple[str, ...]
+    denominator: int
+    rows: tuple[tuple[Entry, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Meaning:
+    """What an output says: how often it is released, its posterior P(x|y), its extreme lifts and their symbols."""
+
+    output: str
+    probability: float
+    posterior: tuple[tuple[str, float], ...]
+    lowest_lift: float
+    highest_lift: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A line for the shell and what it does."""
+
+    purpose: str
+    line: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Everything a report says. What is None is not in it; `absent` says why, of an internal report."""
+
+    audience: Audience
+    written: str
+    asked: Asked
+    promise: Promise
+    kept: Kept | None
+    curve: Curve | None
+    before: Lifts | None
+    after: Lifts | None
+    channel: ChannelTable
+    codebook: tuple[Meaning, ...] | None
+    limits: tuple[str, ...]
+    provenance: tuple[Fact, ...]
+    commands: tuple[Command, ...]
+    absent: dict[str, str]
