@@ -60,6 +60,8 @@ class Job:
         0, or how many times the records have been drawn anew.
     earlier : tuple of Run
         What has been released with other draws.
+    other_channels : bool
+        Whether other channels have been applied to these records in this job.
     notices : tuple of str
         What the user should know.
 
@@ -94,8 +96,15 @@ class Job:
         self._key_check = record.key_check
         released = [run for run in record.runs if run.released]
         self.earlier = tuple(run for run in released if run.draw != self.draw)
+        used = {use.channel for use in self._uses}
+        self.other_channels = any(use.channel not in used for run in released for use in run.uses)
         self.notices = notices(
-            released, self._uses, self.draw, dataset, by_row=not identity, fresh_draw=fresh_draw
+            released,
+            dataset,
+            self.draw,
+            by_row=not identity,
+            fresh_draw=fresh_draw,
+            other_channels=self.other_channels,
         )
 
     def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Run | None:
@@ -117,9 +126,9 @@ class Job:
         with self._store.locked():
             record = self._current()
             run = record.last_release(wanted.target)
-            if run is None or not run.same_release(wanted) or run.output != sha256_of(target):
-                return None
-            return self._marked_done(record, run)
+            if run is not None and run.same_release(wanted) and _holds(run.target, run.output):
+                return self._marked_done(record, run)
+        return None
 
     def unfinished(self, target: PathLike) -> bool:
         """Whether a run was killed while the files of `target` were getting their names."""
@@ -251,9 +260,9 @@ class Job:
     def _withdraw(self, run: Run) -> None:
         with self._store.locked():
             record = self._current()
-            entry = next((old for old in record.runs if old.id == run.id), None)
-            if entry is not None and entry.released and _may_be_out(entry):
-                return
+            entry = next((old for old in record.runs if old.id == run.id), run)
+            if entry.released and (entry.target == STANDARD or _holds(entry.target, entry.output)):
+                return  # it may have been seen
             record = record.without(lambda old: old.id == run.id)
             if self._created and not record.runs:
                 self._store.remove()
@@ -285,12 +294,9 @@ class RunningJob:
         self._job.done(self.record)
 
 
-def _may_be_out(run: Run) -> bool:
-    """Whether a failed run may have been seen: on standard output, or as a file that has got its name."""
-    if run.target == STANDARD:
-        return True
+def _holds(path: str, sha256: str | None) -> bool:
     try:
-        return sha256_of(run.target) == run.output
+        return sha256_of(path) == sha256
     except OSError:
         return False
 

@@ -105,26 +105,24 @@ def check_treatment(runs: Sequence[Run], uses: Sequence[Use], name: str) -> None
 
 def notices(
     released: Sequence[Run],
-    uses: Sequence[Use],
-    draw: int,
     dataset: str,
+    draw: int,
     *,
     by_row: bool,
     fresh_draw: bool,
+    other_channels: bool,
 ) -> tuple[str, ...]:
     """What the user should know of the releases before this one."""
     told: list[str] = []
-    if fresh_draw and draw == 0:
+    if fresh_draw and not draw:
         told.append("nothing of this job has been released yet: --fresh-draw changes nothing")
-    if draw:
-        before = len({run.draw for run in released if run.draw < draw})
-        if before:
-            told.append(
-                f"the same records have been released before with {before} other "
-                f"{'draw' if before == 1 else 'draws'}: independent releases of a record can tell far more than each"
-            )
-    used = {use.channel for use in uses}
-    if any(old.channel not in used for run in released for old in run.uses):
+    before = len({run.draw for run in released if run.draw < draw})
+    if before:
+        told.append(
+            f"the same records have been released before with {before} other {'draw' if before == 1 else 'draws'}: "
+            "independent releases of a record can tell far more than each"
+        )
+    if other_channels:
         told.append(
             "other channels have been applied to these records in this job: each release keeps its own promise, but "
             "together they can tell more than either"
