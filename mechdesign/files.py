@@ -9,6 +9,7 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from mechdesign.errors import InputError
 
@@ -19,6 +20,10 @@ PARQUET_MAGIC = b"PAR1"
 
 SNIFFED = 4096
 """Bytes looked at to tell what a file is."""
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+BINARY = "is neither a CSV nor a Parquet file (it has binary content)"
 
 _OTHER_KINDS = {
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
@@ -33,6 +38,30 @@ def reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
+def opened(path: PathLike, name: str | None = None) -> BinaryIO:
+    """Open a file for reading, without a buffer; messages call it `name`.
+
+    Raises
+    ------
+    InputError
+        If it is missing, a folder, or unreadable.
+    """
+    shown = name or os.fspath(path)
+    try:
+        return open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        raise InputError(f"{shown}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{shown} is a folder, not a file") from None
+    except OSError as error:
+        raise InputError(f"{shown} cannot be read: {reason(error)}") from None
+
+
+def other_kind(head: bytes) -> str | None:
+    """What a file is that begins with `head`, if that is neither plain text nor Parquet."""
+    return next((kind for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None)
+
+
 def is_parquet(path: PathLike) -> bool:
     """Whether `path` is a Parquet file by its first bytes; any other file must look like text.
 
@@ -41,26 +70,22 @@ def is_parquet(path: PathLike) -> bool:
     InputError
         If the file is missing, a folder, unreadable, empty, or neither Parquet nor text.
     """
-    try:
-        with open(path, "rb") as stream:
+    with opened(path) as stream:
+        try:
             head = stream.read(SNIFFED)
-    except FileNotFoundError:
-        raise InputError(f"{os.fspath(path)}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{os.fspath(path)} is a folder, not a file") from None
-    except OSError as error:
-        raise InputError(f"{os.fspath(path)} cannot be read: {reason(error)}") from None
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)} cannot be read: {reason(error)}") from None
     if head.startswith(PARQUET_MAGIC):
         return True
     if not head:
         raise InputError(f"{os.fspath(path)} is empty")
-    for magic, kind in _OTHER_KINDS.items():
-        if head.startswith(magic):
-            raise InputError(f"{os.fspath(path)} {kind}")
-    if Path(path).suffix.lower() in (".parquet", ".pq"):
+    kind = other_kind(head)
+    if kind:
+        raise InputError(f"{os.fspath(path)} {kind}")
+    if Path(path).suffix.lower() in PARQUET_SUFFIXES:
         raise InputError(f"{os.fspath(path)} is not a Parquet file, though its name says so")
     if b"\0" in head:
-        raise InputError(f"{os.fspath(path)} is neither a CSV nor a Parquet file (it has binary content)")
+        raise InputError(f"{os.fspath(path)} {BINARY}")
     return False
 
 

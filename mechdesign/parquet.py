@@ -21,7 +21,7 @@ ROWS_PER_BATCH = 1 << 18
 
 
 @contextmanager
-def _named(path: str) -> Generator[None]:
+def named_errors(path: str) -> Generator[None]:
     """Errors of pyarrow as InputError with the name of the file."""
     import pyarrow as pa
 
@@ -54,7 +54,7 @@ class ParquetText:
         import pyarrow.parquet as pq
 
         self.path = path
-        with _named(path):
+        with named_errors(path):
             self._file = pq.ParquetFile(path)
         self.schema: Any = self._file.schema_arrow
         self.header: list[str] = list(self.schema.names)
@@ -79,10 +79,10 @@ class ParquetText:
         """
         names = self.header if columns is None else list(columns)
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
-        with _named(self.path):
+        with named_errors(self.path):
             batches = self._file.iter_batches(rows, columns=names)
         while True:
-            with _named(self.path):
+            with named_errors(self.path):
                 batch = next(batches, None)
             if batch is None:
                 return
