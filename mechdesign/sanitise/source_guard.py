@@ -154,6 +154,8 @@ def _hashed(stream: io.FileIO, size: int, progress: Progress | None) -> str:
         done += count
         if progress is not None:
             progress(done, size)
+        if done > size:  # somebody appends to it, perhaps for ever; `check` will say so
+            break
     return digest.hexdigest()
 
 

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mechdesign.errors import InputError
+from mechdesign.sanitise import nameless
+from mechdesign.sanitise.source_guard import BLOCK, Source
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
+
+DATA = bytes(range(256)) * (BLOCK // 256) + b"a bit more than a block"
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_bytes(DATA)
+    return path
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    def feed(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+    return feed
+
+
+def refuse(message: str, *arguments, **options) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        Source(*arguments, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_hash_of_a_file(path):
+    told = []
+    with Source(path, progress=lambda done, total: told.append((done, total))) as source:
+        assert source.path.read_bytes() == DATA
+        source.check()
+    assert source.sha256 == hashlib.sha256(DATA).hexdigest()
+    assert (source.size, source.name) == (len(DATA), os.fspath(path))
+    assert told == [(BLOCK, len(DATA)), (len(DATA), len(DATA))]
+
+
+def test_standard_input_is_read_as_often_as_needed(stdin, tmp_path):
+    stdin(DATA)
+    with Source("-", spool=tmp_path) as source:
+        assert (source.name, source.size) == ("standard input", len(DATA))
+        assert source.sha256 == hashlib.sha256(DATA).hexdigest()
+        assert source.path.read_bytes() == source.path.read_bytes() == DATA
+        source.check()
+        if sys.platform == "linux":
+            assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_files_need_names(stdin, tmp_path, monkeypatch):
+    monkeypatch.setattr(nameless, "DESCRIPTORS", tmp_path / "none")
+    stdin(DATA)
+    with Source("-", spool=tmp_path) as source:
+        assert [source.path] == list(tmp_path.iterdir())
+        assert source.path.read_bytes() == DATA
+        if sys.platform != "win32":
+            assert source.path.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(DATA,))
+    writer.start()
+    with Source(pipe, spool=tmp_path) as source:
+        assert source.path.read_bytes() == DATA
+    writer.join()
+    assert source.sha256 == hashlib.sha256(DATA).hexdigest()
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def append(path: Path) -> None:
+    with open(path, "ab") as stream:
+        stream.write(b"one more")
+
+
+def overwrite(path: Path) -> None:
+    with open(path, "rb+") as stream:
+        stream.write(b"x")
+
+
+def replace(path: Path) -> None:
+    stat = path.stat()
+    path.with_name("new").write_bytes(DATA)
+    os.utime(path.with_name("new"), ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    os.replace(path.with_name("new"), path)
+
+
+def hide(path: Path) -> None:
+    """Other content, with the old time of change put back."""
+    stat = path.stat()
+    overwrite(path)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [append, overwrite, replace, hide, Path.unlink])
+def test_an_input_that_changes(path, change):
+    if change is hide and sys.platform == "win32":
+        pytest.skip("Windows keeps no time of the last change of status")
+    with Source(path) as source:
+        source.check()
+        change(path)
+        with pytest.raises(
+            InputError, match=r"in\.csv changed while it was read, and nothing was written; start"
+        ):
+            source.check()
+
+
+def test_an_input_that_grows_while_it_is_hashed(path):
+    """Reading to the end would never end."""
+    with pytest.raises(InputError, match="changed while it was read"):
+        Source(path, progress=lambda _done, _total: append(path))
+
+
+def test_reading_is_no_change(path):
+    with Source(path) as source:
+        os.utime(path, ns=(0, path.stat().st_mtime_ns)) if sys.platform == "win32" else path.read_bytes()
+        source.check()
+
+
+def test_what_cannot_be_read(tmp_path, stdin):
+    refuse("none.csv: there is no such file", tmp_path / "none.csv")
+    refuse(r"is a folder, not a file|cannot be read: permission denied", tmp_path)
+    stdin(b"data")
+    refuse(
+        "standard input cannot be copied to .*none: no such file or directory", "-", spool=tmp_path / "none"
+    )
+
+
+def test_no_room_for_a_copy(stdin, tmp_path, monkeypatch):
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    stdin(b"data")
+    opened = open
+
+    class Full(io.FileIO):
+        write = full
+
+    monkeypatch.setattr(
+        "builtins.open", lambda f, mode="r", **kw: Full(f, mode) if mode == "wb" else opened(f, mode, **kw)
+    )
+    refuse(f"standard input cannot be copied to {tmp_path}: no space left on device", "-", spool=tmp_path)
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
