@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mechdesign.cli.compare import Interrupted
 from mechdesign.cli.findings import Made, command, findings_of, frames
 
 if TYPE_CHECKING:
@@ -40,7 +41,29 @@ def save_reports(
     output: str | None,
     reporter: Reporter,
 ) -> None:
-    """Write the reports that `paths` asks for."""
+    """Write the reports that `paths` asks for; the channel file, if any, is there already.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C; it says what is there.
+    """
+    try:
+        _save_reports(result, joint, table, paths, line, output, reporter)
+    except KeyboardInterrupt:
+        kept = "nothing was written" if output is None else f"{output} is written, its reports are not"
+        raise Interrupted(f"interrupted; {kept}") from None
+
+
+def _save_reports(
+    result: Design,
+    joint: Joint,
+    table: str,
+    paths: ReportPaths,
+    line: str,
+    output: str | None,
+    reporter: Reporter,
+) -> None:
     from mechdesign.report.building import internal_report
     from mechdesign.report.promises import remarks
     from mechdesign.report.public import public_report

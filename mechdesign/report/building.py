@@ -15,7 +15,8 @@ from mechdesign.notions import Notion
 from mechdesign.report.promises import consequences, sample, title
 from mechdesign.report.public import Frame, bare_report, limits_of
 from mechdesign.report.record import Belief, Bound, Curve, Kept, Lifts, Meaning, Report
-from mechdesign.report.wording import about, at_most, label
+from mechdesign.report.shortening import short
+from mechdesign.report.wording import about, at_most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,7 @@ def internal_report(found: Findings, frame: Frame) -> Report:
             )
             for c in consequences(achieved.eps_l, achieved.eps_u, achieved.eps_ldp, sensitive)
         ),
+        worst=asdict(found.audit.worst),
         beliefs=_beliefs(joint, measures),
     )
     certificate = found.certificate
@@ -113,11 +115,11 @@ def _verdict(audit: Audit) -> str:
         if used is None
         else f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}. "
     )
-    against = f", most of all against {label(worst.against)}" if worst.against is not None else ""
+    against = f", most of all against {short(worst.against)}" if worst.against is not None else ""
     return (
         f"{verdict} {own}Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local "
         f"differential privacy {at_most(achieved.eps_ldp)} (nats, rounded up). Worst: the output "
-        f"{label(worst.output)} makes {label(worst.sensitive)} {about(worst.lift)} times as likely as "
+        f"{short(worst.output)} makes {short(worst.sensitive)} {about(worst.lift)} times as likely as "
         f"before{against}."
     )
 

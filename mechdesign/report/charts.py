@@ -1,7 +1,7 @@
 """The pictures of an HTML report as static SVG, drawn by Altair and vl-convert without a browser.
 
-Colour only repeats what position, numbers or marks say: heat maps use cividis, which keeps its order in grey and
-for colour-blind readers; lines differ in their dashes.
+Colour only repeats what position, numbers or marks say: the colours of a heat map get darker all along, so they keep
+their order in grey and for colour-blind readers; lines differ in their dashes.
 """
 
 from __future__ import annotations
@@ -35,11 +35,17 @@ CELL_WIDTH, CELL_HEIGHT, LOW_CELL_HEIGHT = 46, 22, 13
 
 MANY_ROWS = 40
 
-LONGEST_AXIS_LABEL = 130
-"""Pixels; longer labels end in an ellipsis there and stand whole in the table beside it."""
+LONGEST_AXIS_LABEL, LONGEST_TOP_LABEL = 130, 90
+"""Pixels beside and above a heat map; longer labels end in an ellipsis there and stand whole in the table beside it."""
 
-DARK = -0.15
+COLOURS = ("#fff3c9", "#adc0cb", "#10305c")
+"""Of the smallest lifts, of 1, and of the largest: lightness 96, 76 and 20."""
+
+DARK = 0.35
 """Cells above this share of the colour scale carry white text."""
+
+PADDING, MARGIN = 4, 26
+"""Pixels around a picture, and beside a heat map, for fonts that are wider than the one its labels were measured in."""
 
 
 def check_charts() -> None:
@@ -152,19 +158,22 @@ def lift_svg(map_: LiftMap, anchor: str) -> str:
                 {"r": r, "c": c, "v": shade, "t": _cell_text(value, mark), "dark": shade > DARK * ends}
             )
     base = alt.Chart(alt.Data(values=cells)).encode(
-        x=alt.X("c:O", title=map_.across, axis=_axis(alt, map_.columns, orient="top", labelAngle=-40)),
-        y=alt.Y("r:O", title=None, axis=_axis(alt, map_.rows)),
+        x=alt.X(
+            "c:O",
+            title=map_.across,
+            axis=_axis(alt, map_.columns, LONGEST_TOP_LABEL, orient="top", labelAngle=-40),
+        ),
+        y=alt.Y("r:O", title=None, axis=_axis(alt, map_.rows, LONGEST_AXIS_LABEL)),
     )
-    ticks = [-ends, -ends / 2, 0.0, ends / 2, ends]
     colour = alt.Color(
         "v:Q",
-        scale=alt.Scale(scheme="cividis", reverse=True, domain=[-ends, ends]),
+        scale=alt.Scale(range=list(COLOURS), domain=[-ends, 0, ends], interpolate="lab", clamp=True),
         legend=alt.Legend(
             orient="bottom",
             title="lift",
-            values=ticks,
-            labelExpr="format(pow(2, datum.value), '.2~r')",
-            gradientLength=180,
+            values=list(range(-round(ends), round(ends) + 1)),
+            labelExpr="datum.value < 0 ? '1/' + pow(2, -datum.value) : pow(2, datum.value)",
+            gradientLength=210,
             gradientThickness=9,
             titleFontWeight="normal",
         ),
@@ -176,7 +185,13 @@ def lift_svg(map_: LiftMap, anchor: str) -> str:
     chart = alt.layer(rects, texts).properties(
         width=alt.Step(CELL_WIDTH), height=alt.Step(LOW_CELL_HEIGHT if tall else CELL_HEIGHT)
     )
-    return tidy(_svg(_styled(chart)), anchor, map_.title, map_.description)
+    padding = {"left": MARGIN, "right": MARGIN, "top": PADDING, "bottom": PADDING}
+    return tidy(
+        _svg(_styled(chart, padding)),
+        anchor,
+        map_.title,
+        map_.description,
+    )
 
 
 def _cell_text(value: float, mark: str) -> str:
@@ -186,14 +201,15 @@ def _cell_text(value: float, mark: str) -> str:
     return shown + mark
 
 
-def _axis(alt: Any, labels: Sequence[str], **options: Any) -> Any:
+def _axis(alt: Any, labels: Sequence[str], longest: int, **options: Any) -> Any:
     """Positions with labels beside them, so that equal labels stay two symbols."""
     return alt.Axis(
         labelExpr=f"{json.dumps(list(labels))}[datum.value]",
-        labelLimit=LONGEST_AXIS_LABEL,
+        labelLimit=longest,
         labelOverlap=False,
         ticks=False,
         domain=False,
+        grid=False,
         **options,
     )
 
@@ -203,9 +219,9 @@ def _altair() -> Any:
     return import_module("altair")
 
 
-def _styled(chart: Any) -> Any:
+def _styled(chart: Any, padding: Any = PADDING) -> Any:
     return (
-        chart.configure(background="transparent", padding=4)
+        chart.configure(background="transparent", padding=padding)
         .configure_view(stroke=None)
         .configure_axis(
             grid=True,

@@ -28,6 +28,9 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 TALL = 20
 """Rows above which a table scrolls in a box of its own."""
 
+SIDE_BY_SIDE = 8
+"""Columns up to which two heat maps stand side by side."""
+
 SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
@@ -81,32 +84,38 @@ def _block(block: Block, anchor: str) -> str:
             return f'<dl class="facts">{rows}</dl>\n'
         case Lines(items):
             return "".join(
-                f"<p>{escape(purpose)}</p>\n<pre><code>{escape(line)}</code></pre>\n"
+                f'<p class="order">{escape(purpose)}</p>\n<pre><code>{escape(line)}</code></pre>\n'
                 for purpose, line in items
             )
         case Grid():
-            return _folded(block) if block.folded else _grid(block)
+            return _folded(block, anchor) if block.folded else _grid(block, anchor)
         case CurveChart():
             return _curve(block, anchor)
         case Maps(maps):
             return _maps(maps, anchor)
 
 
-def _folded(grid: Grid) -> str:
-    return f"<details><summary>{escape(grid.caption)}: numbers</summary>\n{_grid(grid)}</details>\n"
+def _folded(grid: Grid, anchor: str) -> str:
+    return (
+        f"<details><summary>{escape(grid.caption)}: in numbers</summary>\n{_grid(grid, anchor)}</details>\n"
+    )
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: Grid, anchor: str) -> str:
     shaded = any(cell.strength for row in grid.rows for cell in row)
+    opened, closed = ("<span>", "</span>") if shaded else ("", "")
     header = "".join(
-        f'<th scope="col"{_left(grid, k)}>{escape(name)}</th>' for k, name in enumerate(grid.header)
+        f'<th scope="col"{_left(grid, k)}>{opened}{escape(name)}{closed}</th>'
+        for k, name in enumerate(grid.header)
     )
     body = "\n".join(f"<tr>{''.join(_cell(grid, k, c) for k, c in enumerate(row))}</tr>" for row in grid.rows)
     tall = " tall" if len(grid.rows) > TALL else ""
     matrix = ' class="matrix"' if shaded else ""
+    name = f"{anchor}-caption"
     return (
-        f'<div class="box{tall}" role="region" tabindex="0" aria-label="{escape(grid.caption)}">\n'
-        f"<table{matrix}><caption>{escape(grid.caption)}</caption>\n<thead><tr>{header}</tr></thead>\n"
+        f'<p class="caption" id="{name}">{escape(grid.caption)}</p>\n'
+        f'<div class="box{tall}" role="region" tabindex="0" aria-labelledby="{name}">\n'
+        f'<table{matrix} aria-labelledby="{name}">\n<thead><tr>{header}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table>\n</div>\n"
     )
 
@@ -157,4 +166,5 @@ def _maps(maps: Sequence[LiftMap], anchor: str) -> str:
         f'<div><h3>{escape(map_.title)}</h3>\n<div class="box">{charts.lift_svg(map_, f"{anchor}-{k}")}</div></div>\n'
         for k, map_ in enumerate(maps)
     ]
-    return f'<figure class="maps">\n{"".join(parts)}</figure>\n'
+    wide = " wide" if any(len(map_.columns) > SIDE_BY_SIDE for map_ in maps) else ""
+    return f'<figure class="maps{wide}">\n{"".join(parts)}</figure>\n'

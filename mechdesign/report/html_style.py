@@ -11,7 +11,7 @@ body { margin: 0; color: var(--ink); background: #fff; line-height: 1.55; font-s
   overflow-wrap: anywhere; }
 .page { max-width: 68rem; margin: 0 auto; padding: 0 1.5rem 4rem; }
 .banner { margin: 0; padding: .55rem 1.5rem; font-size: .9rem; font-weight: 600; color: #fff; background: var(--accent);
-  text-align: center; }
+  text-align: center; max-width: none; }
 .banner.internal { background: var(--warn); }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 2rem 0 .5rem; letter-spacing: -.01em; text-wrap: balance; }
 h2 { font-size: 1.2rem; line-height: 1.3; margin: 2.75rem 0 .75rem; padding-top: .9rem;
@@ -20,9 +20,9 @@ p, ul, dl { max-width: 46rem; }
 p { margin: .6rem 0; }
 .lead { font-size: 1.1rem; color: var(--soft); margin-bottom: 1.25rem; }
 .remark { color: var(--soft); font-size: .9rem; border-left: 3px solid var(--line); padding-left: .75rem; }
-.highlights { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr)); gap: 1px;
-  max-width: none; margin: 0 0 1.25rem; background: var(--line); border: 1px solid var(--line); }
-.highlights div { background: #fff; padding: .7rem .9rem; }
+.highlights { display: flex; flex-wrap: wrap; gap: 1px; max-width: none; margin: 0 0 1.25rem; padding: 1px;
+  background: var(--line); }
+.highlights div { flex: 1 1 17rem; background: #fff; padding: .7rem .9rem; }
 .highlights dt { font-size: .8rem; color: var(--soft); }
 .highlights dd { margin: .1rem 0 0; font-size: 1.15rem; font-weight: 600; font-variant-numeric: tabular-nums; }
 nav ul { display: flex; flex-wrap: wrap; gap: .15rem 1.1rem; list-style: none; padding: 0; margin: 0; max-width: none;
@@ -36,18 +36,24 @@ dl.facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; 
 .box { overflow-x: auto; max-width: 100%; margin: 1rem 0; }
 .box:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .tall { max-height: 36rem; overflow-y: auto; }
+.tall thead th { position: sticky; top: 0; z-index: 1; background: #fff; }
+.tall thead th:first-child { z-index: 2; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; line-height: 1.35; }
-caption { text-align: left; color: var(--soft); font-size: .875rem; padding: 0 0 .4rem; caption-side: top; }
+.caption { color: var(--soft); font-size: .875rem; margin: 1rem 0 .25rem; }
+.caption + .box { margin-top: 0; }
 th, td { padding: .3rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line);
-  overflow-wrap: normal; }
-th { font-weight: 600; }
-thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); overflow-wrap: anywhere; min-width: 3.6rem; }
-tbody th { font-weight: 400; }
+  overflow-wrap: normal; white-space: nowrap; }
+th { font-weight: 600; white-space: normal; }
+thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); }
+tbody th { font-weight: 400; min-width: 8rem; max-width: 20rem; overflow-wrap: break-word; }
 th:first-child, .left { text-align: left; }
-th:first-child, td.left { overflow-wrap: anywhere; }
-tbody th { min-width: 8rem; max-width: 20rem; }
-td.left { min-width: 14rem; }
-.matrix td { padding: .3rem .35rem; text-align: right; min-width: 3rem; }
+th:first-child { position: sticky; left: 0; z-index: 1; background: #fff; padding-left: 0; }
+td.left { min-width: 14rem; white-space: normal; overflow-wrap: break-word; }
+.matrix td { padding: .3rem .35rem; min-width: 3rem; }
+.matrix thead th { min-width: 0; }
+.matrix thead th + th { text-align: left; padding: .3rem; }
+.matrix thead th + th span { display: inline-block; writing-mode: vertical-rl; transform: rotate(180deg);
+  max-height: 11rem; line-height: 1.15; }
 .s1 { background: #f1f1ef; } .s2 { background: #e3e5e8; } .s3 { background: #cdd3dc; } .s4 { background: #b3bfce; }
 .s5 { background: #1f3a5f; color: #fff; }
 details { margin: .75rem 0; }
@@ -56,6 +62,7 @@ figure { margin: 1rem 0; }
 svg { display: block; width: 100%; height: auto; font-family: inherit; }
 .panels { display: grid; gap: .5rem 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); }
 .maps { display: grid; gap: 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); }
+.maps.wide { grid-template-columns: minmax(0, 1fr); }
 .maps h3 { font-size: .95rem; margin: 0 0 .25rem; }
 .key { list-style: none; padding: 0; margin: .5rem 0 0; display: flex; flex-wrap: wrap; gap: .2rem 1.5rem;
   font-size: .85rem; max-width: none; }
@@ -73,9 +80,9 @@ footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line
   h2 { margin-top: 2rem; }
   dl.facts { grid-template-columns: 1fr; gap: 0; }
   .facts dd { margin: 0 0 .6rem; }
-  .highlights { grid-template-columns: 1fr 1fr; }
+  .highlights div { flex-basis: 9rem; padding: .5rem .6rem; }
   .highlights dd { font-size: 1rem; }
-  tbody th { min-width: 6rem; max-width: 10rem; }
+  tbody th { min-width: 7rem; max-width: 10rem; }
 }
 @media print {
   @page { margin: 16mm 14mm; }
@@ -88,11 +95,17 @@ footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line
   .box, .tall { overflow: visible; max-height: none; }
   table { font-size: 7.5pt; }
   th, td { padding: .15rem .3rem; }
-  thead th, .matrix td { min-width: 0; }
-  td.left, tbody th { min-width: 0; }
-  tr, figure, .highlights, pre { break-inside: avoid; }
+  thead th, tbody th, td, .matrix td, td.left { min-width: 0; position: static; }
+  td { white-space: normal; }
+  tr, .panels, .maps > div, .highlights, pre, .box:not(.tall) { break-inside: avoid; }
+  .caption, .order, .maps h3 { break-after: avoid; }
+  .caption { font-size: 8pt; }
+  .panels { grid-template-columns: repeat(3, 1fr); }
+  .maps { grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: .5rem; }
   thead { display: table-header-group; }
   svg { min-width: 0 !important; }
+  .maps.wide { grid-template-columns: 1fr; }
+  footer { margin-top: 1rem; }
   details::details-content { content-visibility: visible; display: block; }
   summary { display: none; }
   .s1, .s2, .s3, .s4, .s5 { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

@@ -162,7 +162,6 @@ def _kept(kept: Kept, useful: str) -> tuple[Block, ...]:
             f"{percent(kept.nmi)} of the information in {useful} is kept: I(X;Y) = {about(kept.mutual_information)} of "
             f"H(X) = {about(kept.entropy)} nats."
         ),
-        *[Text(label(remark)) for remark in kept.remarks],
     ]
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
         blocks.append(Text("How much the best possible channel would keep was not computed."))
@@ -173,4 +172,4 @@ def _kept(kept: Kept, useful: str) -> tuple[Block, ...]:
                 f"is at most {at_most(max(kept.gap_nmi, 0.0))} of H(X). This bound is {kept.scope}."
             )
         )
-    return tuple(blocks)
+    return (*blocks, *[Text(label(remark)) for remark in kept.remarks])

@@ -14,11 +14,8 @@ from mechdesign.report.wording import at_most, count, percent, percent_at_most
 ROUNDING = 1e-9
 """Lifts of a map are doubles: one is marked as out of bounds only if it is so by more than their rounding."""
 
-FARTHEST = 8.0
-"""Lifts beyond this, or below its inverse, all have the last colour of a map."""
-
-NEAREST = 1.25
-"""The colours of a map reach at least this far, so that rounding does not look like leakage."""
+ENDS = (2.0, 4.0, 8.0)
+"""Lifts at which the colours of a map may end: no less, so that rounding does not look like leakage."""
 
 ABOVE, BELOW = "▲", "▼"
 
@@ -45,7 +42,7 @@ def curve_blocks(report: Report) -> tuple[Block, ...]:
             curve,
         ),
         Grid(
-            f"The trade-off in numbers; the chosen budget is marked with *; budget: {curve.axis}",
+            f"Trade-off over {curve.axis} (* is the chosen budget)",
             (
                 "budget",
                 "mechanism",
@@ -86,7 +83,8 @@ def lift_blocks(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tupl
     return (
         Text(
             f"How many times as likely each {sensitive} becomes when {useful} itself is seen (before), and when a "
-            f"released value is seen (after). Pale is less likely, dark more likely, the middle is 1.{marks}"
+            f"released value is seen (after). Pale is less likely, dark more likely; the colours end at "
+            f"{1.0 / ends:g} and {ends:g}.{marks}"
         ),
         Maps(
             (
@@ -105,11 +103,9 @@ def _bounded(promise: Promise) -> bool:
 
 
 def _ends(*tables: Blocked) -> float:
-    """The lift of the last colour: the same for both maps."""
-    sizes = [abs(math.log(v)) for table in tables for line in table.values for v in line if v > 0.0]
-    zero = any(v == 0.0 for table in tables for line in table.values for v in line)
-    farthest = FARTHEST if zero else math.exp(max(sizes))
-    return min(FARTHEST, max(NEAREST, farthest))
+    """The lift of the last colour: the same for both maps, so that they can be compared."""
+    values = [v for table in tables for line in table.values for v in line]
+    return next((end for end in ENDS if all(1.0 / end <= v <= end for v in values)), ENDS[-1])
 
 
 def _marks(table: Blocked, promise: Promise) -> tuple[tuple[str, ...], ...]:

@@ -119,6 +119,7 @@ def bare_report(
             high=high,
             achieved=None,
             used=None,
+            worst=None,
             bounds=tuple(
                 Bound(measure=c.measure, unit=c.unit.strip(), bound=c.bound, attained=None) for c in bounds
             ),

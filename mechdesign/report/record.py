@@ -71,6 +71,7 @@ class Promise:
 
     `satisfied` is the exact verdict on the integers of the channel, None where there was no table to decide by.
     `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded.
+    `worst` is the cell that uses most of its budget.
     """
 
     statement: str
@@ -80,6 +81,7 @@ class Promise:
     high: float | None
     achieved: dict[str, float] | None
     used: dict[str, float] | None
+    worst: dict[str, Any] | None
     bounds: tuple[Bound, ...]
     beliefs: tuple[Belief, ...]
 

@@ -95,9 +95,10 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     )
     note = ""
     if high > 1 or wide > 1:
+        sizes = [f"{size} neighbours of {what}" for size, what in ((high, down), (wide, across)) if size > 1]
         note = (
-            f"There is no room for {rows:,} x {columns:,} lifts: up to {high} neighbours of {down} and up to {wide} of "
-            f"{across} are put together, and each cell shows the one lift among them that is farthest from 1."
+            f"There is no room for {rows:,} x {columns:,} lifts: up to {' and '.join(sizes)} are put together, and "
+            "each cell shows the one lift among them that is farthest from 1."
         )
     return Blocked(
         tuple(_span(lifts.columns, row, high) for row in starts_down),

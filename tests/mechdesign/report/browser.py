@@ -61,7 +61,16 @@ class Browser:
         # The protocol wants the descriptors 3 and 4.
         script = f'exec "$@" 3<&{to_read} 4>&{to_write} {to_read}<&- {to_write}>&-'
         self._process = subprocess.Popen(
-            ["bash", "-c", script, "bash", chromium() or "", *OPTIONS, f"--user-data-dir={profile}", "about:blank"],
+            [
+                "bash",
+                "-c",
+                script,
+                "bash",
+                chromium() or "",
+                *OPTIONS,
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
             pass_fds=(to_read, to_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -115,7 +124,7 @@ class Browser:
         text, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(text)
 
-    def open(self, path: Path, width: int, *, media: str = "screen") -> Page:
+    def open(self, path: Path, width: int) -> Page:
         """The file in a window that is really `width` pixels wide."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -130,7 +139,6 @@ class Browser:
             deviceScaleFactor=1,
             mobile=False,
         )
-        self.call("Emulation.setEmulatedMedia", session, media=media)
         self.call("Page.navigate", session, url=path.resolve().as_uri())
         self.wait("Page.loadEventFired", session)
         return Page(self, session)
@@ -176,5 +184,7 @@ class Page:
 
     def pdf(self) -> bytes:
         """The page as it is printed on A4."""
-        made = self._browser.call("Page.printToPDF", self._session, paperWidth=8.27, paperHeight=11.69, printBackground=False)
+        made = self._browser.call(
+            "Page.printToPDF", self._session, paperWidth=8.27, paperHeight=11.69, printBackground=False
+        )
         return base64.b64decode(made["data"])
