@@ -106,8 +106,9 @@ def voids(
         )
     others = [name for name in columns if name not in (*names, *kept_private, *plain)]
     if others:
+        tell = "it tells" if len(others) == 1 else "they tell"
         told.append(
-            f"{_named(others)} left in the data as they were: whatever they tell of a record voids the promise."
+            f"{_named(others)} left in the data unchanged: whatever {tell} of a record voids the promise."
         )
     if len(uses) > 1 or other_channels:
         told.append(
