@@ -9,6 +9,7 @@ was drawn once, independently, by this very channel, and the symbols that the ch
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -286,9 +287,7 @@ def _with_intervals(
 
 def interval(estimate: Array, errors: Array, level: float) -> tuple[Array, Array]:
     """Normal interval of confidence `level` around each estimate."""
-    from scipy.special import ndtri
-
-    reach = float(ndtri((1.0 + level) / 2.0)) * errors
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
     return estimate - reach, estimate + reach
 
 

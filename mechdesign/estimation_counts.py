@@ -83,14 +83,14 @@ def _whole(label: object, value: Any) -> int:
 
 
 def crossed_counts(
-    labels: Sequence[str], released: Any, kept: Any, kept_labels: Sequence[str] | None
+    labels: Sequence[str], released: Any, kept: Any = None, kept_labels: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """How often each label occurs together with each value of another column.
 
     Parameters
     ----------
     labels : sequence of str
-    released, kept : columns of equal length
+    released, kept : columns of equal length, or a mapping of (label, value) to count and None
         A missing value of `kept` counts as the empty text.
     kept_labels : sequence of str, optional
         Values that `kept` may have (where it is a released column itself); those that occur, sorted, otherwise.
@@ -104,6 +104,8 @@ def crossed_counts(
     InputError
         On unknown labels or columns of different lengths.
     """
+    if isinstance(released, Mapping):
+        return _crossed_mapping(labels, released, kept, kept_labels)
     codes = label_codes(labels, released)
     if kept_labels is None:
         cells = encode(kept, "kept")
@@ -121,3 +123,22 @@ def crossed_counts(
         )
     flat = np.bincount(codes * len(values) + others, minlength=len(labels) * len(values))
     return flat.reshape(len(labels), len(values)).astype(np.int64), values
+
+
+def _crossed_mapping(
+    labels: Sequence[str], released: Mapping[Any, Any], kept: Any, kept_labels: Sequence[str] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    if kept is not None:
+        raise InputError("counts of (label, value) take no second column")
+    if not all(isinstance(key, tuple) and len(key) == 2 for key in released):
+        raise InputError("joint counts must be a mapping of (label, value) to count")
+    values = tuple(sorted({str(z) for _, z in released})) if kept_labels is None else tuple(kept_labels)
+    counts = np.zeros((len(labels), len(values)), dtype=np.int64)
+    for z, value in enumerate(values):
+        counts[:, z] = label_counts(
+            labels, {y: n for (y, other), n in released.items() if str(other) == value}
+        )
+    unknown = [z for _, z in released if str(z) not in values]
+    if unknown:
+        raise InputError(f"the other channel has no output {quoted(unknown[0])}")
+    return counts, values

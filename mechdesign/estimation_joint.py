@@ -7,7 +7,7 @@ to X alone guarantees it for kept columns; two channels guarantee it if their dr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class JointFrequencies:
 def estimate_joint(
     channel: Channel,
     released: Any,
-    other: Any,
+    other: Any = None,
     *,
     other_channel: Channel | None = None,
     method: Method = "unbiased",
@@ -82,10 +82,9 @@ def estimate_joint(
     Parameters
     ----------
     channel : Channel
-    released : column
-        Labels of `channel`.
+    released : column of labels of `channel`, or a mapping of (label, value of the other column) to count
     other : column of the same length
-        A column that was kept as it was, or, with `other_channel`, the labels of that channel.
+        A column that was kept as it was, or, with `other_channel`, the labels of that channel; None with counts.
     other_channel : Channel, optional
         Unbiased method only.
     method, level, target, functionals, form
@@ -167,6 +166,6 @@ def _likely(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
         variance = np.diag(information_covariance(matrix, c, fit, n, first.known.rank))
         share = n / records
         second = share * (n * variance + inside**2)
-        parts.append((share * inside, second, share * (cast("Array", c**2).T @ fit)))
+        parts.append((share * inside, second, share * ((c**2).T @ fit)))
     estimates, second, products = (np.column_stack(part) for part in zip(*parts, strict=True))
     return _Fitted(estimates, second, products)

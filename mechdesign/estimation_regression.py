@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,7 @@ def _sums(
     by_label = np.zeros((len(first), others.shape[1] + 1))
     np.add.at(by_label, codes, np.column_stack([others, target]))
     cross: Array = first.T @ by_label
-    normal = np.block([[own, cross[:, :-1]], [cross[:, :-1].T, cast("Array", others.T @ others)]])
+    normal = np.block([[own, cross[:, :-1]], [cross[:, :-1].T, others.T @ others]])
     return normal, np.concatenate([cross[:, -1], others.T @ target])
 
 

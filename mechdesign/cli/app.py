@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from mechdesign.cli import apply, audit, compare, design, measure, nonstochastic, quantize, report, show
+from mechdesign.cli import (
+    apply,
+    audit,
+    check,
+    compare,
+    design,
+    estimate,
+    measure,
+    nonstochastic,
+    quantize,
+    report,
+    show,
+)
 from mechdesign.cli.options import Debug, LogJson, Quiet
 
 app = typer.Typer(
@@ -51,6 +63,8 @@ for _module, _command in (
     (design, design.design),
     (audit, audit.audit),
     (apply, apply.apply),
+    (check, check.check),
+    (estimate, estimate.estimate),
     (compare, compare.compare),
     (measure, measure.measure),
     (show, show.show),
