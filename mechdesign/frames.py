@@ -35,6 +35,9 @@ class UnknownSymbol(InputError):
         self.position = position
         self.what = what
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.position, self.what)
+
 
 def values_of(column: Any, variable: Variable) -> list[Encoded]:
     """The cells of `column` as text, one `Encoded` for each column that `variable` comes from.
@@ -221,11 +224,13 @@ def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequen
     title = source.name if isinstance(source, nw.Series) else name
     first = parts[0].to_native()
     categories = all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
-    text = all(part.dtype == nw.String for part in parts)
+    text = all(part.dtype == nw.String or part.to_native().dtype == object for part in parts)
     if source.implementation.is_polars():
         import polars as pl
 
-        kind = first.dtype if not categories else pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
+        kind = (
+            first.dtype if not categories else pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
+        )
         small = pl.Series(title, labels, dtype=kind if categories or text else pl.String)
         return small.gather(pl.Series(codes))
     import pandas as pd

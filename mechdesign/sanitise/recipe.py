@@ -1,0 +1,288 @@
+"""What is done to a table, whichever part of it is at hand and wherever that part is worked on."""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.cells import Encoded, encode, require_column
+from mechdesign.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
+from mechdesign.errors import InputError
+from mechdesign.exact import quoted
+from mechdesign.files import PathLike
+from mechdesign.frames import UnknownSymbol
+from mechdesign.release import LABEL, Policy, Release, key_of
+from mechdesign.sanitise.key_file import read_key
+from mechdesign.sanitise.plan import Column, FileChannel, Plan, Wishes, make_plan
+
+Codes = NDArray[np.integer[Any]]
+
+Names: TypeAlias = str | Sequence[str]
+"""One column, or several."""
+
+Into: TypeAlias = str | Sequence[str] | Sequence[Sequence[str]]
+"""Names of added columns: one; those of one channel; or those of every channel."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Channels, key and columns of one job; travels to other processes (with the key in it, which no text shows).
+
+    Parameters
+    ----------
+    channels : tuple of FileChannel
+    key : Key
+        Of the job: the same for all parts of the table.
+    wishes : Wishes
+    row_numbers : str, optional
+        Column with the row number of each record.
+    policy : Policy
+    """
+
+    channels: tuple[FileChannel, ...]
+    key: Key
+    wishes: Wishes
+    row_numbers: str | None
+    policy: Policy
+
+    def plan(self, header: Sequence[Any]) -> Plan:
+        """What happens to each column of a table.
+
+        Raises
+        ------
+        InputError
+            As `plan.make_plan`, or if the row numbers are not in a column of their own.
+        """
+        plan = make_plan(self.channels, header, self.wishes)
+        name = self.row_numbers
+        if name is not None:
+            require_column(name, header)
+            if header.index(name) in [at for places in plan.inputs for at in places]:
+                raise InputError(f"the column {quoted(name)} is useful and cannot number the records")
+        return plan
+
+
+class BadRecord(InputError):
+    """A record that cannot be released: at `position` of the part at hand, and `what` is wrong with it."""
+
+    def __init__(self, position: int, what: str, name: str) -> None:
+        super().__init__(f"{name}: {what}")
+        self.position = position
+        self.what = what
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.position, self.what, self.name)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A released column: the text of record i is ``labels[codes[i]]``; the labels are all different."""
+
+    codes: Codes
+    labels: tuple[str, ...]
+
+
+class Drawer:
+    """A recipe made ready for the parts of a table with this header.
+
+    Raises
+    ------
+    InputError
+        As `Recipe.plan` and `release.Release`.
+    """
+
+    def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
+        self.recipe = recipe
+        self.header = tuple(header)
+        self.plan = recipe.plan(self.header)
+        self.releases = [
+            Release(channel, recipe.key, policy=recipe.policy, form=recipe.wishes.form)
+            for channel in recipe.channels
+        ]
+
+    @cached_property
+    def _labels(self) -> dict[tuple[int, int], tuple[tuple[str, ...], Codes]]:
+        """For every released column its different labels, and which of them every code means."""
+        found: dict[tuple[int, int], tuple[tuple[str, ...], Codes]] = {}
+        for k, release in enumerate(self.releases):
+            for part, texts in enumerate(release.texts):
+                labels = tuple(dict.fromkeys(texts))
+                place = {label: i for i, label in enumerate(labels)}
+                found[k, part] = labels, np.array([place[text] for text in texts], dtype=np.int32)
+        return found
+
+    def draw(
+        self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
+    ) -> dict[tuple[int, int], Drawn]:
+        """The released columns of a part of the table, by (channel, part) as in `plan.Column`.
+
+        Parameters
+        ----------
+        column : callable
+            The cells of a column, by its position in the header.
+        count : int
+            Number of records.
+        first_row : int
+            Row number of the first one, where neither identifiers nor numbers are given.
+        numbers : integer array, optional
+            Row numbers of the records, where they stand in no column.
+
+        Raises
+        ------
+        InputError
+            If the policy refuses a symbol, or a record has no row number or identifier. The message names the record.
+        """
+        cells = [[encode(column(at), self.header[at]) for at in places] for places in self.plan.inputs]
+        records = self._records(column, count, first_row, numbers)
+        released: dict[tuple[int, int], Drawn] = {}
+        for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
+            try:
+                codes = release.draw(symbols, records)
+            except UnknownSymbol as error:
+                raise BadRecord(error.position, error.what, _named(records, error.position)) from None
+            for part in range(len(release.texts)):
+                labels, place = self._labels[k, part]
+                released[k, part] = Drawn(codes if len(labels) == len(place) else place[codes], labels)
+        return released
+
+    def _records(self, column: Callable[[int], Any], count: int, first_row: int, numbers: Any) -> Records:
+        if self.plan.identity:
+            return Identifiers([_identifiers(column(at), self.header[at]) for at in self.plan.identity])
+        name = self.recipe.row_numbers
+        if name is not None:
+            return _numbered(_whole_numbers(column(self.header.index(name)), name), name)
+        if numbers is not None:
+            return NumberedRecords(np.asarray(numbers))
+        return RowNumbers(first_row, count)
+
+
+def stands_for(plan: Plan, column: Column) -> int:
+    """Position in the input of the column (of X) that a column of the output was, or is drawn for."""
+    if column.source is not None:
+        return column.source
+    channel, part = column.release or (0, 0)
+    return plan.inputs[channel][part]
+
+
+def recipe_of(
+    channel: FileChannel | Sequence[FileChannel],
+    *,
+    columns: Mapping[str, str] | None = None,
+    key: Key | PathLike | None = None,
+    identity: Names | None = None,
+    row_numbers: str | None = None,
+    form: str = LABEL,
+    into: Into | None = None,
+    policy: Policy | None = None,
+    keep_sensitive: bool = False,
+    correlated: Names = (),
+    insecure_seed: int | None = None,
+) -> Recipe:
+    """The recipe of what a user asks for; see `frame.sanitise` for the parameters.
+
+    Raises
+    ------
+    InputError
+        If there is no channel, a key file cannot be read, or both kinds of identity are given.
+    """
+    given: Any = channel
+    channels: tuple[FileChannel, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not channels:
+        raise InputError("give at least one channel")
+    for each in channels:
+        if not hasattr(each, "useful") or not hasattr(each, "rows"):
+            raise InputError(
+                f"{quoted(each)} is no channel; give a Channel (Channel.load reads a file), or several of them"
+            )
+    if identity is not None and row_numbers is not None:
+        raise InputError(
+            "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
+        )
+    wishes = Wishes(
+        rename=columns or {},
+        form=form,
+        add=None if into is None else _added(into, len(channels)),
+        identity=() if identity is None else _names(identity),
+        keep_sensitive=keep_sensitive,
+        correlated=_names(correlated),
+    )
+    secret = read_key(key) if isinstance(key, (str, os.PathLike)) else key
+    return Recipe(
+        channels=channels,
+        key=key_of(secret, insecure_seed),
+        wishes=wishes,
+        row_numbers=row_numbers,
+        policy=policy or Policy(),
+    )
+
+
+def _names(columns: Names) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _added(into: Into, channels: int) -> tuple[tuple[str, ...], ...]:
+    if channels == 1 and (isinstance(into, str) or all(isinstance(name, str) for name in into)):
+        return (_names(into),)  # type: ignore[arg-type]
+    return tuple(_names(names) for names in _names(into))  # type: ignore[arg-type]
+
+
+def _identifiers(column: Any, name: str) -> list[str]:
+    """The text of every identifier."""
+    cells: Encoded = encode(column, name)
+    if cells.is_float:
+        raise InputError(
+            f"the column {quoted(name)} holds floats, which have more than one text and identify nothing; turn them "
+            "into integers or text"
+        )
+    empty = np.array([not text for text in cells.texts] + [True])  # the last one stands for missing cells
+    missing = np.flatnonzero(empty[cells.codes])
+    if missing.size:
+        position = int(missing[0])
+        what = f"the column {quoted(name)} is empty, and the record cannot be identified"
+        raise BadRecord(position, what, f"entry {position}")
+    return np.array(cells.texts, dtype=object)[cells.codes].tolist() if len(cells) else []
+
+
+def _whole_numbers(column: Any, name: str) -> Any:
+    import narwhals as nw
+    import pyarrow as pa
+
+    whole = column if not isinstance(column, pa.Array) else pa.chunked_array([column])
+    series = nw.from_native(whole, series_only=True)
+    if not series.dtype.is_integer() or series.null_count():
+        raise InputError(
+            f"the column {quoted(name)} must hold an integer for every record, its row number, and it holds "
+            f"{'gaps' if series.dtype.is_integer() else str(series.dtype)}"
+        )
+    return series.to_numpy()
+
+
+def _numbered(numbers: Any, name: str) -> NumberedRecords:
+    records = NumberedRecords(numbers)
+    ascending = records.numbers[1:] > records.numbers[:-1]
+    if not ascending.all():
+        values, times = np.unique(records.numbers, return_counts=True)
+        if times.max() > 1:
+            raise InputError(
+                f"the column {quoted(name)} gives the row number {values[np.argmax(times > 1)]} to two records, whose "
+                "draws would depend on each other"
+            )
+    return records
+
+
+def _named(records: Records, position: int) -> str:
+    """How a message calls a record."""
+    if isinstance(records, Identifiers):
+        return f"the record {quoted(', '.join(column[position] for column in records.columns))}"
+    if isinstance(records, NumberedRecords):
+        return f"row number {records.numbers[position]}"
+    return f"row number {records.first + position} (counted from 0)"  # type: ignore[attr-defined]
