@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -145,6 +146,9 @@ def write_job(path: Path, record: JobRecord) -> None:
         If the folder or the disk refuses.
     """
     text = hashed_text(FORMAT, VERSION, asdict(record))
+    # Whoever writes holds the lock of the job, so these are of processes that were killed.
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        left.unlink(missing_ok=True)
     with replacing(path, force=True, mode=MODE) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 

@@ -374,6 +374,15 @@ def test_runs_that_were_killed_are_forgotten(path, tmp_path):
     assert states(path) == ["running", "running"]
 
 
+def test_what_killed_processes_left_of_the_job_file_is_cleared_away(tmp_path):
+    path = tmp_path / "job[1].json"
+    job = open_job(path)
+    (tmp_path / ".job[1].json.0123456789abcdef.part").write_text("{")
+    (tmp_path / ".job1.json.0123456789abcdef.part").write_text("of another job")
+    released(job, tmp_path / "out.csv")
+    assert [p.name for p in tmp_path.glob("*.part")] == [".job1.json.0123456789abcdef.part"]
+
+
 def test_many_at_once_lose_no_entry(path, tmp_path):
     errors = []
 
