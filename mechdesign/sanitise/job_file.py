@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -147,8 +148,9 @@ def write_job(path: Path, record: JobRecord) -> None:
     """
     text = hashed_text(FORMAT, VERSION, asdict(record))
     # Whoever writes holds the lock of the job, so these are of processes that were killed.
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        left.unlink(missing_ok=True)
+    with suppress(OSError):  # what the folder refuses, the next line will say
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+            left.unlink(missing_ok=True)
     with replacing(path, force=True, mode=MODE) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
