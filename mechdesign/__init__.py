@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from mechdesign.comparison import Comparison, compare
     from mechdesign.comparison_rows import ComparisonRow
     from mechdesign.errors import InputError, MechdesignError, NotPrivate, SolverFailure
+    from mechdesign.estimation import Frequencies, estimate_frequencies, identifiability
+    from mechdesign.estimation_joint import JointFrequencies, estimate_joint
+    from mechdesign.estimation_regression import corrected_regression
+    from mechdesign.estimation_weights import expand_records, posterior_table, record_weights
     from mechdesign.joint import Joint
     from mechdesign.mechanisms import design
     from mechdesign.mechanisms.result import Certificate, Design
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
         MinLift,
         Notion,
     )
+    from mechdesign.sanitise.check_file import check_release
 
 __version__ = "0.1.0"
 
@@ -48,8 +53,10 @@ __all__ = [
     "Comparison",
     "ComparisonRow",
     "Design",
+    "Frequencies",
     "InputError",
     "Joint",
+    "JointFrequencies",
     "L1Lift",
     "MaxLift",
     "MechdesignError",
@@ -59,8 +66,16 @@ __all__ = [
     "SolverFailure",
     "__version__",
     "audit",
+    "check_release",
     "compare",
+    "corrected_regression",
     "design",
+    "estimate_frequencies",
+    "estimate_joint",
+    "expand_records",
+    "identifiability",
+    "posterior_table",
+    "record_weights",
 ]
 
 _HOMES = {
@@ -75,8 +90,10 @@ _HOMES = {
     "Comparison": "comparison",
     "ComparisonRow": "comparison_rows",
     "Design": "mechanisms.result",
+    "Frequencies": "estimation",
     "InputError": "errors",
     "Joint": "joint",
+    "JointFrequencies": "estimation_joint",
     "L1Lift": "notions",
     "MaxLift": "notions",
     "MechdesignError": "errors",
@@ -85,8 +102,16 @@ _HOMES = {
     "Notion": "notions",
     "SolverFailure": "errors",
     "audit": "auditing",
+    "check_release": "sanitise.check_file",
     "compare": "comparison",
+    "corrected_regression": "estimation_regression",
     "design": "mechanisms",
+    "estimate_frequencies": "estimation",
+    "estimate_joint": "estimation_joint",
+    "expand_records": "estimation_weights",
+    "identifiability": "estimation",
+    "posterior_table": "estimation_weights",
+    "record_weights": "estimation_weights",
 }
 
 

@@ -26,8 +26,10 @@ PUBLIC = [
     "Comparison",
     "ComparisonRow",
     "Design",
+    "Frequencies",
     "InputError",
     "Joint",
+    "JointFrequencies",
     "L1Lift",
     "MaxLift",
     "MechdesignError",
@@ -37,8 +39,16 @@ PUBLIC = [
     "SolverFailure",
     "__version__",
     "audit",
+    "check_release",
     "compare",
+    "corrected_regression",
     "design",
+    "estimate_frequencies",
+    "estimate_joint",
+    "expand_records",
+    "identifiability",
+    "posterior_table",
+    "record_weights",
 ]
 
 
