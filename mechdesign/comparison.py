@@ -205,10 +205,12 @@ def _spread(
         for future in as_completed(futures):
             run.add(future.result())
     except BrokenExecutor as error:
+        # Its own thread ends every future; one that is cancelled meanwhile would end that thread instead.
         raise SolverFailure(
             f"a worker process died ({error}); the rows so far are kept where an output was given: run again, with "
             "fewer workers if the memory was short"
         ) from error
-    finally:
+    except BaseException:
         for future in futures:
             future.cancel()
+        raise

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mechdesign.cli import options as o
 from mechdesign.errors import InputError, MechdesignError
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
@@ -163,6 +160,7 @@ def compare(
     from mechdesign.cli.numbers import number
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_of
+    from mechdesign.cli.workers import pool
     from mechdesign.comparison_grid import numbers
 
     grid = numbers("--epsilons", epsilons)
@@ -186,7 +184,7 @@ def compare(
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
-    with _interruptible(output), work, _pool(processes) as executor:
+    with _interruptible(output), work, pool(processes, reporter) as executor:
         result = run(
             joint,
             epsilons=grid,
@@ -239,28 +237,6 @@ def _processes(text: str) -> int:
     if not text.strip().isdecimal() or int(text) < 1:
         raise InputError(f"--workers ({text!r}) must be a whole number of processes, at least 1")
     return int(text)
-
-
-@contextmanager
-def _pool(processes: int) -> Generator[Executor | None]:
-    if processes == 1:
-        yield None
-        return
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
-    # Spawned, for a fork of a process with threads can hang; and Ctrl-C ends the workers at once, where the
-    # solver would take it for a wish to go on with the best channel so far.
-    with ProcessPoolExecutor(
-        processes, multiprocessing.get_context("spawn"), initializer=_die_at_once
-    ) as executor:
-        yield executor
-
-
-def _die_at_once() -> None:
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @contextmanager

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 WINDOW = 30.0
 """Seconds that a rate looks back: long enough to be calm, short enough to follow a change."""
 
+LEAST = 10
+"""Units that a rate looks back at least, for a few of them come by fits and starts."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -90,9 +93,9 @@ class Meter:
         return Reading(done, total, seconds, rate, left)
 
     def _rate(self, now: float, done: int) -> float | None:
-        """Mean over the window, or over a longer time if nothing was done within it."""
+        """Mean over the window, or over a longer time if too little was done within it."""
         samples = self._samples
-        while len(samples) > 1 and samples[1][0] <= now - WINDOW and samples[1][1] < done:
+        while len(samples) > 1 and samples[1][0] <= now - WINDOW and samples[1][1] <= done - LEAST:
             samples.popleft()
         since, before = samples[0]
         samples.append((now, done))

@@ -53,7 +53,7 @@ class Reporter:
         return not self.quiet and (self.log_json or (stream is not None and stream.isatty()))
 
     def work(
-        self, text: str, *, unit: str = "", total: int | None = None, limit: float | None = None
+        self, text: str, *, unit: str = "steps", total: int | None = None, limit: float | None = None
     ) -> Work:
         """Long work, to be entered.
 
@@ -103,14 +103,19 @@ class Reporter:
     @contextmanager
     def hearing(self) -> Generator[None]:
         """Warnings and log messages of the libraries in use take this way, too."""
+        with warnings.catch_warnings():
+            handler = self.listen()
+            try:
+                yield
+            finally:
+                logging.getLogger().removeHandler(handler)
+
+    def listen(self) -> logging.Handler:
+        """Hear the libraries from now on, in a process that is wholly the command's."""
         handler = _Forwarding(self)
         logging.getLogger().addHandler(handler)
-        try:
-            with warnings.catch_warnings():
-                warnings.showwarning = self._heard
-                yield
-        finally:
-            logging.getLogger().removeHandler(handler)
+        warnings.showwarning = self._heard
+        return handler
 
     def _heard(
         self,

@@ -91,7 +91,7 @@ class Work:
             self._text,
             done=at.done,
             total=at.total,
-            unit=self._unit or None,
+            unit=self._unit,
             rate=None if at.rate is None else float(f"{at.rate:.6g}"),
             seconds_left=None if at.seconds_left is None else round(at.seconds_left, 1),
             seconds=round(at.seconds, 1),
