@@ -91,7 +91,7 @@ def test_the_result_is_the_same_whatever_is_said_beside_it(commands, run, name):
     assert outputs.count(outputs[0]) == 4
 
 
-@pytest.mark.parametrize("name", [*NAMES, "--help"])
+@pytest.mark.parametrize("name", [*NAMES, "apply", "check", "estimate", "report", "--help"])
 def test_every_command_offers_both(run, name):
     text = run(*name.split(), *(() if name == "--help" else ("--help",))).out
     assert "--quiet" in text
