@@ -224,7 +224,7 @@ def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequen
     title = source.name if isinstance(source, nw.Series) else name
     first = parts[0].to_native()
     categories = all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
-    text = all(part.dtype == nw.String or part.to_native().dtype == object for part in parts)
+    text = all(part.dtype == nw.String for part in parts)
     if source.implementation.is_polars():
         import polars as pl
 
@@ -238,6 +238,7 @@ def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequen
     if categories and isinstance(first.dtype, pd.CategoricalDtype):
         values: Any = pd.Categorical.from_codes(codes, categories=list(labels))
     else:
-        values = pd.array(list(labels), dtype=first.dtype if text else str).take(codes)
+        keeps = text or first.dtype == object  # by type alone: an empty part of a column must not come out otherwise
+        values = pd.array(list(labels), dtype=first.dtype if keeps else str).take(codes)
     kind = object if values.dtype == object else values.dtype  # or pandas would guess that these are strings
     return type(first)(values, index=first.index, name=title, dtype=kind)

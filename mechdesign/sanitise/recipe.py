@@ -165,6 +165,21 @@ class Drawer:
         return RowNumbers(first_row, count)
 
 
+def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
+    """Refuse work that may be done several times over without a key that all of them use.
+
+    Raises
+    ------
+    InputError
+        If there is neither a key nor a seed.
+    """
+    if key is None and insecure_seed is None:
+        raise InputError(
+            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
+            "give a key (Key.fresh(), or the path of a key file)"
+        )
+
+
 def stands_for(plan: Plan, column: Column) -> int:
     """Position in the input of the column (of X) that a column of the output was, or is drawn for."""
     if column.source is not None:

@@ -1,0 +1,89 @@
+"""Channels and records that the tests of frames and clusters share, and the slow, obvious way to draw."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+
+from mechdesign.channel import Channel
+from mechdesign.draws import Key
+from mechdesign.joint import Joint
+from mechdesign.release import channel_digest
+from mechdesign.variable import Variable
+
+D = 2**53
+KEY = Key.insecure(7)
+
+
+def mixing_channel() -> Channel:
+    """Three symbols of job, four outputs, every record random; sensitive: rel."""
+    return Channel(
+        Variable(("job",), (("a",), ("b",), ("c",))),
+        ("p", "q", "{a, b}", "r"),
+        ((D // 2, D // 4, D // 4, 0), (D // 8, 3 * (D // 8), D // 4, D // 4), (1, 2, 3, D - 6)),
+        joint=Joint.from_counts(
+            [[10, 4, 3], [2, 8, 5]], useful_labels=[*"abc"], useful="job", sensitive="rel"
+        ),
+    )
+
+
+def crossed_channel() -> Channel:
+    """X crossed from city and job."""
+    symbols = (("s", "a"), ("s", "b"), ("t", "a"))
+    joint = Joint.from_counts(
+        [[3, 1, 2], [1, 4, 2]], useful_labels=list(symbols), useful=["city", "job"], sensitive="rel"
+    )
+    rows = ((D // 2, D // 2, 0), (0, D // 2, D // 2), (D // 4, D // 4, D // 2))
+    return Channel(joint.useful, ("1", "2", "3"), rows, joint=joint)
+
+
+def city_channel() -> Channel:
+    """Two symbols of city, two outputs."""
+    joint = Joint.from_counts([[3, 1], [1, 4]], useful_labels=[*"st"], useful="city", sensitive="rel")
+    return Channel(joint.useful, ("near", "far"), ((D // 2, D // 2), (D // 4, D - D // 4)), joint=joint)
+
+
+def people(count: int, *, seed: int = 5) -> pd.DataFrame:
+    """Records with an identifier, a row number, a job, and a column that nobody touches."""
+    chance = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "id": [f"person {i:04d}" for i in range(count)],
+            "n": np.arange(count),
+            "job": chance.choice([*"abc"], count),
+            "pay": chance.normal(size=count),
+        }
+    )
+
+
+def drawn_by_hand(channel: Channel, symbols, names=None, key: Key = KEY) -> list[str]:
+    """The label of every record by row number, or by its name: one AES block or hash each, one comparison each."""
+    kind = "rows" if names is None else "identifiers"
+    secret = key.derived("channel", channel_digest(channel)).derived(kind, "output")
+    index = {name: i for i, name in enumerate(channel.useful.names)}
+    labels: list[str] = []
+    for position, symbol in enumerate(symbols):
+        word = _row_word(secret, position) if names is None else _name_word(secret, names[position])
+        number = word >> 11  # uniform in [0, 2^53)
+        upper = 0
+        for label, width in zip(channel.outputs, channel.rows[index[symbol]], strict=True):
+            upper += width
+            if number < upper:
+                labels.append(label)
+                break
+    return labels
+
+
+def _row_word(secret: Key, position: int) -> int:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    block = Cipher(algorithms.AES(secret.secret), modes.ECB()).encryptor()
+    cipher = block.update((position // 2).to_bytes(16, "big"))
+    return int.from_bytes(cipher[8 * (position % 2) :][:8], "little")
+
+
+def _name_word(secret: Key, name: str) -> int:
+    hashed = hashlib.blake2b(name.encode(), key=secret.secret, digest_size=8, person=b"mechdesign id")
+    return int.from_bytes(hashed.digest(), "little")
