@@ -139,7 +139,7 @@ class Blocks:
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
                 yield Block(text, ends, rows.starts[:count], size, rows.quotes, self._line, self.records)
                 self.records += count
-            self._line += line_breaks(text[: rows.size])
+            self._line += rows.lines
 
     def _next(self) -> tuple[bytes, Rows]:
         """Text that begins with a row, and its complete rows: at least one unless the file is at its end."""
@@ -147,7 +147,7 @@ class Blocks:
         while True:
             text = self._more(text, wanted)
             try:
-                rows = split(text, self._delimiter, self._quote)
+                rows = split(text, self._delimiter, self._quote, len(getattr(self, "header", ())))
             except Misquoted as error:
                 self._refuse(
                     text[: error.position],

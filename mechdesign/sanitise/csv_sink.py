@@ -15,6 +15,7 @@ from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.sanitise.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.sanitise.csv_blocks import Block
+from mechdesign.sanitise.csv_structure import pieces_of
 from mechdesign.sanitise.streams import Kept, Output, Written, check_outputs
 
 if TYPE_CHECKING:
@@ -140,12 +141,13 @@ class CsvSink:
         bounds = offsets[1:-1].reshape(rows, 2 * gone)
         for k, edit in enumerate(self._edits):
             bounds[:, 2 * k] = block.starts if edit.after is None else block.ends[:, edit.after]
+            if edit.before == 0:
+                bounds[:, 2 * k + 1] = block.starts
+                continue
             bounds[:, 2 * k + 1] = block.ends[:, -1 if edit.before is None else edit.before - 1]
             if edit.takes_delimiter:
                 bounds[:, 2 * k + 1] += 1
-        pieces = pa.Array.from_buffers(
-            pa.string(), 2 * gone * rows + 1, [None, pa.py_buffer(offsets), pa.py_buffer(block.text)]
-        )
+        pieces = pieces_of(block.text, offsets)
         values = [pieces]
         slots = gone + sum(len(edit.written) for edit in self._edits)
         picked = np.empty(slots * rows + 1, np.int32)

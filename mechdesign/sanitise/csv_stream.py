@@ -16,7 +16,7 @@ from mechdesign.exact import quoted
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.csv_blocks import Block, Blocks
 from mechdesign.sanitise.csv_sink import CsvSink
-from mechdesign.sanitise.csv_structure import Positions
+from mechdesign.sanitise.csv_structure import Positions, pieces_of
 from mechdesign.sanitise.csv_text_input import TextInput
 from mechdesign.sanitise.inputs import RawInput
 from mechdesign.sanitise.streams import Output
@@ -136,10 +136,7 @@ def _slices(text: bytes, starts: Positions, ends: Positions) -> Any:
 
     offsets = np.empty(2 * len(starts), np.int32)
     offsets[0::2], offsets[1::2] = starts, ends
-    pieces = pa.Array.from_buffers(
-        pa.string(), 2 * len(starts) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    )
-    return pieces.take(pa.array(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
+    return pieces_of(text, offsets).take(pa.array(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
 
 
 def _unquoted(cell: str, quote: str | None) -> str:

@@ -5,17 +5,25 @@ The text is UTF-8, in which delimiters, quotes and line breaks are bytes of thei
 quotes elsewhere stand for themselves; a line ends with CR, LF or both.
 """
 
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 LF, CR = 10, 13
 
+ONE, TOP = np.uint64(1), np.uint64(63)
+"""Shifts by one bit, and to or from the other end of a word."""
+
 Bytes = NDArray[np.uint8]
 Positions = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
 
 class Misquoted(Exception):
@@ -35,15 +43,15 @@ class Rows:
     ends : (cells,) integer array
         Position after the last byte of every cell: that of a delimiter, or of a line break.
     last : (rows,) integer array
-        Which of the cells are the last of their row; None where every row has `width` cells.
-    width : int
-        Cells of the first row.
+        Which of the cells are the last of their row.
     starts : (rows,) integer array
         Position of the first byte of every row.
     size : int
         Bytes of all rows, line breaks included.
     quotes : bool
         Whether there are quotes in the text.
+    lines : int
+        Line breaks of all rows, those within quotes too.
     """
 
     ends: Positions
@@ -51,6 +59,7 @@ class Rows:
     starts: Positions
     size: int
     quotes: bool
+    lines: int
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -62,8 +71,8 @@ class Rows:
         return widths
 
 
-def split(text: bytes, delimiter: int, quote: int | None) -> Rows:
-    """Find the cells of all complete rows at the beginning of `text`.
+def split(text: bytes, delimiter: int, quote: int | None, width: int = 0) -> Rows:
+    """Find the cells of all complete rows at the beginning of `text`; faster if all have `width` cells.
 
     What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
     quote unless the file ends there, since the next byte tells what they mean.
@@ -76,55 +85,94 @@ def split(text: bytes, delimiter: int, quote: int | None) -> Rows:
     quotes = quote is not None and quote in text
     size = len(text) if quotes else 1 + max(text.rfind(b"\n"), text.rfind(b"\r"))
     data = np.frombuffer(text, np.uint8, size)
-    marks = data == LF
+    breaks, delimiters = data == LF, data == delimiter
     if CR in text:
         returns = data == CR
-        marks[1:] &= ~returns[:-1]
-        marks |= returns
-    marks |= data == delimiter
-    ends = np.flatnonzero(marks) if quote is None or not quotes else _outside(data, marks, delimiter, quote)
-    last = np.flatnonzero(data[ends] != delimiter)
-    ends = ends[: last[-1] + 1] if len(last) else ends[:0]
+        edges = delimiters | breaks | returns if quotes else breaks
+        breaks[1:] &= ~returns[:-1]
+        breaks |= returns
+    else:
+        edges = delimiters | breaks if quotes else breaks
+    lines = breaks
+    if quote is not None and quotes:
+        lines = breaks.copy()
+        outside = _outside(data, edges, delimiter, quote)
+        breaks &= outside
+        delimiters &= outside
+    count = int(np.count_nonzero(breaks))
+    breaks |= delimiters
+    ends = np.flatnonzero(breaks)
+    last = _last_of_rows(data, ends, delimiter, count, width)
+    ends = ends[: last[-1] + 1 if len(last) else 0]
     after = _after(data, ends[last])
     starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
-    return Rows(ends, last, starts, int(after[-1]) if len(after) else 0, quotes)
+    end = int(after[-1]) if len(after) else 0
+    return Rows(
+        ends, last, starts, end, quotes, int(np.count_nonzero(lines[:end])) if quotes else len(starts)
+    )
+
+
+def _last_of_rows(data: Bytes, ends: Positions, delimiter: int, breaks: int, width: int) -> Positions:
+    """Which of the cells end a row, where there are so many line breaks among the ends."""
+    if width and len(ends) == breaks * width and bool((data[ends[width - 1 :: width]] != delimiter).all()):
+        return np.arange(width - 1, len(ends), width)
+    return np.flatnonzero(data[ends] != delimiter)
 
 
 def _after(data: Bytes, breaks: Positions) -> Positions:
     """Where the next row begins after each line break."""
     after = breaks + 1
-    both = (data[breaks] == CR) & (data[np.minimum(after, len(data) - 1)] == LF)
-    return after + both
+    after += (data[breaks] == CR) & (data[np.minimum(after, len(data) - 1)] == LF)
+    return after
 
 
-def _outside(data: Bytes, marks: NDArray[np.bool_], delimiter: int, quote: int) -> Positions:
-    """Positions of the delimiters and line breaks that are not within quotes."""
-    places = np.flatnonzero(marks | (data == quote))
-    is_quote = data[places] == quote
-    turns = is_quote
-    at = places[is_quote]
-    if not _in_pairs(data, at, delimiter, quote):
-        turns = is_quote.copy()
-        turns[is_quote] = _turns(data, at, delimiter, quote)
-    inside = np.cumsum(turns) & 1
-    return places[~is_quote & (inside == 0)]
+def _outside(data: Bytes, edges: Mask, delimiter: int, quote: int) -> Mask:
+    """Which bytes are not within quotes (those that open count as within, those that close do not).
 
+    Mostly every odd quote opens (or is the second of two in a cell) and every even one closes (or is the first of
+    two). This is certain if each odd one has a delimiter, a line break, a quote or nothing before it, and each even
+    one has the same after it. If not, the quotes are gone through one by one.
 
-def _in_pairs(data: Bytes, at: Positions, delimiter: int, quote: int) -> bool:
-    """Whether every odd quote opens or doubles and every even one closes or doubles: then all of them do.
-
-    A quote that opens has a delimiter, a line break or nothing before it; one that closes has a delimiter or a line
-    break after it; a doubled one closes and opens, so it has a quote there instead.
+    Parameters
+    ----------
+    data : bytes
+    edges : mask
+        Delimiters and all bytes of line breaks.
     """
-    allowed = np.zeros(256, np.bool_)
-    allowed[[LF, CR, delimiter, quote]] = True
-    opening, closing = at[0::2], at[1::2]
-    before = data[np.maximum(opening - 1, 0)]
-    after = data[np.minimum(closing + 1, len(data) - 1)]
-    return bool(allowed[before[opening > 0]].all() and allowed[after[closing < len(data) - 1]].all())
+    quotes = _packed(data == quote)
+    edges = _packed(edges) | quotes
+    inside = _odd(quotes)
+    before = edges << ONE | ONE
+    before[1:] = edges[1:] << ONE | edges[:-1] >> TOP
+    after = edges >> ONE
+    after[:-1] |= edges[1:] << TOP
+    after[-1] |= ONE << np.uint64((len(data) - 1) % 64)
+    if (quotes & ((inside & ~before) | (~inside & ~after))).any():
+        marks = data == quote
+        at = np.flatnonzero(marks)
+        marks[at] = _turns(data, at, delimiter, quote)
+        inside = _odd(_packed(marks))
+    return np.unpackbits((~inside).view(np.uint8), count=len(data), bitorder="little").view(np.bool_)
 
 
-def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> NDArray[np.bool_]:
+def _packed(marks: Mask) -> Words:
+    """The marks as bits, 64 a word, the first one lowest."""
+    bits = np.zeros(-(-len(marks) // 64) * 8, np.uint8)
+    bits[: -(-len(marks) // 8)] = np.packbits(marks, bitorder="little")
+    return bits.view("<u8").astype(np.uint64, copy=False)
+
+
+def _odd(bits: Words) -> Words:
+    """For every bit, whether the number of ones up to it is odd."""
+    odd = bits.copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        odd ^= odd << np.uint64(shift)
+    carried = np.bitwise_xor.accumulate(odd >> TOP)
+    odd[1:] ^= np.uint64(0) - carried[:-1]
+    return odd
+
+
+def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> Mask:
     """Which of the quotes begin or end quoted text, one after the other; the rest stand for themselves."""
     ends = {LF, CR, delimiter}
     before = data[np.maximum(at - 1, 0)].tolist()
@@ -146,3 +194,19 @@ def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> NDArray[np
             raise Misquoted(position + 1)
         turns[i] = True
     return np.array(turns)
+
+
+def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
+    """The pieces of `text` between offsets that never go back, as a pyarrow array that copies nothing.
+
+    Raises
+    ------
+    IndexError
+        If they go back, or beyond the text: pyarrow would read memory that is not the text's.
+    """
+    import pyarrow as pa
+
+    if offsets[0] < 0 or offsets[-1] > len(text) or bool((offsets[1:] < offsets[:-1]).any()):
+        raise IndexError("offsets must ascend within the text")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
