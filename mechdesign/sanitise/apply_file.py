@@ -1,92 +1,303 @@
-"""Apply a channel to a data file: one independent draw for each record, everything else as it was."""
+"""Apply channels to a data file: one draw for each record, everything else as it was, all of it or nothing."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mechdesign.draws import Key, RowStream
 from mechdesign.errors import InputError
-from mechdesign.files import PathLike, check_target, is_parquet, replacing
-from mechdesign.sampling import Sampler
-from mechdesign.sanitise.csv_file import apply_csv
-from mechdesign.sanitise.parquet_file import apply_parquet
+from mechdesign.files import PARQUET_SUFFIXES, PathLike
+from mechdesign.progress import Progress
+from mechdesign.release import LABEL, POSTERIOR_DRAW, Policy
+from mechdesign.sanitise.compression import Compression
+from mechdesign.sanitise.job import Job
+from mechdesign.sanitise.job_store import default_path
+from mechdesign.sanitise.neighbours import Neighbours, neighbours_of
 from mechdesign.sanitise.plan import FileChannel
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
+from mechdesign.sanitise.source_guard import STANDARD
+from mechdesign.sanitise.source_guard import Source as Guarded
+from mechdesign.sanitise.streams import Source, open_source
+from mechdesign.sanitise.target import Target, open_target
+from mechdesign.sanitise.text_options import TextOptions
+from mechdesign.sanitise.writing import Earlier, Sides, uses_of, write_release, write_sides
+
+SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
+"""Endings of a CSV's name that ask for compression."""
+
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written: the number of records, the column of Y, and what the user should know."""
+    """What was written.
+
+    Attributes
+    ----------
+    records : int
+    columns : tuple of str
+        The released columns.
+    sha256 : str
+        Of the output's bytes.
+    job : str or None
+        The job file.
+    already : bool
+        Whether all of it had been written by an earlier run of the same job, and nothing was left to do.
+    notices : tuple of str
+        What the user should know.
+    """
 
     records: int
-    column: str
+    columns: tuple[str, ...]
+    sha256: str
+    job: str | None = None
+    already: bool = False
     notices: tuple[str, ...] = ()
 
 
 def sanitise_file(
-    channel: FileChannel,
+    channel: FileChannel | Sequence[FileChannel],
     source: PathLike,
     target: PathLike,
     *,
     columns: Mapping[str, str] | None = None,
+    form: str = LABEL,
+    into: Into | None = None,
+    identity: Names | None = None,
+    policy: Policy | None = None,
     keep_sensitive: bool = False,
-    force: bool = False,
+    correlated: Names = (),
+    text: TextOptions | None = None,
+    compression: Compression | None = None,
+    job: PathLike | None = None,
+    job_beside: PathLike | None = None,
+    fresh_draw: bool = False,
     insecure_seed: int | None = None,
+    manifest: PathLike | None = None,
+    internal_manifest: PathLike | None = None,
+    codebook: PathLike | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Applied:
-    """Write `source` with the useful column replaced by draws of the channel.
+    """Write `source` with the useful columns replaced by draws of their channels.
 
-    Records keep their order. In a CSV the other cells keep their text (quotes are written where they are needed);
-    in Parquet the other columns keep their types, values and nulls. The label of Y, a text, takes the place and
-    the name of X. For crossed columns it takes the place of the first of the channel's columns, under their names
-    joined with commas, and the other ones are left out. The target is complete or not there at all.
+    Records keep their order. In a CSV the other cells keep their text and their quotes; in Parquet the other columns
+    keep their types, values and nulls. The label of Y, a text, takes the place and the name of X. For crossed columns
+    it takes the place of the first of the channel's columns, under their names joined with commas, and the other
+    ones are left out. The target is complete or not there at all.
 
     Parameters
     ----------
-    channel : FileChannel
+    channel : FileChannel, or several
     source, target : path
-        CSV or Parquet (what it is shows in its first bytes); the target is of the same kind.
+        CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
+        target is of the same kind. A CSV target is compressed if its name ends in .gz or .zst. ``-`` is standard
+        input or output.
     columns : mapping, optional
-        The file's name of a column of the channel where it has another one there.
+        The file's name of a column of a channel where it has another one there.
+    form : str
+        ``label``: the label of Y; ``posterior-draw``: a symbol of X drawn from P(X|Y) under the table.
+    into : names, optional
+        Add the released columns at the end under these names, and keep X.
+    identity : column names, optional
+        What identifies a record, for its draw; its row number otherwise.
+    policy : Policy, optional
+        What to do with unknown symbols and missing cells; by default both are refused.
     keep_sensitive : bool
-        Whether a sensitive column may stay in the output.
-    force : bool
-        Whether an existing target is replaced.
+        Whether sensitive columns, and those of `correlated`, may stay in the output.
+    correlated : column names
+        Further columns that must not stay.
+    text : TextOptions, optional
+        Delimiter, quote and encoding of a CSV.
+    compression : 'gzip' or 'zstd', optional
+        Of a CSV target, whatever its name.
+    job : path, optional
+        The job file, made with its key if there is none: the same data get the same draws whenever it runs.
+        Without it the key is forgotten, and another run draws again.
+    job_beside : path, optional
+        Of a channel file: the job is the one for this data set, or identity, that is kept beside it
+        (`job_store.default_path`), unless `job` names another.
+    fresh_draw : bool
+        Whether the job is to draw anew what it has released before.
     insecure_seed : int, optional
-        Reproducible draws, for tests only: whoever knows the seed can undo the release.
+        Reproducible draws, for tests only, and without a job: whoever knows the seed can undo the release.
+    manifest, internal_manifest, codebook : path, optional
+        Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
+    force : bool
+        Whether existing files are replaced.
+    progress : Progress, optional
 
     Raises
     ------
     InputError
         Naming the file and the line, column or symbol: a missing column, an unknown symbol, an empty cell or null
-        (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be written.
+        (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
+        written, a job that would draw the same records again, a file that changes meanwhile.
     """
-    parquet = is_parquet(source)
-    check_target(target, force=force, sources=(source,))
-    _check_kind(target, parquet=parquet)
-    sampler, stream = Sampler(channel.rows, channel.denominator), RowStream(
-        Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
+    with_job = job is not None or job_beside is not None
+    if with_job and insecure_seed is not None:
+        raise InputError("an insecure seed is for tests and has no job; give one of the two")
+    if fresh_draw and not with_job:
+        raise InputError("without a job every draw is fresh; give the job, or leave fresh_draw out")
+    if codebook is not None and form == POSTERIOR_DRAW:
+        raise InputError("a codebook says what labels mean, and posterior draws are symbols of their own")
+    recipe = recipe_of(
+        channel,
+        columns=columns,
+        identity=identity,
+        form=form,
+        into=into,
+        policy=policy,
+        keep_sensitive=keep_sensitive,
+        correlated=correlated,
+        insecure_seed=insecure_seed,
     )
-    apply = apply_parquet if parquet else apply_csv
-    with replacing(target, force=force) as temporary:
-        records, plan = apply(
-            channel,
-            os.fspath(source),
-            temporary,
-            sampler,
-            stream,
-            columns=columns,
-            keep_sensitive=keep_sensitive,
+    sides = Sides(manifest, internal_manifest, codebook)
+    folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
+    with (
+        Guarded(source, spool=folder) as guarded,
+        open_source(guarded.path, text, name=guarded.name) as table,
+    ):
+        packing = compression or _packing(table, target)
+        run = _Run(recipe, guarded, table, target, packing, sides, force, progress)
+        if job is None and job_beside is None:
+            return run.alone(insecure_seed=insecure_seed is not None)
+        uses = uses_of(recipe, run.plan, table.header)
+        beside = (
+            None if job_beside is None else default_path(job_beside, guarded.sha256, recipe.wishes.identity)
         )
-    return Applied(records, plan.released[0], plan.notices)
+        path = Path(job or beside or "")
+        neighbours = neighbours_of(
+            path,
+            (beside or path).parent,
+            guarded.sha256,
+            {use.channel for use in uses},
+            by_row=not recipe.wishes.identity,
+            fresh_draw=fresh_draw,
+        )
+        settings = {
+            "into": into,
+            "text": asdict(text or TextOptions()),
+            "compression": packing,
+            "keep_sensitive": keep_sensitive,
+        }
+        known = Job(
+            path,
+            dataset=guarded.sha256,
+            uses=uses,
+            identity=tuple(recipe.wishes.identity),
+            fresh_draw=fresh_draw,
+            settings=settings,
+        )
+        try:
+            return run.of_job(known, neighbours)
+        finally:
+            known.abandon()
 
 
-def _check_kind(target: PathLike, *, parquet: bool) -> None:
-    suffix = Path(target).suffix.lower()
-    wrong = (".csv", ".tsv", ".txt") if parquet else (".parquet", ".pq")
-    if suffix in wrong:
-        kind = "Parquet" if parquet else "CSV"
+class _Run:
+    """One run: from the opened input to the committed output."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        guarded: Guarded,
+        table: Source,
+        target: PathLike,
+        packing: Compression | None,
+        sides: Sides,
+        force: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._recipe = recipe
+        self._guarded = guarded
+        self._table = table
+        self._target = target
+        self._packing: Compression | None = packing
+        self._sides = sides
+        self._force = force
+        self._progress = progress
+        try:
+            self.plan = recipe.plan(table.header)
+        except InputError as error:
+            raise InputError(f"{table.name}: {error}") from None
+
+    def alone(self, *, insecure_seed: bool) -> Applied:
+        """With the key of the recipe, which nobody keeps."""
+        with self._opened() as out:
+            sha256, records = self._written(out, self._recipe, Earlier(), insecure_seed=insecure_seed)
+            out.commit()
+        return self._applied(records, sha256)
+
+    def of_job(self, job: Job, neighbours: Neighbours) -> Applied:
+        """With the key of the job, which knows of this run and of those before."""
+        notices = (*job.notices, *neighbours.notices)
+        earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), job.other_channels)
+        done = job.finished(self._target, self._sides.paths)
+        if done is not None:
+            return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)
+        with self._opened(leftover=job.unfinished(self._target)) as out, job.running(self._target) as run:
+            sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)
+            out.commit(before=lambda: run.finishing(sha256, records), after=run.done)
+        return self._applied(records, sha256, job.path, notices)
+
+    def _opened(self, *, leftover: bool = False) -> Target:
+        return open_target(
+            self._target,
+            force=self._force,
+            sources=(self._guarded.path,),
+            sides=self._sides.paths,
+            leftover=leftover,
+        )
+
+    def _written(
+        self, out: Target, recipe: Recipe, earlier: Earlier, *, insecure_seed: bool = False
+    ) -> tuple[str, int]:
+        """Everything in its temporary place; the hash of the output, and the number of records."""
+        drawer = Drawer(recipe, self._table.header)
+        records = write_release(drawer, self._table, out.part, self._packing, self._progress)
+        self._guarded.check()
+        sha256 = out.seal()
+        write_sides(
+            self._sides,
+            out,
+            drawer,
+            output=sha256,
+            records=records,
+            dataset=self._guarded.sha256,
+            earlier=earlier,
+            insecure_seed=insecure_seed,
+        )
+        return sha256, records
+
+    def _applied(
+        self,
+        records: int,
+        sha256: str,
+        job: Path | None = None,
+        notices: tuple[str, ...] = (),
+        *,
+        already: bool = False,
+    ) -> Applied:
+        return Applied(
+            records,
+            self.plan.released,
+            sha256,
+            job=None if job is None else os.fspath(job),
+            already=already,
+            notices=(*self.plan.notices, *notices),
+        )
+
+
+def _packing(table: Source, target: PathLike) -> Compression | None:
+    """The compression that the target's name asks for; refuses a name of the other kind of file."""
+    path = Path(target)
+    packed = SUFFIXES.get(path.suffix.lower())
+    suffix = (path.with_suffix("") if packed else path).suffix.lower()
+    if suffix in (_TEXT_SUFFIXES if table.kind == "Parquet" else PARQUET_SUFFIXES):
         raise InputError(
-            f"{os.fspath(target)}: the input is a {kind} file and so is the output; name it accordingly"
+            f"{os.fspath(target)}: the input is a {table.kind} file and so is the output; name it accordingly"
         )
+    return packed

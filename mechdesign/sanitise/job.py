@@ -168,6 +168,7 @@ class Job:
             with suppress(InputError), self._store.locked():
                 if not self._current().runs:
                     self._store.remove()
+                self._created = False
 
     def _run(self, target: PathLike) -> Run:
         standard = os.fspath(target) == STANDARD
@@ -266,6 +267,7 @@ class Job:
             record = record.without(lambda old: old.id == run.id)
             if self._created and not record.runs:
                 self._store.remove()
+                self._created = False
             else:
                 self._store.save(record)
 

@@ -87,7 +87,9 @@ class JobStore:
                 mode=LOCK_MODE,
             )
         except OSError as error:
-            raise InputError(f"the job {self.path} cannot be written: {reason(error)}") from None
+            raise InputError(
+                f"the job {self.path} cannot be written: {reason(error)}; name another place for it (--job)"
+            ) from None
         try:
             yield
         finally:

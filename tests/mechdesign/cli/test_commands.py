@@ -317,7 +317,7 @@ def test_apply_replaces_the_column_and_nothing_else(channel, folder, run):
     result = run("apply", channel, "in.csv", "out.csv", "--json")
     assert result.code == 0
     assert result.record["records"] == 12
-    assert result.record["column"] == "job"
+    assert result.record["columns"] == ["job"]
     with (folder / "out.csv").open(newline="", encoding="utf-8") as stream:
         released = list(csv.reader(stream))
     assert released[0] == ["id", "town", "job"]
@@ -334,16 +334,19 @@ def test_apply_lets_the_sensitive_column_stay_only_when_told(channel, folder, ru
     assert (folder / "out.csv").read_text(encoding="utf-8").startswith("id,group,job,town")
 
 
-def test_apply_with_a_seed_repeats_itself_and_without_one_does_not(channel, folder, run):
+def test_apply_repeats_itself_for_a_seed_and_for_a_job_but_another_job_draws_anew(channel, folder, run):
     rows = "".join("clerk\nsmith\n" for _ in range(500))
     (folder / "in.csv").write_text("job\n" + rows, encoding="utf-8")
     run("design", "records.csv", *MICRO, "--epsilon", "0.6", "--output", channel, "--force")
     texts = []
-    for k, seed in enumerate((("--insecure-seed", "7"), ("--insecure-seed", "7"), (), ())):
-        assert run("apply", channel, "in.csv", f"out{k}.csv", *seed).code == 0
+    seed, other = ("--insecure-seed", "7"), ("--job", "other/job.json", "--fresh-draw")
+    (folder / "other").mkdir()
+    for k, options in enumerate((seed, seed, (), (), other)):
+        assert run("apply", channel, "in.csv", f"out{k}.csv", *options).code == 0
         texts.append((folder / f"out{k}.csv").read_text(encoding="utf-8"))
     assert texts[0] == texts[1]
-    assert texts[2] != texts[3]
+    assert texts[2] == texts[3]
+    assert len(set(texts)) == 3
 
 
 def test_apply_finds_a_column_under_another_name(folder, run):

@@ -38,7 +38,7 @@ def test_order_and_every_other_cell_stay(channel, tmp_path_factory, newline, rec
     written = rows_of((folder / "out.csv").read_bytes())
     assert written == [["id", "job", "note"], *([i, RELEASED[x], n] for i, x, n in records)]
     assert applied.records == len(records)
-    assert applied.column == "job"
+    assert applied.columns == ("job",)
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
@@ -82,7 +82,7 @@ def test_crossed_columns_become_one_in_the_place_of_the_first(crossed, tmp_path)
         ["2", "x2", "rest", "y2"],
         ["3", "x3", "rest", "y3"],
     ]
-    assert applied.column == "city,job"
+    assert applied.columns == ("city,job",)
 
 
 def test_three_crossed_columns_in_any_order(crossed, tmp_path):

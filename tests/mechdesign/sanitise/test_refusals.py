@@ -107,10 +107,10 @@ def test_a_disk_that_is_full(channel, source, monkeypatch):
 
 
 def test_an_interrupt_leaves_nothing(channel, source, monkeypatch):
-    def interrupt(*_args):
+    def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mechdesign.sanitise.csv_file.CsvText.batches", interrupt)
+    monkeypatch.setattr("mechdesign.sanitise.csv_stream.CsvSource.batches", interrupt)
     with pytest.raises(KeyboardInterrupt):
         sanitise_file(channel, source, source.with_name("out.csv"))
     assert [p.name for p in source.parent.iterdir()] == ["in.csv"]

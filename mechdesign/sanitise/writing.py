@@ -1,0 +1,177 @@
+"""The pass over the data: every batch of the source with its released columns, and the files that go with them."""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mechdesign.errors import InputError
+from mechdesign.files import PathLike
+from mechdesign.progress import Progress
+from mechdesign.release import channel_digest
+from mechdesign.sanitise.codebook import write_codebook
+from mechdesign.sanitise.compression import Compression
+from mechdesign.sanitise.job_file import Run, Use
+from mechdesign.sanitise.manifest import Manifest, released_column
+from mechdesign.sanitise.plan import Plan
+from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
+from mechdesign.sanitise.streams import Kept, Output, Source, Written
+from mechdesign.sanitise.target import Target
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Files that are written with the output, where they are wanted."""
+
+    manifest: PathLike | None = None
+    internal: PathLike | None = None
+    codebook: PathLike | None = None
+
+    @property
+    def paths(self) -> tuple[PathLike, ...]:
+        """Those that are wanted."""
+        return tuple(path for path in (self.manifest, self.internal, self.codebook) if path is not None)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What was released of the same records before.
+
+    Parameters
+    ----------
+    draws : int
+        How many other draws of them there are, in this job and in others.
+    runs : tuple of Run
+        The releases with these draws.
+    other_channels : bool
+        Whether there were releases through other channels.
+    """
+
+    draws: int = 0
+    runs: tuple[Run, ...] = ()
+    other_channels: bool = False
+
+
+def write_release(
+    drawer: Drawer, table: Source, target: Path, packing: Compression | None, progress: Progress | None
+) -> int:
+    """Write the sanitised copy of a table; the number of records.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the line of a record that cannot be released.
+    """
+    plan, header = drawer.plan, table.header
+    outputs: list[Output] = [
+        Kept(column.source or 0) if column.release is None else Written(column.name, column.source)
+        for column in plan.columns
+    ]
+    released = [column.release for column in plan.columns if column.release is not None]
+    symbols = [header[at] for places in plan.inputs for at in places]
+    identifiers = [header[at] for at in plan.identity]
+    labels: dict[tuple[int, int], Any] = {}
+    with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
+        for batch in table.batches(encode=symbols, read=identifiers):
+            try:
+                drawn = drawer.draw(
+                    lambda at, batch=batch: batch.column(header[at]), batch.num_rows, first_row=sink.records
+                )
+            except BadRecord as error:
+                raise InputError(f"{table.where(sink.records + error.position)}: {error.what}") from None
+            except InputError as error:
+                raise InputError(f"{table.name}: {error}") from None
+            sink.write(batch, [_column(drawn[key], key, labels) for key in released])
+            if progress is not None:
+                progress(table.position, table.size)
+        # Leaving the block writes the end of the format.
+    return sink.records
+
+
+def _column(drawn: Any, key: tuple[int, int], labels: dict[tuple[int, int], Any]) -> Any:
+    """Codes into the labels, which are one array for the whole table."""
+    import pyarrow as pa
+
+    if key not in labels:
+        labels[key] = pa.array(drawn.labels, pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(drawn.codes, pa.int32()), labels[key])
+
+
+def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
+    """How the channels are used, for the job and the manifests."""
+    policy = recipe.policy
+    return [
+        Use(
+            channel=channel_digest(channel),
+            columns=tuple(header[at] for at in places),
+            form=recipe.wishes.form,
+            unknown=policy.unknown,
+            null=policy.null,
+            normalise=policy.normalise,
+        )
+        for channel, places in zip(recipe.channels, plan.inputs, strict=True)
+    ]
+
+
+def write_sides(
+    sides: Sides,
+    out: Target,
+    drawer: Drawer,
+    *,
+    output: str,
+    records: int,
+    dataset: str,
+    earlier: Earlier,
+    insecure_seed: bool,
+) -> None:
+    """Write manifests and codebook to their temporary places.
+
+    Parameters
+    ----------
+    output, dataset : str
+        SHA-256 of the released file and of the input.
+    """
+    if sides.codebook is not None:
+        write_codebook(drawer.releases[0].channel, out.part_of_side(sides.codebook))
+    if sides.manifest is None and sides.internal is None:
+        return
+    plan, recipe = drawer.plan, drawer.recipe
+    manifest = Manifest(
+        output=output,
+        records=records,
+        columns_before=drawer.header,
+        columns=plan.header,
+        released=tuple(
+            released_column(
+                release,
+                use,
+                tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
+                sensitive=_sensitive(recipe, k),
+                record=getattr(recipe.channels[k], "record", None),
+            )
+            for k, (release, use) in enumerate(
+                zip(drawer.releases, uses_of(recipe, plan, drawer.header), strict=True)
+            )
+        ),
+        dataset=dataset,
+        kept_private=plan.kept_private,
+        identity=tuple(recipe.wishes.identity),
+        draw=earlier.draws,
+        earlier=earlier.runs,
+        other_channels=earlier.other_channels,
+        insecure_seed=insecure_seed,
+    )
+    for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
+        if path is not None:
+            out.part_of_side(path).write_text(manifest.text(audience), encoding="utf-8")  # type: ignore[arg-type]
+
+
+def _sensitive(recipe: Recipe, k: int) -> tuple[str, ...] | None:
+    variable = recipe.channels[k].sensitive
+    if variable is None:
+        return None
+    return tuple(recipe.wishes.rename.get(name, name) for name in variable.columns)
