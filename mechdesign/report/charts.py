@@ -195,9 +195,12 @@ def lift_svg(map_: LiftMap, anchor: str) -> str:
 
 
 def _cell_text(value: float, mark: str) -> str:
-    shown = (
-        f"{value:.0f}" if value >= 100 or value == 0.0 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
-    )
+    if value == 0.0 or value >= 100.0:
+        shown = f"{value:.0f}"
+    elif value < 0.005:
+        shown = "<.01"
+    else:
+        shown = f"{value:.2f}" if value < 10.0 else f"{value:.1f}"
     return shown + mark
 
 

@@ -96,7 +96,8 @@ def bare_report(
         eps_ldp = min(limits.ratio, guarantees(eps_l, eps_u).ldp)
         low = None if math.isinf(limits.lower) else math.exp(-limits.lower)
         high = None if math.isinf(limits.upper) else math.exp(limits.upper)
-    bounds = consequences(eps_l, eps_u, eps_ldp, sensitive)
+    single = isinstance(limits, LiftLimits)
+    bounds = consequences(eps_l, eps_u, eps_ldp, sensitive) if single else []
     return Report(
         audience=audience,
         written=frame.written,

@@ -182,6 +182,10 @@ class Page:
         )
         path.write_bytes(base64.b64decode(shot["data"]))
 
+    def print_media(self) -> None:
+        """From now on the page looks as on paper."""
+        self._browser.call("Emulation.setEmulatedMedia", self._session, media="print")
+
     def pdf(self) -> bytes:
         """The page as it is printed on A4."""
         made = self._browser.call(

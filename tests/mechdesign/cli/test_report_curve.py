@@ -1,0 +1,175 @@
+"""The curve of a report: on the axis of the notion, through the chosen channel, in a bounded time."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import mechdesign as md
+from mechdesign.auditing import audit
+from mechdesign.cli import curve
+from mechdesign.cli.reporting import Reporter
+from mechdesign.comparison_grid import Case
+from mechdesign.errors import SolverFailure
+from mechdesign.joint import Joint
+from tests.design_cases import uniform_table
+
+JOINT = uniform_table(5, m=3)
+
+
+def through(notion, mechanism="optimal", seconds=0.0, joint=JOINT):
+    """The curve of a new design and what is said where there is none."""
+    design = md.design(joint, notion, mechanism=mechanism)
+    axis = curve.axis_of(notion)
+    chosen = curve.chosen_row(
+        axis,
+        notion,
+        audit(design.channel, joint, notion).achieved,
+        mechanism=mechanism,
+        nmi=design.nmi,
+        upper_bound_nmi=design.certificate.upper_bound_nmi,
+        satisfied=True,
+    )
+    with Reporter().work("computing") as work:
+        return curve.curve_through(joint, notion, axis, chosen, seconds, work)
+
+
+@pytest.mark.parametrize(
+    ("notion", "axis"),
+    [
+        (md.ALIP(0.3, 0.9), ("alip", 1.2, 0.25)),
+        (md.ALIP(math.inf, 0.9), ("max-lift", 0.9, None)),
+        (md.ALIP(0.9, math.inf), ("min-lift", 0.9, None)),
+        (md.LIP(0.4), ("lip", 0.4, None)),
+        (md.LDP(0.4), ("ldp", 0.4, None)),
+        (md.MaxLift(0.4), ("max-lift", 0.4, None)),
+        (md.MinLift(0.4), ("min-lift", 0.4, None)),
+        (md.L1Lift(0.5, 0.5), ("l1", 1.0, 0.5)),
+        (md.Chi2Lift(0.5, 0.5), ("chi2", 1.0, 0.5)),
+        (md.AlphaLift(0.5, 0.5, 3.0), ("alpha:3", 1.0, 0.5)),
+        (md.AlphaLift(0.5, 0.5, math.inf), ("alpha:inf", 1.0, 0.5)),
+    ],
+)
+def test_the_axis_leads_through_the_notion(notion, axis):
+    found = curve.axis_of(notion)
+    assert (found.notion, found.epsilon, found.lam) == pytest.approx(axis)
+    promised = Case("optimal", found.notion, found.epsilon, found.lam).promise().limits
+    assert (promised.lower, promised.upper) == pytest.approx((notion.limits.lower, notion.limits.upper))
+
+
+@pytest.mark.parametrize(
+    "notion",
+    [md.L1Lift(math.inf, 0.5), md.Chi2Lift(0.5, math.inf), md.ALIP(700.0, 700.0), md.ALIP(5e-324, 699.0)],
+)
+def test_no_axis_where_compare_has_none(notion):
+    assert curve.axis_of(notion) is None
+
+
+def test_the_chosen_channel_is_on_it_and_every_row_keeps_its_budget():
+    found, why = through(md.ALIP(0.2, 0.6))
+    assert why == ""
+    assert found.axis == "alip, epsilon = eps_l + eps_u in nats, lam 0.25"
+    assert [row.epsilon for row in found.rows] == pytest.approx([0.2 * k for k in range(1, 11)])
+    assert found.chosen in found.rows
+    assert found.remarks == ()
+    for row in found.rows:
+        assert row.satisfied
+        assert row.max_log_lift <= row.eps_u * (1 + 1e-12)
+        assert -row.min_log_lift <= row.eps_l * (1 + 1e-12)
+        assert row.nmi <= row.upper_bound_nmi
+    assert [row.nmi for row in found.rows] == sorted(row.nmi for row in found.rows)
+
+
+def test_beside_a_heuristic_stands_the_optimum_with_its_bound_at_the_chosen_budget_too():
+    found, _ = through(md.ALIP(0.4, 0.4), "complete-merging")
+    assert [row.mechanism for row in found.rows] == ["complete-merging"] * 10 + ["optimal"] * 10
+    assert found.chosen.upper_bound_nmi == min(
+        row.upper_bound_nmi for row in found.rows if row.epsilon == found.chosen.epsilon
+    )
+    assert found.chosen.nmi <= found.chosen.upper_bound_nmi
+    alone, _ = through(md.Chi2Lift(0.4, 0.4), "complete-merging")
+    assert {row.mechanism for row in alone.rows} == {"complete-merging"}
+    assert all(row.upper_bound_nmi is None for row in alone.rows)
+
+
+def test_budgets_beyond_the_largest_are_left_out():
+    found, _ = through(md.LIP(400.0))
+    assert max(row.epsilon for row in found.rows) <= 700.0
+    assert len(found.rows) == 7
+
+
+def test_no_curve_where_one_channel_took_long():
+    found, why = through(md.LIP(0.4), seconds=94.2)
+    assert found is None
+    assert why == (
+        "No curve: the channel took 94 s, and a report takes at most 20 s for its curve. `mechdesign compare` "
+        "computes the curve without a limit."
+    )
+
+
+def test_no_curve_where_its_time_is_too_short(monkeypatch):
+    monkeypatch.setattr(curve, "LONGEST", 0.0)
+    found, why = through(md.LIP(0.4))
+    assert found is None
+    assert "the 0 s that a report takes for it were too short for this table" in why
+
+
+def slow_after(points, monkeypatch):
+    """The clock jumps an hour after so many budgets."""
+    made = []
+    real = curve._point
+
+    def point(*arguments):
+        made.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(curve, "_point", point)
+    monkeypatch.setattr(curve.time, "monotonic", lambda: 3600.0 * (len(made) >= points))
+
+
+def test_a_shorter_curve_says_so(monkeypatch):
+    slow_after(4, monkeypatch)
+    found, _ = through(md.LIP(0.4))
+    assert len(found.rows) == 5
+    assert found.remarks[0].startswith("The curve has 5 of 10 budgets: the 20 s that a report takes")
+
+
+def test_searches_cut_short_say_so(monkeypatch):
+    monkeypatch.setattr(curve, "LONGEST_POINT", 0.01)
+    joint = uniform_table(60, m=8)
+    found, _ = through(md.ALIP(1.0, 1.0), "subset-merging", joint=joint)
+    assert any("of its searches ended early" in text for text in found.remarks)
+    assert all(row.nmi <= row.upper_bound_nmi for row in found.rows)
+
+
+def test_ctrl_c_ends_the_curve_and_not_the_report(monkeypatch):
+    real = curve._point
+    made = []
+
+    def point(*arguments):
+        made.append(arguments)
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(curve, "_point", point)
+    found, _ = through(md.LIP(0.4))
+    assert len(found.rows) == 4
+    assert "its computation was stopped" in found.remarks[0]
+
+
+def test_budgets_without_a_verified_channel_are_left_out(monkeypatch):
+    def failing(*_):
+        raise SolverFailure("nothing was verified")
+
+    monkeypatch.setattr(curve, "_point", failing)
+    found, why = through(md.LIP(0.4))
+    assert found is None
+    assert "other budgets gave no verified channel" in why
+
+
+def test_infinite_losses_are_mentioned():
+    found, _ = through(md.MaxLift(5.0), joint=Joint.from_counts([[5, 0, 3], [0, 5, 3]]))
+    assert any(math.isinf(row.min_log_lift) for row in found.rows)
+    assert "Where a lift is 0 the loss of belief is infinite" in found.remarks[-1]

@@ -1,0 +1,166 @@
+"""The HTML file needs nothing else, is valid, and its pictures can be read without colours or eyes."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.report import blocks, charts, html_page
+from mechdesign.report.layout import laid_out
+from mechdesign.report.svg import tidy
+from tests.mechdesign.report import report_cases as cases
+
+LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
+
+
+@pytest.fixture(scope="module")
+def page():
+    """The internal report with hostile labels, its pictures drawn."""
+    report = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[0]
+    return cases.texts(report)[".html"]
+
+
+def pictures(page):
+    return re.findall(r'<svg [^>]*role="img".*?</svg>', page, re.DOTALL)
+
+
+def test_it_loads_nothing(page):
+    parsed = cases.parsed(page)
+    assert not {"script", "link", "iframe", "object", "embed", "img", "base", "form"} & set(parsed.tags)
+    for _, name, value in parsed.attributes:
+        assert not name.startswith("on")
+        if name in LOADING:
+            assert value.startswith("#")
+            assert value[1:] in parsed.ids
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL).group(1)
+    assert "url(" not in style
+    assert "@import" not in style
+    assert "default-src 'none'" in page
+
+
+def test_it_is_valid(page):
+    parsed = cases.parsed(page)
+    assert parsed.faults == []
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert page.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert parsed.tags.count("h1") == parsed.tags.count("main") == 1
+    referred = {
+        name for _, key, value in parsed.attributes if key in ("aria-labelledby",) for name in value.split()
+    }
+    assert referred <= set(parsed.ids)
+    painted = {m for _, _, value in parsed.attributes for m in re.findall(r"url\(#(.*?)\)", value)}
+    assert painted
+    assert painted <= set(parsed.ids)
+
+
+def test_pictures_are_described_and_fluid(page):
+    svgs = pictures(page)
+    assert len(svgs) == 5
+    for svg in svgs:
+        root = ElementTree.fromstring(svg)
+        title, description = root[0], root[1]
+        assert (title.tag, description.tag) == ("title", "desc")
+        assert root.get("aria-labelledby") == f"{title.get('id')} {description.get('id')}"
+        assert len(description.text) > 40
+        assert root.get("viewBox")
+        assert root.get("width") is root.get("height") is None
+        assert "max-width" in root.get("style")
+        assert root.find(".//*[@font-family]") is None
+
+
+def test_labels_reach_the_pictures_as_letters(page):
+    texts = [element.text for svg in pictures(page) for element in ElementTree.fromstring(svg).iter("text")]
+    assert "<script>alert(1)</script>" in texts
+    assert "a & b" in texts
+    assert 'id="x" url(#gradient)' in texts
+
+
+def lightness(colour: str) -> float:
+    red, green, blue = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((lightness(one), lightness(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_keep_their_order_in_grey_and_texts_stand_out():
+    pale, middle, dark = charts.COLOURS
+    assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
+    assert contrast(pale, charts.INK) > 7
+    assert contrast(middle, charts.INK) > 4.5
+    assert contrast(dark, "#ffffff") > 7
+    for colour in ("#5a5a5a", "#1f3a5f", "#8a3b00", "#1b1b1b"):  # of texts on white
+        assert contrast(colour, "#ffffff") > 4.5
+    assert charts.LINES[0][1] != charts.LINES[1][1]
+
+
+def heat_map(values, ends=8.0):
+    size = len(values), len(values[0])
+    return blocks.LiftMap(
+        "Title",
+        "Description",
+        "across",
+        "down",
+        tuple(f"s{k}" for k in range(size[1])),
+        ("twice",) * size[0],
+        values,
+        (("",) * size[1],) * size[0],
+        ends,
+    )
+
+
+def test_equal_labels_stay_two_rows_and_zero_lifts_are_drawn():
+    svg = charts.lift_svg(heat_map(((0.0, 2.0), (1.0, 0.001), (250.0, 12.0))), "a")
+    texts = [element.text for element in ElementTree.fromstring(svg).iter("text")]
+    assert texts.count("twice") == 3
+    assert {"0", "2.00", "1.00", "<.01", "250", "12.0"} <= set(texts)
+    assert {"1/8", "1/4", "1/2", "1", "2", "4", "8"} <= set(texts)
+
+
+def test_what_altair_and_vl_convert_are_missing_for(monkeypatch):
+    for absent in charts.NEEDED:
+        monkeypatch.setattr(charts, "find_spec", lambda name, absent=absent: None if name == absent else name)
+        with pytest.raises(
+            InputError, match=rf"an HTML report needs {absent.replace('_', '-')}.*mechdesign\[report\]"
+        ):
+            charts.check_charts()
+    monkeypatch.undo()
+    charts.check_charts()
+
+
+def test_a_public_page_needs_neither(monkeypatch):
+    public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
+    monkeypatch.setattr(charts, "import_module", None)
+    assert "<svg" not in html_page.html_page(laid_out(public))
+
+
+def test_a_picture_gets_ids_of_its_own_and_loses_what_is_superfluous():
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="100" height="50" viewBox="0 0 100 50" class="marks">'
+        '<defs><linearGradient id="g"/></defs>'
+        '<path class="background" d="M0"/><path class="background" fill="red" d="M1"/>'
+        '<rect fill="url(#g)" opacity="1" width="3"/><text font-family="serif">id="g" url(#g)</text></svg>'
+    )
+    root = ElementTree.fromstring(tidy(svg, "map-1", "T", "D"))
+    assert [child.tag for child in root] == ["title", "desc", "defs", "path", "rect", "text"]
+    assert root.find("defs/linearGradient").get("id") == "map-1-g"
+    assert root.find("rect").attrib == {"fill": "url(#map-1-g)", "width": "3"}
+    assert root.find("text").attrib == {}
+    assert root.find("text").text == 'id="g" url(#g)'
+    assert root.get("style") == "max-width:100px;min-width:80px"
+
+
+def test_details_are_told_apart_from_their_pictures():
+    grid = blocks.Grid("Caption", ("a", "b"), ((blocks.Cell("x"), blocks.Cell("1", 1.0)),), folded=True)
+    document = blocks.Document("T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F")
+    page = html_page.html_page(document)
+    assert "<summary>Caption: in numbers</summary>" in page
+    assert '<td class="s5">1</td>' in page
+    assert '<th scope="row">x</th>' in page
