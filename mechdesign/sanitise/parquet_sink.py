@@ -110,9 +110,12 @@ class ParquetSink:
             pa.field(field.name, kind, field.nullable, field.metadata)
             for field, kind in zip(self._fields, kinds, strict=True)
         ]
-        self._schema = pa.schema(fields, metadata or None)
+        self._schema = pa.schema(fields)
         properties = _properties(self._schema, self._outputs, self._layout)
-        return pq.ParquetWriter(self._target, self._schema, store_schema=False, **properties)
+        writer = pq.ParquetWriter(self._target, self._schema, store_schema=False, **properties)
+        # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
+        writer.add_key_value_metadata(metadata)
+        return writer
 
 
 def _field(output: Output, schema: Any) -> Any:
