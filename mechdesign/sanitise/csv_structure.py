@@ -140,19 +140,21 @@ def _outside(data: Bytes, edges: Mask, delimiter: int, quote: int) -> Mask:
         Delimiters and all bytes of line breaks.
     """
     quotes = _packed(data == quote)
-    edges = _packed(edges) | quotes
+    marked = _packed(edges) | quotes
     inside = _odd(quotes)
-    before = edges << ONE | ONE
-    before[1:] = edges[1:] << ONE | edges[:-1] >> TOP
-    after = edges >> ONE
-    after[:-1] |= edges[1:] << TOP
-    after[-1] |= ONE << np.uint64((len(data) - 1) % 64)
+    before = marked << ONE | ONE
+    before[1:] = marked[1:] << ONE | marked[:-1] >> TOP
+    after = marked >> ONE
+    after[:-1] |= marked[1:] << TOP
+    after[-1] |= ONE << np.uint64((len(data) - 1) % 64)  # nothing comes after the last byte
     if (quotes & ((inside & ~before) | (~inside & ~after))).any():
         marks = data == quote
         at = np.flatnonzero(marks)
         marks[at] = _turns(data, at, delimiter, quote)
         inside = _odd(_packed(marks))
-    return np.unpackbits((~inside).view(np.uint8), count=len(data), bitorder="little").view(np.bool_)
+    return np.unpackbits(
+        (~inside).astype("<u8", copy=False).view(np.uint8), count=len(data), bitorder="little"
+    ).view(np.bool_)
 
 
 def _packed(marks: Mask) -> Words:

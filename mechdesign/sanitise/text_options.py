@@ -10,6 +10,9 @@ from mechdesign.errors import InputError
 _NEVER = "\r\n\0"
 """What neither delimits cells nor quotes them."""
 
+_HOST_NAMES = ("idna", "punycode")
+"""Codecs of text that are made for names of computers, not for files."""
+
 _SAMPLE = ',;"\r\nAa09\t'
 
 
@@ -44,7 +47,8 @@ class TextOptions:
             raise InputError(f"delimiter and quote ({self.quote!r}) must be different characters")
         try:
             codecs.getincrementaldecoder(self.encoding)
-            usable = _SAMPLE.encode(self.encoding).decode(self.encoding) == _SAMPLE
+            usable = codecs.lookup(self.encoding).name not in _HOST_NAMES
+            usable = usable and _SAMPLE.encode(self.encoding).decode(self.encoding) == _SAMPLE
         except (LookupError, UnicodeError, ValueError):
             usable = False
         if not usable:
