@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-MOST_OUTCOMES = 20_000
+MOST_OUTCOMES = 5_000
 """Largest number of outcomes that the exact multinomial test enumerates, some milliseconds of work."""
 
-POOLED_BELOW = 20.0
-"""Labels with a smaller expected count are pooled before the tree of binomials: p-values of few counts are coarse, and
+SPLIT_FROM = 40.0
+"""Smallest expected count of labels that the tree of binomials splits further: p-values of few counts are coarse, and
 would dilute the sum. Each label is tested alone anyway."""
 
 TIE = 1e-9
@@ -123,36 +123,24 @@ def binomial_p_values(counts: Counts, trials: Counts, probabilities: Array) -> A
 def tree_p_values(counts: Counts, probabilities: Array) -> Array:
     """p-values of the binomials into which a multinomial falls apart, halving the mass at each step.
 
-    Labels with small expected counts are pooled first. The number of values depends on the expected counts alone.
+    Labels that are rare together are not split. The number of values depends on the expected counts alone.
     """
     order = np.argsort(-probabilities, kind="stable")
-    counts, masses = counts[order], probabilities[order]
-    rare = int((masses * counts.sum() >= POOLED_BELOW).sum())
-    if rare < len(masses) - 1:
-        counts = np.append(counts[:rare], counts[rare:].sum())
-        masses = np.append(masses[:rare], masses[rare:].sum())
-    hits, trials, chances = _tree(counts, masses)
-    return binomial_p_values(
-        np.array(hits, dtype=np.int64), np.array(trials, dtype=np.int64), np.array(chances)
-    )
-
-
-def _tree(counts: Counts, masses: Array) -> tuple[list[int], list[int], list[float]]:
-    below = np.concatenate([[0], np.cumsum(counts)])
-    mass = np.concatenate([[0.0], np.cumsum(masses)])
+    below = np.concatenate([[0], np.cumsum(counts[order])])
+    mass = np.concatenate([[0.0], np.cumsum(probabilities[order])])
     hits, trials, chances = list[int](), list[int](), list[float]()
-    spans = [(0, len(counts))]
+    spans, records = [(0, len(counts))], int(below[-1])
     while spans:
         low, high = spans.pop()
-        if high - low < 2:
-            continue
         middle = int(np.searchsorted(mass, (mass[low] + mass[high]) / 2.0))
         middle = min(max(middle, low + 1), high - 1)
         hits.append(int(below[middle] - below[low]))
         trials.append(int(below[high] - below[low]))
         chances.append(float((mass[middle] - mass[low]) / (mass[high] - mass[low])))
-        spans += [(low, middle), (middle, high)]
-    return hits, trials, chances
+        for first, last in ((low, middle), (middle, high)):
+            if last - first > 1 and records * (mass[last] - mass[first]) >= SPLIT_FROM:
+                spans.append((first, last))
+    return binomial_p_values(np.array(hits), np.array(trials), np.array(chances))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -194,4 +182,6 @@ def divergence_p_value(divergence: float, labels: int) -> float:
     shape = labels - 1
     if shape == 0 or divergence <= shape:
         return 1.0
+    if math.isinf(divergence):
+        return SMALLEST
     return max(math.exp(-divergence + shape * (1.0 + math.log(divergence / shape))), SMALLEST)
