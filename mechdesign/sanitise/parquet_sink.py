@@ -15,7 +15,7 @@ from mechdesign.sanitise.parquet_layout import ARROW_SCHEMA, Layout, Leaf
 from mechdesign.sanitise.streams import Kept, Output, Written, check_outputs
 
 if TYPE_CHECKING:
-    from mechdesign.sanitise.parquet_stream import ParquetSource
+    from mechdesign.sanitise.parquet_stream import ParquetBatch, ParquetSource
 
 PANDAS = b"pandas"
 """Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
@@ -46,6 +46,7 @@ class ParquetSink:
             end += rows
             self._ends.add(end)
         self._pending: list[Any] = []
+        self._pending_bytes = 0
 
     def __enter__(self) -> ParquetSink:
         return self
@@ -56,28 +57,22 @@ class ParquetSink:
             self._pending.clear()
         self.close()
 
-    def write(self, batch: Any, written: Sequence[Any]) -> None:
+    def write(self, batch: ParquetBatch, written: Sequence[Any]) -> None:
         """Write a batch of the source; see `streams.Sink`."""
         import pyarrow as pa
 
         fresh = iter(written)
         columns = [
-            batch.column(output.position) if isinstance(output, Kept) else next(fresh)
+            batch.stored.column(output.position) if isinstance(output, Kept) else _coded(next(fresh))
             for output in self._outputs
-        ]
-        columns = [
-            _fitting(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column, field, pa)
-            for column, field in zip(columns, self._fields, strict=True)
         ]
         if self._writer is None:
             self._writer = self._begun([column.type for column in columns])
-        columns = [
-            column if column.type == kind else column.cast(kind)
-            for column, kind in zip(columns, self._schema.types, strict=True)
-        ]
-        self._pending.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        part = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._pending.append(part)
+        self._pending_bytes += part.nbytes
         self.records += batch.num_rows
-        if self.records in self._ends or sum(part.nbytes for part in self._pending) > PENDING:
+        if self.records in self._ends or self._pending_bytes > PENDING:
             self._flush()
 
     def _flush(self) -> None:
@@ -86,6 +81,7 @@ class ParquetSink:
 
         table = pa.Table.from_batches(self._pending).unify_dictionaries()
         self._pending.clear()
+        self._pending_bytes = 0
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
 
@@ -127,16 +123,19 @@ def _field(output: Output, schema: Any) -> Any:
     return pa.field(output.name, pa.string(), nullable=nullable)
 
 
-def _fitting(column: Any, field: Any, pa: Any) -> Any:
-    """The column in the type of the field; codes into text stay codes, which the file stores anyway."""
-    if column.type == field.type:
+def _coded(column: Any) -> Any:
+    """A written column as codes into text: the file stores them so, and is read as its schema says."""
+    import pyarrow as pa
+
+    kind = pa.dictionary(pa.int32(), pa.string())
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.type == kind:
         return column
-    if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
-        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-        if any(test(field.type) for test in texts):
-            return column
-        return column.dictionary_decode().cast(field.type)
-    return column.cast(field.type)
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode()
+    indices, texts = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(indices, texts)
 
 
 def _metadata(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:

@@ -63,12 +63,11 @@ class ParquetSource:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[Any]:
+    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[ParquetBatch]:
         """All records, some at a time, none across two row groups; once.
 
         Columns of text whose values repeat come as codes; so do those to `encode`, where their type allows it.
         """
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         for name in (*encode, *read):
@@ -90,18 +89,8 @@ class ParquetSource:
             for group in range(file.num_row_groups):
                 batches = file.iter_batches(rows, row_groups=[group], use_threads=False)
                 for batch in batches:
-                    yield self._encoded(batch, encode, pa)
+                    yield ParquetBatch(batch, frozenset(encode))
                     self.position += batch.num_rows
-
-    def _encoded(self, batch: Any, encode: Sequence[str], pa: Any) -> Any:
-        """The batch with the columns to encode as codes, where their type allows it."""
-        for name in encode:
-            place = batch.schema.get_field_index(name)
-            column = batch.column(place)
-            nested = pa.types.is_nested(column.type) or isinstance(column.type, pa.BaseExtensionType)
-            if not (nested or pa.types.is_dictionary(column.type) or pa.types.is_null(column.type)):
-                batch = batch.set_column(place, name, column.dictionary_encode())
-        return batch
 
     def where(self, record: int) -> str:
         """The file and the row."""
@@ -121,3 +110,28 @@ class ParquetSource:
     def close(self) -> None:
         """Close the file, if it was opened here."""
         self._raw.close()
+
+
+class ParquetBatch:
+    """Some records of a Parquet file; see `streams.Batch`."""
+
+    def __init__(self, stored: Any, encode: frozenset[str]) -> None:
+        self.stored = stored
+        """The record batch, with codes in place of text where that is faster."""
+        self._encode = encode
+
+    @property
+    def num_rows(self) -> int:
+        """How many records."""
+        return self.stored.num_rows
+
+    def column(self, name: str, /) -> Any:
+        """A column, as codes if `Source.batches` was asked to encode it and its type allows it."""
+        import pyarrow as pa
+
+        column = self.stored.column(self.stored.schema.get_field_index(name))
+        kind = column.type
+        as_it_is = pa.types.is_dictionary(kind) or pa.types.is_null(kind) or pa.types.is_nested(kind)
+        if name not in self._encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
+            return column
+        return column.dictionary_encode()
