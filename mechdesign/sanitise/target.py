@@ -102,7 +102,8 @@ class Target:
         self._force = force
         self._replace_sides = force or leftover
         self._sources = tuple(sources)
-        self._sides = {Path(side): part_of(real_path(side)) for side in sides}
+        self._named = [Path(side) for side in sides]
+        self._sides = {side: part_of(real_path(side)) for side in self._named}
         self._locks: dict[Path, int] = {}
         self._ours: list[Path] = []
 
@@ -183,7 +184,7 @@ class Target:
     def _check_names(self) -> None:
         self._check_free()
         taken = {self._path}
-        for side in self._sides:
+        for side in self._named:
             check_target(side, force=self._replace_sides, sources=self._sources)
             if real_path(side) in taken:
                 raise InputError(

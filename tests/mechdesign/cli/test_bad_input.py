@@ -11,29 +11,6 @@ MICRO = ("--sensitive", "group", "--useful", "job")
 EPS = ("--epsilon", "1")
 
 
-def contents(folder):
-    return {path: path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
-
-
-@pytest.fixture
-def refused(folder, run):
-    """Run a command that must be refused, and give its standard error."""
-
-    def runner(*arguments):
-        before = contents(folder)
-        result = run(*arguments)
-        assert result.code == 2, (result.code, result.out, result.err)
-        assert result.out == ""
-        lines = result.err.splitlines()
-        assert 1 <= len(lines) <= 2, result.err
-        assert lines[0].startswith("mechdesign: error: ")
-        assert "Traceback" not in result.err
-        assert contents(folder) == before
-        return result.err
-
-    return runner
-
-
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [

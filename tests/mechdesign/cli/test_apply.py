@@ -1,0 +1,249 @@
+"""What `apply` can do beyond replacing a column, and every way in which it refuses."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+SEED = ("--insecure-seed", "1")
+
+
+def rows_of(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+@pytest.fixture
+def people(folder):
+    (folder / "in.csv").write_text(
+        "id,job,town,note\n1,clerk,N,a\n2,smith,S,\n3,baker,N,c\n4,weaver,S,d\n", encoding="utf-8"
+    )
+    return folder
+
+
+@pytest.fixture
+def towns(folder, run):
+    """A channel for another column."""
+    assert (
+        run(
+            "design",
+            "records.csv",
+            "--sensitive",
+            "group",
+            "--useful",
+            "town",
+            "--epsilon",
+            "3",
+            "-o",
+            "t.json",
+        ).code
+        == 0
+    )
+    return folder / "t.json"
+
+
+def outputs_of(path):
+    return set(json.loads(path.read_text(encoding="utf-8"))["outputs"])
+
+
+def test_two_channels_in_one_pass_draw_what_each_draws_alone(channel, towns, people, run):
+    both = run("apply", channel, "in.csv", "both.csv", "--also", towns, *SEED)
+    assert both.code == 0
+    assert "the columns job, town are released" in both.out
+    assert "together they can tell more than either" in both.err
+    assert run("apply", channel, "in.csv", "job.csv", *SEED).code == 0
+    assert run("apply", towns, "in.csv", "town.csv", *SEED).code == 0
+    together, job, town = (rows_of((people / f"{n}.csv").read_text()) for n in ("both", "job", "town"))
+    assert [[r[0], r[1], t[2], r[3]] for r, t in zip(job, town, strict=True)] == together
+
+
+def test_an_added_column_leaves_the_original_and_says_that_this_is_no_release(channel, people, run):
+    result = run("apply", channel, "in.csv", "out.csv", "--add", "published", *SEED)
+    assert result.code == 0
+    assert "stays in the output beside the released column: no release yet" in result.err
+    before, after = rows_of((people / "in.csv").read_text()), rows_of((people / "out.csv").read_text())
+    assert [row[:-1] for row in after] == before
+    assert after[0][-1] == "published"
+    assert {row[-1] for row in after[1:]} <= outputs_of(channel)
+
+
+def test_a_posterior_draw_is_a_symbol(channel, people, run):
+    assert run("apply", channel, "in.csv", "out.csv", "--as", "posterior-draw", *SEED).code == 0
+    released = {row[1] for row in rows_of((people / "out.csv").read_text())[1:]}
+    assert released <= {"clerk", "smith", "baker", "weaver"}
+
+
+def test_policies_and_the_internal_manifest(channel, people, run):
+    (people / "in.csv").write_text('job\nclerk\n""\npilot\n', encoding="utf-8")
+    label = min(outputs_of(channel))
+    options = ("--unknown", f"output:{label}", "--null", "marginal", "--internal-manifest", "int.json", *SEED)
+    assert run("apply", channel, "in.csv", "out.csv", *options).code == 0
+    released = [row[0] for row in rows_of((people / "out.csv").read_text())[1:]]
+    assert released[2] == label
+    internal = json.loads((people / "int.json").read_text(encoding="utf-8"))["released"][0]
+    assert (internal["missing"], internal["unknown_symbols"]) == (1, 1)
+    assert sum(entry["records"] for entry in internal["outputs"]) == 3
+    public = (people / "out.csv.manifest.json").read_text(encoding="utf-8")
+    assert json.loads(public)["insecure_seed"] is True
+    assert "missing" not in json.loads(public)["released"][0]
+
+
+def test_any_delimiter_quote_encoding_and_compression(channel, folder, run):
+    text = "id;job;é\r\n1;'clerk';'a;b'\r\n2;smith;ü\r\n"
+    (folder / "in.csv.gz").write_bytes(gzip.compress(text.encode("latin-1")))
+    options = ("--delimiter", ";", "--quote", "'", "--encoding", "latin-1", *SEED)
+    assert run("apply", channel, "in.csv.gz", "out.csv", *options).code == 0
+    written = (folder / "out.csv").read_bytes().decode("latin-1")
+    assert written.startswith("id;job;é\r\n1;")
+    assert "'a;b'\r\n2;" in written
+    assert run("apply", channel, "in.csv.gz", "again.csv.gz", *options).code == 0
+    assert gzip.decompress((folder / "again.csv.gz").read_bytes()).decode("latin-1") == written
+
+
+def test_a_tab_can_be_typed(channel, folder, run):
+    (folder / "in.tsv").write_text("id\tjob\n1\tclerk\n")
+    for k, tab in enumerate(("tab", "\\t", "\t")):
+        assert run("apply", channel, "in.tsv", f"{k}.tsv", "--delimiter", tab, *SEED).code == 0
+        assert (folder / f"{k}.tsv").read_text().startswith("id\tjob\n1\t")
+
+
+def test_standard_input_and_output(channel, people):
+    command = [sys.executable, "-m", "mechdesign", "apply", channel]
+    root = os.fspath(Path(__file__).parents[3])
+    environment = os.environ | {"PYTHONPATH": root}
+    data = (people / "in.csv").read_bytes()
+    streamed = subprocess.run(
+        [*command, "-", "-"], input=data, capture_output=True, env=environment, check=True
+    )
+    assert streamed.stderr == b""
+    subprocess.run([*command, "in.csv", "out.csv"], env=environment, check=True, capture_output=True)
+    assert streamed.stdout == (people / "out.csv").read_bytes()  # the same data, so the same draws
+    bad = subprocess.run(
+        [*command, "-", "-"], input=data + b"5,pilot,N,\n", capture_output=True, env=environment
+    )
+    assert bad.returncode == 2
+    assert bad.stdout == b""
+    assert b"standard input, line 6: the channel does not know the symbol 'pilot'" in bad.stderr
+
+
+def test_the_same_data_get_the_same_draws_and_a_second_draw_must_be_asked_for(channel, people, run):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    assert run("apply", channel, "in.csv", "2.csv").code == 0
+    assert (people / "1.csv").read_bytes() == (people / "2.csv").read_bytes()
+    again = run("apply", channel, "in.csv", "2.csv")
+    assert (again.code, "complete already in 2.csv" in again.out) == (0, True)
+    key = next((people / "channel.json.jobs").glob("*.key"))
+    secret = key.read_text().split(":")[1].strip()
+    told = "".join(p.read_text() for p in people.rglob("*") if p.is_file() and p.suffix != ".key")
+    assert secret not in told + again.out + again.err
+    fresh = run("apply", channel, "in.csv", "3.csv", "--fresh-draw")
+    assert fresh.code == 0
+    assert "independent releases of a record can tell far more than each" in fresh.err
+    assert json.loads((people / "3.csv.manifest.json").read_text())["draw"] == 1
+
+
+def test_another_identity_would_be_a_second_draw(channel, people, run, refused):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    message = refused("apply", channel, "in.csv", "2.csv", "--identity", "id")
+    assert (
+        "has released these data through this channel before (records known by their row number)" in message
+    )
+    accepted = run("apply", channel, "in.csv", "2.csv", "--identity", "id", "--fresh-draw")
+    assert accepted.code == 0
+    assert "another job has released these records before" in accepted.err
+    assert json.loads((people / "2.csv.manifest.json").read_text())["draw"] == 1
+
+
+def test_identified_records_keep_their_draw_from_night_to_night(channel, people, run):
+    assert run("apply", channel, "in.csv", "1.csv", "--identity", "id").code == 0
+    first = rows_of((people / "1.csv").read_text())
+    lines = (people / "in.csv").read_text().splitlines(keepends=True)
+    (people / "next.csv").write_text("".join([lines[0], "5,clerk,N,\n", *reversed(lines[1:])]))
+    assert run("apply", channel, "next.csv", "2.csv", "--identity", "id").code == 0
+    second = rows_of((people / "2.csv").read_text())
+    assert sorted(first[1:]) == sorted(row for row in second[1:] if row[0] != "5")
+
+
+def test_other_data_by_row_number_are_another_job_and_said_to_be(channel, people, run):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    (people / "next.csv").write_text((people / "in.csv").read_text() + "5,clerk,N,\n")
+    result = run("apply", channel, "next.csv", "2.csv")
+    assert result.code == 0
+    assert "name the column that identifies them (--identity)" in result.err
+    assert len(list((people / "channel.json.jobs").glob("*.key"))) == 2
+
+
+def test_parquet_with_two_forms_of_output(channel, people, run):
+    pq.write_table(pyarrow.csv.read_csv(people / "in.csv"), people / "in.parquet")
+    assert run("apply", channel, "in.parquet", "out.parquet", "--codebook", "book.csv").code == 0
+    table = pq.read_table(people / "out.parquet")
+    assert set(table["job"].to_pylist()) <= outputs_of(channel)
+    assert table["id"].to_pylist() == [1, 2, 3, 4]
+    assert rows_of((people / "book.csv").read_text())[0][:2] == ["output", "job"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--compress", "bzip2"), ["--compress 'bzip2' must be gzip or zstd"]),
+        (("--delimiter", ";;"), ["delimiter (';;') must be one ASCII character"]),
+        (("--encoding", "klingon"), ["encoding ('klingon') must be a text encoding"]),
+        (("--unknown", "ignore"), ["unknown ('ignore') must be refuse, marginal or output:LABEL"]),
+        (("--null", "output:nobody"), ["'nobody' is no output of the channel"]),
+        (("--normalise", "utf8"), ["normalise ('utf8') must be one of"]),
+        (("--as", "noise"), ["the form ('noise') must be one of"]),
+        (("--as", "posterior-draw", "--codebook", "b.csv"), ["a codebook says what labels mean"]),
+        (("--correlated", "twon"), ["there is no column 'twon'; did you mean 'town'"]),
+        (
+            ("--correlated", "town,note"),
+            ["the correlated column 'town', 'note' would stay", "--keep-sensitive"],
+        ),
+        (("--identity", "job"), ["'job' is useful or sensitive and cannot identify records"]),
+        (("--identity", "town"), ["the identifier 'N' stands for records with different symbols of 'job'"]),
+        (("--identity", "note"), ["line 3", "the column 'note' is empty"]),
+        (("--add", "town"), ["another column 'town'"]),
+        (("--also", "channel.json"), ["two channels release the column 'job'"]),
+        (("--also", "nowhere.json"), ["nowhere.json: there is no such file"]),
+        (("--job", "j.key"), ["has the ending of its key"]),
+        (("--insecure-seed", "1", "--job", "j.json"), ["an insecure seed is for tests and has no job"]),
+        (("--insecure-seed", "1", "--fresh-draw"), ["without a job every draw is fresh"]),
+        (("--manifest", "in.csv"), ["in.csv"]),
+        (("--manifest", "out.csv"), ["would be written twice"]),
+        (("--internal-manifest", "out.csv.manifest.json"), ["would be written twice"]),
+    ],
+)
+def test_refusals(channel, people, refused, options, words):
+    message = refused("apply", channel, "in.csv", "out.csv", *options)
+    assert all(word in message for word in words), message
+
+
+def test_json_and_data_do_not_share_standard_output(channel, people, refused):
+    assert "would be mixed up" in refused("apply", channel, "in.csv", "-", "--json")
+
+
+def test_a_key_that_others_can_read(channel, people, run, refused):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    key = next((people / "channel.json.jobs").glob("*.key"))
+    key.chmod(0o644)
+    assert "chmod 600" in refused("apply", channel, "in.csv", "2.csv")
+    key.chmod(0o600)
+    key.rename(people / "elsewhere")
+    assert "another key would draw the same records a second time" in refused(
+        "apply", channel, "in.csv", "2.csv"
+    )
+
+
+def test_a_truncated_gzip(channel, people, refused):
+    packed = gzip.compress((people / "in.csv").read_bytes() * 50)
+    (people / "in.csv.gz").write_bytes(packed[: len(packed) // 2])
+    message = refused("apply", channel, "in.csv.gz", "out.csv")
+    assert "in.csv.gz" in message
