@@ -1,0 +1,270 @@
+"""Spark in local mode, with tasks that may be tried twice."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from mechdesign.errors import InputError
+from mechdesign.release import Policy
+from mechdesign.sanitise import create_key, sanitise, sanitise_spark, spark_errors
+from tests.mechdesign.sanitise.records import (
+    KEY,
+    city_channel,
+    crossed_channel,
+    drawn_by_hand,
+    mixing_channel,
+    people,
+)
+
+sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+    pytest.skip("Spark needs Java, and there is none on the path", allow_module_level=True)
+
+# mapInArrow hands no pandas frame to anybody, but asks whether pandas is there, and warns of its version.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+ROOT = Path(__file__).parents[3]
+
+IDENTITIES = [{"identity": "id"}, {"row_numbers": "n"}, {"identity": ["n", "id"]}]
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.log.level": "OFF",
+}
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """One session for all; its workers run this Python and find the package where the tests do."""
+    folder = tmp_path_factory.mktemp("spark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        builder = sql.SparkSession.builder.master("local[2,2]").appName("mechdesign tests")
+        builder = builder.config("spark.local.dir", str(folder / "local"))
+        builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        for name, value in SETTINGS.items():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+@pytest.fixture
+def channel():
+    return mixing_channel()
+
+
+@pytest.fixture
+def frame():
+    return people(200)
+
+
+def in_spark(spark, frame: pd.DataFrame, partitions: int):
+    return spark.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition(partitions)
+
+
+def by_number(released) -> list[str]:
+    table = released.toArrow()
+    order = np.argsort(table.column("n").to_numpy())
+    return table.column("job").take(pa.array(order)).to_pylist()
+
+
+@pytest.mark.parametrize("identity", IDENTITIES, ids=lambda identity: "-".join(identity))
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_the_draws_are_those_of_one_machine(spark, channel, frame, identity, partitions):
+    released = sanitise_spark(in_spark(spark, frame, partitions), channel, key=KEY, **identity)
+    assert by_number(released) == sanitise(frame, channel, key=KEY, **identity)["job"].tolist()
+    assert released.rdd.getNumPartitions() == partitions
+
+
+def test_the_draws_are_those_by_hand(spark, channel, frame):
+    source = in_spark(spark, frame, 3)
+    numbered = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    assert by_number(numbered) == drawn_by_hand(channel, frame["job"])
+    named = sanitise_spark(source, channel, key=KEY, identity="id")
+    assert by_number(named) == drawn_by_hand(channel, frame["job"], frame["id"])
+
+
+def test_repartitioning_later_and_another_action_change_no_draw(spark, channel, frame):
+    released = sanitise_spark(in_spark(spark, frame, 5), channel, key=KEY, identity="id")
+    expected = by_number(released)
+    assert by_number(released.repartition(3)) == expected
+    assert by_number(released) == expected
+
+
+def test_the_other_columns_types_and_nulls_stay(spark, channel):
+    rows = [(0, "a", None, [1, 2]), (1, "b", 2.5, None)]
+    source = spark.createDataFrame(
+        rows, "n bigint not null, job string not null, pay double, tags array<int>"
+    )
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    assert released.schema == source.schema
+    for before, after in zip(rows, sorted(released.collect()), strict=True):
+        assert (after.n, after.pay, after.tags) == (before[0], before[2], before[3])
+
+
+def test_integer_symbols_become_strings(spark):
+    from dataclasses import replace
+
+    from mechdesign.variable import Variable
+
+    channel = replace(mixing_channel(), useful=Variable(("job",), (("1",), ("2",), ("3",))), joint=None)
+    frame = people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
+    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n")
+    assert released.schema["job"].dataType.simpleString() == "string"
+    assert by_number(released) == sanitise(frame, channel, key=KEY)["job"].tolist()
+
+
+def test_forms_policies_and_several_channels_are_those_of_frames(spark):
+    frame = people(40).assign(city=[*"stt?"] * 10)
+    both = [mixing_channel(), city_channel()]
+    arguments = {"key": KEY, "policy": Policy(unknown="marginal"), "row_numbers": "n"}
+    for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
+        expected = sanitise(frame, both, **arguments, **wishes)
+        released = sanitise_spark(in_spark(spark, frame, 2), both, **arguments, **wishes)
+        released = released.toArrow().to_pandas()
+        assert list(released.columns) == list(expected.columns)
+        released = released.sort_values("n", ignore_index=True)
+        for name in released.columns:
+            assert released[name].tolist() == expected[name].tolist()
+
+
+def test_crossed_columns_become_one(spark):
+    frame = pd.DataFrame({"city": [*"sst"] * 4, "n": range(12), "job": [*"aba"] * 4})
+    released = sanitise_spark(in_spark(spark, frame, 2), crossed_channel(), key=KEY, row_numbers="n")
+    assert released.columns == ["city,job", "n"]
+    expected = sanitise(frame, crossed_channel(), key=KEY)["city,job"].tolist()
+    assert [row[0] for row in sorted(released.collect(), key=lambda row: row.n)] == expected
+
+
+def test_a_task_that_fails_and_is_tried_again_draws_the_same(spark, channel, frame, tmp_path):
+    source = in_spark(spark, frame, 4)
+    marks = str(tmp_path)
+
+    def fails_once(batches):
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        yield from batches
+        (Path(marks) / f"{task.partitionId()}-{task.attemptNumber()}").touch()
+        if task.attemptNumber() == 0:
+            raise RuntimeError("a machine is lost")
+
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    tried = released.mapInArrow(fails_once, released.schema)
+    assert by_number(tried) == drawn_by_hand(channel, frame["job"])
+    assert {path.name[-2:] for path in tmp_path.iterdir()} == {"-0", "-1"}
+
+
+def test_empty_frames_and_partitions(spark, channel):
+    source = in_spark(spark, people(3), 7)
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    assert by_number(released) == drawn_by_hand(channel, people(3)["job"])
+    assert sanitise_spark(source.limit(0), channel, key=KEY, row_numbers="n").collect() == []
+
+
+def test_no_plan_shows_the_key(spark, channel, frame, tmp_path):
+    create_key(tmp_path / "job.key", KEY)
+    released = sanitise_spark(
+        in_spark(spark, frame, 2), channel, key=tmp_path / "job.key", identity="id"
+    ).filter("pay > 0")
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        released.explain(True)
+        released.explain("formatted")
+    released.collect()
+    plans = text.getvalue() + released._jdf.queryExecution().toString() + repr(released)
+    assert "sanitise_partition" in plans
+    for secret in (KEY.secret.hex(), repr(KEY.secret)[2:-1], "Key("):
+        assert secret not in plans
+
+
+@pytest.mark.parametrize(
+    ("identity", "message"),
+    [
+        ({"row_numbers": "n"}, "^row number 17: the channel does not know the symbol 'z' of 'job'$"),
+        ({"identity": "id"}, "^the record 'person 0017': the channel does not know the symbol 'z' of 'job'$"),
+    ],
+)
+def test_a_bad_record_is_one_clear_line(spark, channel, frame, identity, message):
+    frame.loc[17, "job"] = "z"
+    released = sanitise_spark(in_spark(spark, frame, 3), channel, key=KEY, **identity)
+    with pytest.raises(InputError, match=message), spark_errors():
+        released.collect()
+
+
+def test_a_bad_record_in_what_is_written_is_one_clear_line(spark, channel, frame, tmp_path):
+    frame.loc[17, "job"] = None
+    released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, identity="id")
+    message = "^the record 'person 0017': the column 'job' has an empty cell"
+    with pytest.raises(InputError, match=message), spark_errors():
+        released.write.parquet(str(tmp_path / "released.parquet"))
+    assert not list(tmp_path.rglob("part-*"))
+    assert not list(tmp_path.rglob("_SUCCESS"))
+
+
+def test_two_records_of_one_number_are_one_clear_line(spark, channel):
+    source = spark.createDataFrame([(4, "a"), (4, "b")], "n int, job string").coalesce(1)
+    released = sanitise_spark(source, channel, key=KEY, row_numbers="n")
+    with (
+        pytest.raises(InputError, match=r"^the column 'n' gives the row number 4 to two records"),
+        spark_errors(),
+    ):
+        released.collect()
+
+
+def test_other_errors_of_spark_pass(spark):
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="nowhere"), spark_errors():
+        spark.table("nowhere").collect()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"identity": "id"}, "must draw the same: give a key"),
+        ({"key": KEY}, "the rows of a Spark DataFrame have no order that stays"),
+        ({"key": KEY, "identity": "id", "row_numbers": "n"}, "identity and row_numbers both say"),
+        ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
+        ({"key": KEY, "identity": "pay"}, "the column 'pay' holds double, which has more than one text"),
+        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record, .* holds double"),
+        ({"key": KEY, "row_numbers": "n", "correlated": "pay"}, "the correlated column 'pay' would stay"),
+        (
+            {"key": KEY, "row_numbers": "n", "columns": {"job": "tags"}},
+            "'tags' holds array<int>, which is no",
+        ),
+    ],
+)
+def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, message):
+    source = spark.createDataFrame([], "id string, n int, job string, pay double, tags array<int>")
+    with pytest.raises(InputError, match=message):
+        sanitise_spark(source, channel, **arguments)
+
+
+def test_frames_of_another_kind_and_equal_names_are_refused(spark, channel):
+    with pytest.raises(InputError, match="must be a Spark DataFrame, not DataFrame; others take sanitise"):
+        sanitise_spark(people(3), channel, key=KEY, identity="id")
+    with pytest.raises(InputError, match=r"a Spark DataFrame takes mechdesign\.sanitise\.sanitise_spark"):
+        sanitise(in_spark(spark, people(3), 1), channel, key=KEY)
+    twice = spark.sql("select 'a' as job, 'b' as job, 1 as n")
+    with pytest.raises(InputError, match="two columns have the same name 'job'; rename one"):
+        sanitise_spark(twice, channel, key=KEY, row_numbers="n")
