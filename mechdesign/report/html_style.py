@@ -30,7 +30,7 @@ nav ul { display: flex; flex-wrap: wrap; gap: .15rem 1.1rem; list-style: none; p
 a { color: var(--accent); text-underline-offset: .15em; }
 li { margin: .35rem 0; }
 dl.facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; gap: .35rem 1.25rem; margin: .6rem 0;
-  max-width: 54rem; }
+  max-width: 64rem; }
 .facts dt { color: var(--soft); max-width: 14rem; }
 .facts dd { margin: 0; font-variant-numeric: tabular-nums; }
 .box { overflow-x: auto; max-width: 100%; margin: 1rem 0; }

@@ -18,8 +18,11 @@ from mechdesign.report.blocks import (
     Text,
 )
 
-SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$^-])")
-"""What Markdown may read as an instruction; a backslash before it makes it a letter."""
+SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.")
+"""What Markdown may read as an instruction or a link anywhere; a backslash before it makes it a letter."""
+
+LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
+"""The same where a text begins."""
 
 
 def markdown(document: Document) -> str:
@@ -39,7 +42,10 @@ def markdown(document: Document) -> str:
 
 def _text(text: str) -> str:
     """`text` as it is, whatever signs it holds."""
-    return SPECIAL.sub(r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = SPECIAL.sub(lambda found: f"\\{found[0]}", text)
+    safe = LEADING.sub(r"\1\\\2", safe)
+    safe = safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"&#32;{safe[1:]}" if safe.startswith(" ") else safe
 
 
 def _items(texts: Sequence[str]) -> str:

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, replace
 
 from mechdesign.channel import Channel, ChannelRecord
-from mechdesign.guarantees import guarantees
 from mechdesign.notions import LiftLimits, Notion, to_record
 from mechdesign.report.promises import (
     COVERS,
@@ -93,7 +92,7 @@ def bare_report(
     if isinstance(limits, LiftLimits):
         # A ratio bounds both sides, for the mean of the lifts is 1.
         eps_l, eps_u = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
-        eps_ldp = min(limits.ratio, guarantees(eps_l, eps_u).ldp)
+        eps_ldp = min(limits.ratio, _sum_above(limits.lower, limits.upper))
         low = None if math.isinf(limits.lower) else math.exp(-limits.lower)
         high = None if math.isinf(limits.upper) else math.exp(limits.upper)
     single = isinstance(limits, LiftLimits)
@@ -137,6 +136,14 @@ def bare_report(
         commands=frame.commands,
         absent={},
     )
+
+
+def _sum_above(first: float, second: float) -> float:
+    """The sum of two budgets, never rounded down."""
+    total = first + second
+    if math.isinf(total) or math.fsum((first, second, -total)) <= 0.0:
+        return total
+    return math.nextafter(total, math.inf)
 
 
 def _channel_table(channel: Channel) -> ChannelTable:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import mechanisms
@@ -16,8 +19,9 @@ from mechdesign.cli import curve
 from mechdesign.errors import SolverFailure
 from mechdesign.joint import Joint
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, charts
+from mechdesign.report import blocks, charts, markdown
 from mechdesign.report.layout import laid_out
+from mechdesign.report.public import Frame, public_report
 from tests.design_cases import uniform_table
 from tests.mechdesign.report import report_cases as cases
 
@@ -163,6 +167,21 @@ def test_bounds_without_the_table_are_those_of_the_promise_and_cover_the_attaine
                 assert bound.measure not in promised or bound.bound <= promised[bound.measure] * (1 + 1e-12)
     promised = {b.measure: b.bound for b in cases.reports(joint, md.LDP(0.7))[1].promise.bounds}
     assert promised["local differential privacy with respect to sensitive"] == 0.7
+
+
+@given(st.floats(1e-300, 700.0), st.floats(1e-300, 700.0))
+def test_two_budgets_make_one_of_local_differential_privacy_never_rounded_down(first, second):
+    report = public_report(
+        md.design(tiny(), md.LIP(5.0)).channel,
+        md.ALIP(first, second),
+        Frame(written=""),
+        mechanism=None,
+        method=None,
+        satisfied=None,
+    )
+    bound = next(b.bound for b in report.promise.bounds if b.measure.startswith("local differential"))
+    exact = Fraction(first) + Fraction(second)
+    assert exact <= Fraction(bound) <= exact * (1 + Fraction(1, 2**51))
 
 
 def test_beliefs_are_those_of_the_channel():
@@ -315,6 +334,26 @@ def test_markdown_tables_are_rectangular():
             cells = line.replace("\\|", "").count("|")
             assert width in (None, cells)
             width = cells
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("eps_l (0.5), a-b + c", "eps_l (0.5), a-b + c"),
+        ("_u_ *star* `tick` a_", r"\_u\_ \*star\* \`tick\` a\_"),
+        ("# no heading", r"\# no heading"),
+        ("- no item", r"\- no item"),
+        ("12. no item", r"12\. no item"),
+        ("---", r"\---"),
+        ("-0.5", "-0.5"),
+        (" no code", "&#32;no code"),
+        ("[x](http://y) www.z", r"\[x\](http\://y) www\.z"),
+        ("<b>&amp;", "&lt;b&gt;&amp;amp;"),
+        ("a|b\\", r"a\|b\\"),
+    ],
+)
+def test_markdown_takes_letters_for_letters(text, written):
+    assert markdown._text(text) == written
 
 
 def test_a_command_with_backticks_stays_in_its_block():
