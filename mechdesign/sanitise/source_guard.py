@@ -137,6 +137,9 @@ class Source:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        # A row that breaks off, say, because the file was not complete yet.
+        if isinstance(error, InputError) and str(error).startswith(self.name):
+            self.check()
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:

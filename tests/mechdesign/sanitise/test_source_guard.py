@@ -128,6 +128,22 @@ def test_an_input_that_grows_while_it_is_hashed(path):
         Source(path, progress=lambda _done, _total: append(path))
 
 
+def failing(path: Path, message: str, change=None) -> None:
+    with Source(path):
+        if change is not None:
+            change(path)
+        raise InputError(message)
+
+
+def test_what_is_wrong_with_an_input_that_changes_is_that_it_changes(path):
+    with pytest.raises(InputError, match="line 7: the row has 1 cell"):
+        failing(path, f"{path}, line 7: the row has 1 cell")
+    with pytest.raises(InputError, match=r"out\.csv cannot be written"):
+        failing(path, "out.csv cannot be written", append)
+    with pytest.raises(InputError, match="changed while it was read"):
+        failing(path, f"{path}, line 7: the row has 1 cell", append)
+
+
 def test_reading_is_no_change(path):
     with Source(path) as source:
         os.utime(path, ns=(0, path.stat().st_mtime_ns)) if sys.platform == "win32" else path.read_bytes()

@@ -1,0 +1,145 @@
+"""Starts command lines as processes of their own, with everything imported already, so that they can be killed often.
+
+Reads one request a line on standard input, a JSON object, and answers in lines of JSON on standard output:
+
+``argv``       arguments of the command line
+``folder``     its working folder
+``stdin``      file for its standard input (default: nothing to read)
+``stdout``, ``stderr``  files that get what it prints
+``crash_at``   kill -9 the process right before its n-th call to the system that changes a name or opens a file to
+               write (1 is the first); null: never
+``signal``, ``after``  send the process this signal after so many seconds; null: never
+``when``       count these seconds from the moment when this file has content (and not from the start)
+``limit``      largest size in bytes of a file that the process may write
+``look``       a folder whose files to list in the answer, when the process has ended
+
+It answers ``{"status": .., "calls": .., "seconds": .., "files": ..}`` when the process has ended: the exit code, or
+minus the signal that ended it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import pkgutil
+import resource
+import signal
+import sys
+import time
+
+CHANGES = frozenset(
+    {"os.rename", "os.remove", "os.link", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "fcntl.flock"}
+)
+POLL = 0.0005
+"""Seconds."""
+
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+PRELOADED = (
+    "cryptography.hazmat.primitives.ciphers",
+    "pandas",  # pyarrow looks for it
+    "pydantic",
+    "pyarrow.csv",
+    "pyarrow.parquet",
+    "mechdesign.channel",
+    "mechdesign.channel_reading",
+    "mechdesign.cli.app",
+    "mechdesign.cli.reporting",
+    "mechdesign.report.wording",
+)
+
+
+def preload() -> None:
+    """Import what a command imports, and run nothing of it, because threads do not survive a fork."""
+    import mechdesign.sanitise
+
+    inside = [
+        f"mechdesign.sanitise.{module.name}" for module in pkgutil.iter_modules(mechdesign.sanitise.__path__)
+    ]
+    for name in (*PRELOADED, *inside):
+        with contextlib.suppress(ModuleNotFoundError):  # of extras
+            importlib.import_module(name)
+
+
+def main() -> None:
+    sys.dont_write_bytecode = True  # it would count as a change of files
+    preload()
+    for line in sys.stdin:
+        request = json.loads(line)
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reading)
+            child(request, writing)
+        os.close(writing)
+        start = time.monotonic()
+        if request.get("signal") is not None:
+            if request.get("when") is not None:
+                wait_for(request["when"], pid)
+            time.sleep(request["after"])
+            os.kill(pid, request["signal"])  # still ours if it has ended: nobody has waited for it
+        _, status = os.waitpid(pid, 0)
+        seconds = time.monotonic() - start
+        with open(reading, "rb") as stream:
+            calls = len(stream.read())
+        answer = {"status": os.waitstatus_to_exitcode(status), "calls": calls, "seconds": seconds}
+        answer["files"] = sorted(os.listdir(request["look"])) if request.get("look") else []
+        print(json.dumps(answer), flush=True)
+
+
+def wait_for(path: str, pid: int) -> None:
+    """Return when the file has content, or the process has ended (it can still be waited for then)."""
+    while not os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+        with contextlib.suppress(FileNotFoundError):
+            if os.stat(path).st_size:
+                return
+        time.sleep(POLL)
+
+
+def child(request: dict, told: int) -> None:
+    code = 70
+    try:
+        os.chdir(request["folder"])
+        for number, name, flags in (
+            (0, request.get("stdin") or os.devnull, os.O_RDONLY),
+            (1, request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+            (2, request["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        ):
+            os.dup2(os.open(name, flags, 0o600), number)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 (for the life of the process)
+        if request.get("limit") is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (request["limit"], request["limit"]))
+        count(request.get("crash_at"), told)
+        code = mechdesign_main(request["argv"])
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+def mechdesign_main(argv: list[str]) -> int:
+    from mechdesign.cli import main as command_line
+
+    return command_line(argv)
+
+
+def count(crash_at: int | None, told: int) -> None:
+    """Count what changes files, one byte in the pipe `told` for each, and end with a bang at number `crash_at`."""
+    calls = 0
+
+    def hook(event: str, arguments: tuple) -> None:
+        nonlocal calls
+        if event in CHANGES or (event == "open" and (arguments[2] or 0) & WRITES):
+            calls += 1
+            os.write(told, b".")
+            if calls == crash_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+if __name__ == "__main__":
+    main()

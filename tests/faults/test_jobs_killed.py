@@ -1,0 +1,263 @@
+"""kill -9 at any moment: never a partial file under the final name, and the same command again gives the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.faults.job_cases import (
+    APPLY,
+    Ended,
+    Nursery,
+    check_manifest,
+    check_release,
+    copy_folder,
+    keys,
+    leftovers,
+    write_folder,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
+
+ROWS = 100_000
+"""Enough that reading, drawing and writing take most of the time, and signals land there."""
+
+MEDIUM_ROWS = 20_000
+FEW_ROWS = 50
+
+COMMAND = (*APPLY, "in.csv", "out.csv", "--internal-manifest", "internal.json")
+KILLED = -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def nursery(tmp_path_factory):
+    with Nursery(tmp_path_factory.mktemp("printed")) as nursery:
+        yield nursery
+
+
+def ok(ended: Ended) -> Ended:
+    assert ended.status == 0, ended.err
+    return ended
+
+
+@pytest.fixture(scope="module")
+def begun(nursery, tmp_path_factory) -> Path:
+    """A folder whose job has released ref.csv, which all further runs of the job must equal."""
+    folder = write_folder(tmp_path_factory.mktemp("begun") / "folder", ROWS)
+    ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
+    check_release(folder / "in.csv", folder / "ref.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def small(nursery, tmp_path_factory) -> tuple[Path, Path]:
+    """Two small folders: without a job, and with one that has released ref.csv."""
+    bare = write_folder(tmp_path_factory.mktemp("bare") / "folder", FEW_ROWS)
+    folder = copy_folder(bare, tmp_path_factory.mktemp("begun") / "folder")
+    ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
+    return bare, folder
+
+
+def phase(folder: Path) -> str:
+    """How far a killed process had got, as the files show."""
+    jobs = list(folder.glob("channel.json.jobs/*.json"))
+    states = [run["state"] for run in json.loads(jobs[0].read_text())["runs"]] if jobs else []
+    if (folder / "out.csv").exists():
+        return f"named, {states[-1]}"
+    if "finishing" in states:
+        return "finishing"
+    part = folder / ".out.csv.part"
+    return "writing" if part.exists() and part.stat().st_size else "before writing"
+
+
+def check_after_kill(folder: Path, reference: str | None = None) -> None:
+    """Whatever has its final name is complete."""
+    out = folder / "out.csv"
+    if out.exists():
+        if reference is None:
+            check_release(folder / "in.csv", out)
+        else:
+            assert out.read_bytes() == (folder / reference).read_bytes()
+        check_manifest(out)
+        assert (folder / "internal.json").exists()
+
+
+def check_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], reference: str) -> None:
+    """The same command succeeds, clears everything away, and gives the draws of the job."""
+    key = keys(folder)
+    ended = ok(nursery.run(folder, *command))
+    assert (folder / "out.csv").read_bytes() == (folder / reference).read_bytes()
+    check_manifest(folder / "out.csv")
+    assert leftovers(folder) == []
+    assert keys(folder) == key
+    (digits,) = (text.strip().split(":")[-1] for text in key)
+    assert len(digits) == 64
+    assert digits not in ended.out + ended.err
+    for path in folder.rglob("*"):
+        if path.is_file() and path.suffix != ".key":
+            content = path.read_bytes()
+            assert bytes.fromhex(digits) not in content
+            assert digits.encode() not in content
+
+
+def kills(nursery: Nursery, begun: Path, tmp_path: Path, times: int, seed: int) -> Counter[str]:
+    """Kill a run at random moments: every other time of all, else of those from the first byte of output on."""
+    usual = ok(nursery.run(copy_folder(begun, tmp_path / "usual"), *COMMAND)).seconds
+    draw = random.Random(seed)
+    phases: Counter[str] = Counter()
+    for i in range(times):
+        folder = copy_folder(begun, tmp_path / str(i))
+        if i % 2:
+            request = {"after": draw.uniform(0, usual)}
+        else:
+            request = {"after": draw.uniform(0, usual / 2), "when": str(folder / ".out.csv.part")}
+        ended = nursery.run(folder, *COMMAND, signal=signal.SIGKILL, **request)
+        assert ended.status in (KILLED, 0), ended.err
+        phases[phase(folder) if ended.status else "finished before"] += 1
+        check_after_kill(folder, "ref.csv")
+        check_resumed(nursery, folder, COMMAND, "ref.csv")
+        shutil.rmtree(folder)
+    return phases
+
+
+def test_kills_at_random_moments(nursery, begun, tmp_path):
+    phases = kills(nursery, begun, tmp_path, 20, seed=7)
+    assert phases["finished before"] < 20
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_at_random_moments(nursery, begun, tmp_path):
+    phases = kills(nursery, begun, tmp_path, 200, seed=8)
+    print("\n200 kills, 200 correct results after resuming; when they were killed:", dict(phases))
+    assert {"before writing", "writing", "named, finishing"} <= set(phases)
+
+
+@pytest.mark.parametrize("compressed", ["in.parquet", "in.csv.gz"])
+def test_kills_while_other_kinds_of_files_are_written(nursery, tmp_path, compressed):
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    start = write_folder(tmp_path / "start", MEDIUM_ROWS)
+    if compressed == "in.parquet":
+        pyarrow.parquet.write_table(pyarrow.csv.read_csv(start / "in.csv"), start / compressed)
+        target, reference = "out.parquet", "ref.parquet"
+    else:
+        (start / compressed).write_bytes(gzip.compress((start / "in.csv").read_bytes()))
+        target, reference = "out.csv.gz", "ref.csv.gz"
+    usual = ok(nursery.run(start, *APPLY, compressed, reference)).seconds
+    if target == "out.csv.gz":
+        check_release(start / "in.csv", start / reference)
+    for i, share in enumerate((0, 0.1, 0.3)):
+        folder = copy_folder(start, tmp_path / str(i))
+        request = {"after": share * usual, "when": str(folder / f".{target}.part")}
+        assert nursery.run(folder, *APPLY, compressed, target, signal=signal.SIGKILL, **request).status in (
+            KILLED,
+            0,
+        )
+        ok(nursery.run(folder, *APPLY, compressed, target))
+        assert (folder / target).read_bytes() == (folder / reference).read_bytes()
+        assert leftovers(folder) == []
+
+
+every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.slow)])
+"""How many of the moments are tried: one in so many, or all of them."""
+
+
+@every
+@pytest.mark.parametrize("options", [(), ("--identity", "id")], ids=["rows", "identity"])
+def test_kills_right_before_every_change_of_a_file(nursery, small, tmp_path, options, every):
+    """The first run of a job: folder, lock, job file, key, temporary files, names."""
+    bare, _ = small
+    command = (*COMMAND, *options)
+    calls = ok(nursery.run(copy_folder(bare, tmp_path / "usual"), *command)).calls
+    assert calls > 30
+    phases: Counter[str] = Counter()
+    for call in range(calls, 0, -every):
+        folder = copy_folder(bare, tmp_path / str(call))
+        ended = nursery.run(folder, *command, crash_at=call)
+        assert ended.status == KILLED, ended.err
+        phases[phase(folder)] += 1
+        check_after_kill(folder)
+        ok(nursery.run(folder, *command))
+        check_release(folder / "in.csv", folder / "out.csv")
+        ok(nursery.run(folder, *APPLY, "in.csv", "again.csv", *options))
+        assert (folder / "out.csv").read_bytes() == (folder / "again.csv").read_bytes()
+        assert leftovers(folder) == []
+    assert {"before writing", "named, finishing"} <= set(phases)
+    assert every > 1 or "finishing" in phases
+
+
+@every
+def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, tmp_path, every):
+    """Killed or not, one --fresh-draw is one further draw."""
+    _, begun = small
+    command = (*COMMAND, "--fresh-draw")
+    usual = copy_folder(begun, tmp_path / "usual")
+    calls = ok(nursery.run(usual, *command)).calls
+    expected = (usual / "out.csv").read_bytes()
+    assert expected != (begun / "ref.csv").read_bytes()
+    for call in range(calls, 0, -every):
+        folder = copy_folder(begun, tmp_path / str(call))
+        assert nursery.run(folder, *command, crash_at=call).status == KILLED
+        (job,) = folder.glob("channel.json.jobs/*.json")
+        if any(run["draw"] == 1 and run["state"] == "done" for run in json.loads(job.read_text())["runs"]):
+            continue  # it was complete, and the same command would ask for one draw more
+        check_after_kill(folder)
+        ok(nursery.run(folder, *command))
+        assert (folder / "out.csv").read_bytes() == expected
+        assert {run["draw"] for run in json.loads(job.read_text())["runs"]} == {0, 1}
+        assert leftovers(folder) == []
+
+
+@every
+def test_kills_of_a_run_that_replaces_a_file(nursery, small, tmp_path, every):
+    """With --force the old file stays until the new one takes its place."""
+    _, begun = small
+    begun = copy_folder(begun, tmp_path / "old")
+    (begun / "out.csv").write_text("old")
+    command = (*COMMAND, "--force")
+    calls = ok(nursery.run(copy_folder(begun, tmp_path / "usual"), *command)).calls
+    seen = set()
+    for call in range(calls, 0, -every):
+        folder = copy_folder(begun, tmp_path / str(call))
+        assert nursery.run(folder, *command, crash_at=call).status == KILLED
+        seen.add((folder / "out.csv").read_bytes())
+        ok(nursery.run(folder, *command))
+        assert (folder / "out.csv").read_bytes() == (begun / "ref.csv").read_bytes()
+        assert leftovers(folder) == []
+    assert seen == {b"old", (begun / "ref.csv").read_bytes()}
+
+
+@pytest.mark.parametrize(
+    ("signum", "message"),
+    [
+        (signal.SIGTERM, "stopped by SIGTERM; nothing was written"),
+        (signal.SIGHUP, "stopped by SIGHUP; nothing was written"),
+        (signal.SIGINT, "interrupted; nothing was written"),
+    ],
+)
+def test_signals_that_ask(nursery, begun, tmp_path, signum, message):
+    """The process clears everything away, says so, and the job is as it was."""
+    asked = 0
+    for i, after in enumerate((0, 0.003, 0.01)):
+        folder = copy_folder(begun, tmp_path / str(i))
+        request = {"after": after, "when": str(folder / ".out.csv.part")}
+        ended = nursery.run(folder, *COMMAND, signal=signum, **request)
+        assert leftovers(folder) == []
+        if ended.status == 0:
+            check_release(folder / "in.csv", folder / "out.csv")
+            continue
+        asked += 1
+        assert (ended.status, ended.err) == (128 + signum, f"mechdesign: error: {message}\n")
+        assert not (folder / "out.csv").exists()
+        (job,) = folder.glob("channel.json.jobs/*.json")
+        assert [run["state"] for run in json.loads(job.read_text())["runs"]] == ["done"]
+    assert asked

@@ -1,0 +1,267 @@
+"""Jobs at the same time, inputs that change or break off, and jobs and keys that are not as they were left."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mechdesign.sanitise.locks import open_locked
+from mechdesign.sanitise.target import part_of
+from tests.faults.job_cases import (
+    APPLY,
+    Ended,
+    Nursery,
+    check_manifest,
+    check_release,
+    copy_folder,
+    leftovers,
+    table,
+    write_folder,
+)
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
+
+ROWS = 20_000
+TIMES = 4
+"""Races are run so often; each of their outcomes must be right."""
+
+
+@pytest.fixture(scope="module")
+def nurseries(tmp_path_factory):
+    """Two, for two processes at a time."""
+    with Nursery(tmp_path_factory.mktemp("one")) as one, Nursery(tmp_path_factory.mktemp("two")) as two:
+        yield one, two
+
+
+@pytest.fixture
+def nursery(nurseries) -> Nursery:
+    return nurseries[0]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, nurseries) -> Path:
+    folder = write_folder(tmp_path_factory.mktemp("template") / "folder", ROWS)
+    assert nurseries[0].run(folder, *APPLY, "in.csv", "ref.csv").status == 0
+    return folder
+
+
+@pytest.fixture
+def folder(template, tmp_path) -> Path:
+    """A folder whose job has released ref.csv."""
+    return copy_folder(template, tmp_path / "folder")
+
+
+def job_of(folder: Path) -> Path:
+    (job,) = folder.glob("channel.json.jobs/*.json")
+    return job
+
+
+def refused(ended: Ended, *words: str) -> None:
+    """One line with these words, exit code 2."""
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("mechdesign: error: ")
+    assert ended.err.count("\n") == 1
+    for word in words:
+        assert word in ended.err
+
+
+def together(nurseries, folder: Path, *commands: tuple[str, ...]) -> list[Ended]:
+    """Run two commands at the same time."""
+    ended: dict[int, Ended] = {}
+    threads = [
+        threading.Thread(target=lambda i=i: ended.update({i: nurseries[i].run(folder, *commands[i])}))
+        for i in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [ended[0], ended[1]]
+
+
+def test_a_target_that_another_process_writes(nursery, folder):
+    lock = open_locked(part_of(folder / "out.csv"), busy="")
+    try:
+        refused(
+            nursery.run(folder, *APPLY, "in.csv", "out.csv"), "another job is writing out.csv; wait until"
+        )
+    finally:
+        os.close(lock)
+    assert nursery.run(folder, *APPLY, "in.csv", "out.csv").status == 0
+    assert leftovers(folder) == []
+
+
+def test_two_jobs_on_one_target(nurseries, template, tmp_path):
+    """With the same job both write the same; one of them may find the other at work, or all done."""
+    for i in range(TIMES):
+        folder = copy_folder(template, tmp_path / str(i))
+        ended = together(nurseries, folder, *[(*APPLY, "in.csv", "out.csv")] * 2)
+        assert 0 in {one.status for one in ended}
+        for one in ended:
+            if one.status:
+                refused(one, "out.csv")
+        assert (folder / "out.csv").read_bytes() == (folder / "ref.csv").read_bytes()
+        check_manifest(folder / "out.csv")
+        assert leftovers(folder) == []
+
+
+def test_two_first_runs_of_one_job(nurseries, template, tmp_path):
+    """Both get the same key, and no entry is lost."""
+    for i in range(TIMES):
+        folder = write_folder(tmp_path / str(i), 1000)
+        ended = together(nurseries, folder, (*APPLY, "in.csv", "a.csv"), (*APPLY, "in.csv", "b.csv"))
+        assert [one.status for one in ended] == [0, 0], ended
+        check_release(folder / "in.csv", folder / "a.csv")
+        assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
+        runs = json.loads(job_of(folder).read_text())["runs"]
+        assert sorted(Path(run["target"]).name for run in runs) == ["a.csv", "b.csv"]
+        assert {run["state"] for run in runs} == {"done"}
+        assert leftovers(folder) == []
+
+
+def while_changing(change: Callable[[], None], run: Callable[[], Ended]) -> Ended:
+    """Change something again and again, from before the run to its end."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            change()
+            over.wait(0.001)
+
+    thread = threading.Thread(target=work)
+    change()
+    thread.start()
+    try:
+        return run()
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_an_input_that_grows_while_it_is_read(nursery, folder):
+    def append() -> None:
+        with open(folder / "in.csv", "a") as stream:
+            stream.write("1,a,x\n")
+
+    ended = while_changing(append, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv"))
+    refused(
+        ended, "in.csv changed while it was read, and nothing was written; start again when it is complete"
+    )
+    assert not (folder / "out.csv").exists()
+    assert leftovers(folder) == []
+
+
+def test_an_input_that_is_replaced_while_it_is_read(nursery, folder):
+    text = (folder / "in.csv").read_text()
+
+    def replace() -> None:
+        (folder / "new.csv").write_text(text)
+        os.replace(folder / "new.csv", folder / "in.csv")
+
+    ended = while_changing(replace, lambda: nursery.run(folder, *APPLY, "in.csv", "out.csv"))
+    refused(ended, "in.csv changed while it was read")
+    assert not (folder / "out.csv").exists()
+    assert leftovers(folder) == []
+
+
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.99])
+def test_a_gzip_that_breaks_off(nursery, folder, share):
+    data = gzip.compress((folder / "in.csv").read_bytes())
+    (folder / "in.csv.gz").write_bytes(data[: int(share * len(data))])
+    refused(nursery.run(folder, *APPLY, "in.csv.gz", "out.csv"), "in.csv.gz")
+    assert not (folder / "out.csv").exists()
+    assert leftovers(folder) == []
+
+
+def test_a_parquet_file_that_breaks_off(nursery, folder):
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "in.csv"), folder / "in.parquet")
+    data = (folder / "in.parquet").read_bytes()
+    (folder / "in.parquet").write_bytes(data[: len(data) // 2])
+    refused(nursery.run(folder, *APPLY, "in.parquet", "out.parquet"), "in.parquet")
+    assert not (folder / "out.parquet").exists()
+    assert leftovers(folder) == []
+
+
+def test_a_key_that_others_can_read(nursery, folder):
+    key = job_of(folder).with_suffix(".key")
+    key.chmod(0o644)
+    refused(
+        nursery.run(folder, *APPLY, "in.csv", "out.csv"), "can be read by others (mode 0644)", "chmod 600"
+    )
+    key.chmod(0o600)
+    assert nursery.run(folder, *APPLY, "in.csv", "out.csv").status == 0
+
+
+def test_a_key_that_is_gone(nursery, folder):
+    job_of(folder).with_suffix(".key").unlink()
+    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "of this job is gone", "(--fresh-draw)")
+    assert not (folder / "out.csv").exists()
+    ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", "--fresh-draw")
+    assert ended.status == 0, ended.err
+    assert "released before with 1 other draw" in ended.err
+    assert json.loads((folder / "out.csv.manifest.json").read_text())["draw"] == 1
+    assert (folder / "out.csv").read_bytes() != (folder / "ref.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda text: text[:-100], "is empty or truncated"),
+        (lambda text: text.replace('"done"', '"running"'), "the sha256 does not match the content"),
+        (lambda text: "", "is empty or truncated"),
+    ],
+)
+def test_a_damaged_job_file(nursery, folder, edit, words):
+    job = job_of(folder)
+    job.write_text(edit(job.read_text()))
+    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), job.name, words)
+    assert not (folder / "out.csv").exists()
+
+
+def test_another_data_set_in_the_same_job(nursery, folder):
+    (folder / "other.csv").write_text(table(ROWS, seed=2))
+    job = str(job_of(folder).relative_to(folder))
+    refused(
+        nursery.run(folder, *APPLY, "other.csv", "out.csv", "--job", job),
+        "is that of the data set",
+        "--identity",
+    )
+    # On its own it gets a job of its own.
+    assert nursery.run(folder, *APPLY, "other.csv", "out.csv").status == 0
+    assert len(list(folder.glob("channel.json.jobs/*.key"))) == 2
+
+
+def test_the_same_again_has_nothing_to_do(nursery, folder):
+    out = folder / "out.csv"
+    assert nursery.run(folder, *APPLY, "in.csv", "out.csv").status == 0
+    before = out.stat()
+    ended = nursery.run(folder, *APPLY, "in.csv", "out.csv")
+    assert ended.status == 0, ended.err
+    assert out.stat() == before
+    out.write_text("something else")
+    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "out.csv exists", "--force")
+    assert out.read_text() == "something else"
+
+
+def test_standard_input_and_output(nursery, folder):
+    """The data are the same, so the job is, and the draws are."""
+    ended = nursery.run(folder, *APPLY, "-", "-", stdin=str(folder / "in.csv"))
+    assert ended.status == 0, ended.err
+    assert ended.out == (folder / "ref.csv").read_text()
+    assert json.loads(job_of(folder).read_text())["runs"][-1]["target"] == "-"
+    assert leftovers(folder) == []
+
+
+def test_standard_output_gets_nothing_of_a_job_that_fails(nursery, folder):
+    (folder / "in.csv").write_text(table(ROWS) + "1,unknown,x\n")
+    refused(nursery.run(folder, *APPLY, "in.csv", "-"), "unknown")
