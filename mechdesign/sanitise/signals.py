@@ -23,8 +23,7 @@ class Stopped(BaseException):
     """
 
     def __init__(self, signum: int) -> None:
-        what = "interrupted" if signum == signal.SIGINT else f"stopped by {signal.Signals(signum).name}"
-        super().__init__(f"{what}; nothing was written")
+        super().__init__(f"stopped by {signal.Signals(signum).name}; nothing was written")
         self.exit_code = FATAL + signum
 
 
@@ -32,12 +31,14 @@ class _Stop:
     """The handler inside `stoppable`."""
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        raise Stopped(signum)
+        raise KeyboardInterrupt if signum == signal.SIGINT else Stopped(signum)
 
 
 @contextmanager
 def stoppable() -> Generator[None]:
     """Turn the signals that ask to stop into `Stopped`, so that everything open is cleared away.
+
+    (Ctrl-C stays a `KeyboardInterrupt`, of which every program knows what to say.)
 
     For programs: libraries leave the signals of their host alone. Signals that the caller ignores (``nohup``)
     stay ignored. Does nothing outside of the main thread, where Python runs no handlers.
