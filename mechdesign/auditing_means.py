@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.balls import FIRST_BITS, at_most, double_above, precision, upper
+from mechdesign.balls import FIRST_BITS, at_most, double_above, lower, precision, upper
 from mechdesign.errors import InputError
 from mechdesign.exact_lifts import Column
 from mechdesign.exact_means import OutputMasses, budget, largest_term, masses_by_output
@@ -64,10 +64,9 @@ class _Side:
         """The smallest double that bounds every ball, and the first output that needs it."""
         if None in balls:
             return math.inf, balls.index(None)
-        floor = max(ball.lower() for ball in balls)
-        rivals = [y for y, ball in enumerate(balls) if ball.upper() >= floor]
         best, at = -1.0, 0
-        for y in rivals:
+        # The likeliest first: most of the others are then settled by their first ball.
+        for y in sorted(range(len(balls)), key=lambda y: -lower(balls[y])):
             if best >= upper(balls[y]):
                 continue
             exact = outputs[y].is_constant

@@ -35,7 +35,7 @@ def double_above(ball: Callable[[], Any]) -> float:
         with precision(bits):
             value = ball()
             ends = _rounded_up(value.lower()), _rounded_up(value.upper())
-        if ends[0] == ends[1]:
+        if value.is_finite() and ends[0] == ends[1]:
             return ends[1]
         bits *= 2
 
@@ -60,13 +60,13 @@ def at_most(ball: Callable[[], Any], limit: float, first: Any = None) -> bool:
 
 
 def upper(ball: Any) -> float:
-    """The smallest double at or above the whole ball."""
-    return _rounded_up(ball.upper())
+    """The smallest double at or above the whole ball; ``inf`` for one that bounds nothing."""
+    return _rounded_up(ball.upper()) if ball.is_finite() else math.inf
 
 
 def lower(ball: Any) -> float:
-    """The largest double at or below the whole ball."""
-    return -_rounded_up(ball.lower(), -1)
+    """The largest double at or below the whole ball; ``-inf`` for one that bounds nothing."""
+    return -_rounded_up(ball.lower(), -1) if ball.is_finite() else -math.inf
 
 
 def _rounded_up(end: Any, sign: int = 1) -> float:

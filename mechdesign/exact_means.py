@@ -72,21 +72,37 @@ def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any
     return mean / output.total
 
 
-def power_mean(output: OutputMasses, order: float, *, inverse: bool = False) -> Any:
-    """sum_s P(s) l^order, or of 1/l, as a ball of the present precision; None where it is infinite.
+def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False) -> Any:
+    """log of (sum_s P(s) l^order)^(1/order), or of 1/l, as a ball; None where it is infinite.
 
-    The order is the exact rational that the double is (Zarrabian et al. 2023, eq. (33), Definition 6).
+    The order is positive, the exact rational that the double is (Zarrabian et al. 2023, eq. (33), Definition
+    6).
+    """
+    if inverse and 0 in output.masses:
+        return None
+    lifts = output.numerators()
+    values = [(bottom, top) if inverse else (top, bottom) for top, bottom in lifts]
+    return log_norm(values, order, output.sums, output.total)
+
+
+def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[int], total: int) -> Any:
+    """log of (sum_i w_i v_i^order / total)^(1/order) for quotients v_i >= 0 of integers, not all 0, as a ball.
+
+    The largest value is taken out, so that every power lies in [0, 1]: at a large order the powers
+    themselves would overflow, or be known too badly for a logarithm.
     """
     from flint import arb, fmpq
 
-    if inverse and 0 in output.masses:
-        return None
-    exponent = arb(-order if inverse else order)
-    mean = arb(0)
-    for row, (top, bottom) in zip(output.sums, output.numerators(), strict=True):
-        if top:
-            mean += row * (arb(fmpq(top, bottom)).log() * exponent).exp()
-    return mean / output.total
+    exact = [fmpq(top, bottom) for top, bottom in values]
+    largest = max(exact)
+    mean, exponent = arb(0), arb(order)
+    for weight, value in zip(weights, exact, strict=True):
+        if value == largest:
+            mean += weight
+        elif value:
+            # log1p keeps the digits of values that are nearly as large
+            mean += weight * (arb(value / largest - 1).log1p() * exponent).exp()
+    return arb(largest).log() + (mean / total).log() / exponent
 
 
 def budget(output: OutputMasses, kind: str, order: float, *, inverse: bool) -> Any:
@@ -101,8 +117,7 @@ def budget(output: OutputMasses, kind: str, order: float, *, inverse: bool) -> A
     if output.is_constant:
         return arb(0)
     if kind == "alpha":
-        mean = power_mean(output, order, inverse=inverse)
-        return None if mean is None else mean.log() / arb(order)
+        return log_power_mean(output, order, inverse=inverse)
     mean = distances(output, 1 if kind == "l1" else 2, inverse=inverse)
     if mean is None:
         return None

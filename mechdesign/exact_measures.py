@@ -7,13 +7,14 @@ the ball on the side that claims less privacy: up, and down for minima.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mechdesign.balls import lower, precision, upper
 from mechdesign.channel import Channel
-from mechdesign.exact_means import OutputMasses, distances, masses_by_output, power_mean
+from mechdesign.exact_means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.joint import Joint
 
 BITS = 256
@@ -68,13 +69,13 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
             "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
             "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
         }
-        for order in orders:
-            for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
-                values[f"{name}_information[{order:g}]"] = (
-                    values["mutual_information"]
-                    if order == 1.0
-                    else _at_least_zero(information(outputs, scale, order))
-                )
+    for order in orders:
+        for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
+            values[f"{name}_information[{order:g}]"] = (
+                values["mutual_information"]
+                if order == 1.0
+                else _at_least_zero(_bounded(partial(information, outputs, scale, order)))
+            )
     if all(out.is_constant for out in outputs):  # a ball around zero would round up to something
         return dict.fromkeys(values, 0.0)
     return values
@@ -85,18 +86,18 @@ def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
 
 
 def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:
-    from flint import arb, fmpq
+    from flint import arb
 
-    lifts = [fmpq(top, bottom) for top, bottom in masses.numerators()]
+    lifts = _lifts(masses)
     high, low = max(lifts), min(lifts)
-    ratio = math.inf if low == 0 else upper(arb(high / low).log())
+    ratio = math.inf if low == 0 else upper(_log(high / low))
     return OutputLeakage(
         output=label,
         probability=masses.output / total,
         max_lift=upper(arb(high)),
         min_lift=lower(arb(low)),
-        max_log_lift=max(0.0, upper(arb(high).log())),
-        min_log_lift=-math.inf if low == 0 else min(0.0, lower(arb(low).log())),
+        max_log_lift=max(0.0, upper(_log(high))),
+        min_log_lift=-math.inf if low == 0 else min(0.0, lower(_log(low))),
         max_log_lift_ratio=max(0.0, ratio),
         l1_lift=_up(distances(masses, 1)),
         chi2_lift=_up(distances(masses, 2)),
@@ -116,7 +117,7 @@ def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) ->
         return math.inf
     if math.isinf(alpha):
         return upper(arb(largest))
-    return max(1.0, upper(power_mean(masses, alpha, inverse=inverse) ** (1 / arb(alpha))))
+    return max(1.0, upper(log_power_mean(masses, alpha, inverse=inverse).exp()))
 
 
 def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
@@ -132,45 +133,68 @@ def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
 
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
-    from flint import arb, fmpq
-
-    total = arb(0)
-    for out in outputs:
-        if math.isinf(order):
-            norm = arb(max(fmpq(top, bottom) for top, bottom in out.numerators()))
-        else:
-            norm = power_mean(out, order) ** (1 / arb(order))
-        total += out.output * norm
-    return _factor(order) * (total / scale).log()
+    if math.isinf(order):
+        logs = [_log(max(_lifts(out))) for out in outputs]
+    else:
+        logs = [log_power_mean(out, order) for out in outputs]
+    return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
 
 
 def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log of sum_y |P(., y)|_order over |P_S|_order."""
-    from flint import arb, fmpq
-
     first = outputs[0]
-    before = _length([fmpq(row, first.total) for row in first.sums], order)
-    after = arb(0)
-    for out in outputs:
-        after += _length([fmpq(mass, scale) for mass in out.masses if mass], order)
-    return _factor(order) * (after / before).log()
+    before = _log_length(first.sums, first.total, order)
+    after = _log_sum([1] * len(outputs), [_log_length(out.masses, scale, order) for out in outputs], 1)
+    return _factor(order) * (after - before)
 
 
-def _length(values: Sequence[Any], order: float) -> Any:
-    from flint import arb
+def _log_length(numerators: Sequence[int], denominator: int, order: float) -> Any:
+    """log of the `order` norm of a vector of rationals."""
+    from flint import fmpq
 
     if math.isinf(order):
-        return arb(max(values))
-    total = arb(0)
-    for value in values:
-        total += arb(value) ** arb(order)
-    return total ** (1 / arb(order))
+        return _log(fmpq(max(numerators), denominator))
+    return log_norm([(value, denominator) for value in numerators], order, [1] * len(numerators), 1)
+
+
+def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
+    """log of sum_i w_i e^(log_i) / total; the largest term is taken out, so that none overflows."""
+    from flint import arb
+
+    pivot = max(logs, key=lambda ball: upper(ball))
+    return (
+        pivot
+        + (sum((w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True)), arb(0)) / total).log()
+    )
+
+
+def _lifts(masses: OutputMasses) -> list[Any]:
+    from flint import fmpq
+
+    return [fmpq(top, bottom) for top, bottom in masses.numerators()]
+
+
+def _log(value: Any) -> Any:
+    from flint import arb
+
+    return arb(value).log()
 
 
 def _factor(order: float) -> Any:
     from flint import arb
 
     return arb(1) if math.isinf(order) else arb(order) / (arb(order) - 1)
+
+
+def _bounded(information: Callable[[], Any]) -> Any:
+    """The ball at the first precision at which it is one: an order next to 0 needs more bits than `BITS`."""
+    bits = BITS
+    while True:
+        with precision(bits):
+            ball = information()
+        if ball.is_finite():
+            return ball
+        bits *= 2
 
 
 def _ball(value: Any) -> Any:
