@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from mechdesign.errors import MechdesignError
+
 ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a program to stop; SIGKILL does not ask."""
 
@@ -23,14 +25,36 @@ class Stopped(BaseException):
     """
 
     def __init__(self, signum: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(signum).name}; nothing was written")
+        super().__init__(f"{_what(signum)}; nothing was written")
+        self.signum = signum
         self.exit_code = FATAL + signum
 
 
+class CutOff(MechdesignError):
+    """A signal asked the program to stop when a part of its output had gone already.
+
+    `exit_code` is that of the signal.
+    """
+
+    def __init__(self, stop: Stopped | KeyboardInterrupt, name: str) -> None:
+        signum = stop.signum if isinstance(stop, Stopped) else signal.SIGINT
+        super().__init__(f"{_what(signum)}; the reader of {name} has got only a part of the release")
+        self.exit_code = FATAL + signum
+
+
+def _what(signum: int) -> str:
+    return "interrupted" if signum == signal.SIGINT else f"stopped by {signal.Signals(signum).name}"
+
+
 class _Stop:
-    """The handler inside `stoppable`."""
+    """The handler inside `stoppable`, until the work is done."""
+
+    def __init__(self) -> None:
+        self.done = False
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
+        if self.done:
+            return
         raise KeyboardInterrupt if signum == signal.SIGINT else Stopped(signum)
 
 
@@ -48,11 +72,11 @@ def stoppable() -> Generator[None]:
 
 
 @contextmanager
-def uninterrupted() -> Generator[None]:
+def uninterrupted(*, last: bool = True) -> Generator[None]:
     """Put signals off until the end of a short section.
 
-    Within `stoppable` a signal that came meanwhile is dropped: the section was the last one, and the work is done.
-    Elsewhere the handler of the caller has it then.
+    Elsewhere the handler of the caller has them then. Within `stoppable`, if the section is the `last` one of the
+    work, they are dropped, and so are all that come after it: there is nothing left to stop.
     """
     late: list[tuple[int, FrameType | None]] = []
 
@@ -61,10 +85,11 @@ def uninterrupted() -> Generator[None]:
 
     with _handlers(note) as before:
         yield
+        for handler in before.values():
+            if isinstance(handler, _Stop):
+                handler.done = last
     for signum, frame in late:
         handler = before[signum]
-        if isinstance(handler, _Stop):
-            continue
         if callable(handler):
             handler(signum, frame)
         elif handler == signal.SIG_DFL:

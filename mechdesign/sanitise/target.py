@@ -19,7 +19,7 @@ from mechdesign.errors import InputError
 from mechdesign.files import PathLike, check_target, keep_mode, reason, sync_folder
 from mechdesign.sanitise.locks import open_locked
 from mechdesign.sanitise.nameless import NamelessFile
-from mechdesign.sanitise.signals import uninterrupted
+from mechdesign.sanitise.signals import CutOff, Stopped, uninterrupted
 from mechdesign.sanitise.source_guard import BLOCK, STANDARD
 
 LONGEST_NAME = 255
@@ -85,6 +85,8 @@ class Target:
         When the block is entered: if another job writes this target, a file is there (without `force`), or nothing
         can be written there. When it is left: if the disk refused. Always in one sentence.
     """
+
+    _ends_here = True
 
     def __init__(
         self,
@@ -157,7 +159,7 @@ class Target:
                 with open(part, "rb+") as stream:
                     os.fsync(stream.fileno())
         # This takes milliseconds; a signal in the middle would leave work for the next run to mend.
-        with uninterrupted():
+        with uninterrupted(last=self._ends_here):
             before()
             with self._refusals():
                 self._check_free()
@@ -248,6 +250,8 @@ class Target:
 class StandardOutput(Target):
     """The same for standard output: what is written reaches it in one go, only when all is well and complete."""
 
+    _ends_here = False
+
     def __init__(
         self,
         *,
@@ -281,17 +285,25 @@ class StandardOutput(Target):
         ------
         InputError
             As `Target.commit`; or if nobody reads standard output to its end.
+        CutOff
+            If a signal comes meanwhile.
         """
         super().commit(before=before)
-        # A reader may take its time, so this can be interrupted.
+        self._deliver()
+        after()
+
+    def _deliver(self) -> None:
+        """A reader may take its time, so this can be interrupted."""
         sys.stdout.flush()
         sink = sys.stdout.fileno()
-        with self._refusals(), open(self.part, "rb", buffering=0) as stream:
-            while block := stream.read(BLOCK):
-                rest = memoryview(block)
-                while rest:
-                    rest = rest[os.write(sink, rest) :]
-        after()
+        try:
+            with self._refusals(), open(self.part, "rb", buffering=0) as stream:
+                while block := stream.read(BLOCK):
+                    rest = memoryview(block)
+                    while rest:
+                        rest = rest[os.write(sink, rest) :]
+        except (KeyboardInterrupt, Stopped) as stop:
+            raise CutOff(stop, self.name) from None
 
     def _refused(self, error: OSError) -> str:
         if isinstance(error, BrokenPipeError):

@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.errors import InputError
 from mechdesign.sanitise import locks
-from mechdesign.sanitise.signals import Stopped, stoppable
+from mechdesign.sanitise.signals import CutOff, Stopped, stoppable
 from mechdesign.sanitise.target import Target, open_target, part_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes, links and signals")
@@ -343,6 +343,14 @@ def test_a_signal_between_the_names_waits_until_all_have_them(tmp_path, signum):
 
 
 @posix
+def test_a_signal_after_the_last_name_has_nothing_to_stop(tmp_path):
+    with stoppable():
+        attempt(tmp_path / "out", lambda target: target.commit())
+        signal.raise_signal(signal.SIGTERM)
+    assert files(tmp_path) == {"out": "new"}
+
+
+@posix
 def test_a_host_program_gets_its_signal_afterwards(tmp_path):
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -408,6 +416,27 @@ def test_a_reader_who_leaves_early(tmp_path):
     assert (done.returncode, done.stdout) == (2, b"x" * 10)
     assert done.stderr == "standard output was closed by its reader, who has not got all of the release\n"
     assert not (tmp_path / "after").exists()
+
+
+@posix
+@pytest.mark.parametrize(
+    ("signum", "what"), [(signal.SIGTERM, "stopped by SIGTERM"), (signal.SIGINT, "interrupted")]
+)
+def test_a_signal_while_standard_output_is_written(monkeypatch, capfd, signum, what):
+    real = os.write
+
+    def slow(descriptor, data):
+        signal.raise_signal(signum)
+        return real(descriptor, data)
+
+    # Not for the rest of the test: it is what reports a failure.
+    with monkeypatch.context() as patch, stoppable(), capfd.disabled():
+        patch.setattr(os, "write", slow)
+        with pytest.raises(
+            CutOff, match=f"^{what}; the reader of standard output has got only a part of the release$"
+        ) as caught:
+            attempt("-", lambda target: target.commit())
+    assert caught.value.exit_code == 128 + signum
 
 
 def test_standard_output_gets_nothing_of_a_failed_job(tmp_path, capfd):
