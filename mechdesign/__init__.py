@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mechdesign.channel import Channel
     from mechdesign.comparison import Comparison, compare
     from mechdesign.comparison_rows import ComparisonRow
+    from mechdesign.draws import Key
     from mechdesign.errors import InputError, MechdesignError, NotPrivate, SolverFailure
     from mechdesign.estimation import Frequencies, estimate_frequencies, identifiability
     from mechdesign.estimation_joint import JointFrequencies, estimate_joint
@@ -37,7 +38,10 @@ if TYPE_CHECKING:
         MinLift,
         Notion,
     )
+    from mechdesign.release import Policy
+    from mechdesign.sanitise.apply_file import sanitise_file
     from mechdesign.sanitise.check_file import check_release
+    from mechdesign.sanitise.frame import sanitise_frame
 
 __version__ = "0.1.0"
 
@@ -57,12 +61,14 @@ __all__ = [
     "InputError",
     "Joint",
     "JointFrequencies",
+    "Key",
     "L1Lift",
     "MaxLift",
     "MechdesignError",
     "MinLift",
     "NotPrivate",
     "Notion",
+    "Policy",
     "SolverFailure",
     "__version__",
     "audit",
@@ -76,6 +82,8 @@ __all__ = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "sanitise_file",
+    "sanitise_frame",
 ]
 
 _HOMES = {
@@ -94,12 +102,14 @@ _HOMES = {
     "InputError": "errors",
     "Joint": "joint",
     "JointFrequencies": "estimation_joint",
+    "Key": "draws",
     "L1Lift": "notions",
     "MaxLift": "notions",
     "MechdesignError": "errors",
     "MinLift": "notions",
     "NotPrivate": "errors",
     "Notion": "notions",
+    "Policy": "release",
     "SolverFailure": "errors",
     "audit": "auditing",
     "check_release": "sanitise.check_file",
@@ -112,6 +122,8 @@ _HOMES = {
     "identifiability": "estimation",
     "posterior_table": "estimation_weights",
     "record_weights": "estimation_weights",
+    "sanitise_file": "sanitise.apply_file",
+    "sanitise_frame": "sanitise.frame",
 }
 
 

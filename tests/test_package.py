@@ -30,12 +30,14 @@ PUBLIC = [
     "InputError",
     "Joint",
     "JointFrequencies",
+    "Key",
     "L1Lift",
     "MaxLift",
     "MechdesignError",
     "MinLift",
     "NotPrivate",
     "Notion",
+    "Policy",
     "SolverFailure",
     "__version__",
     "audit",
@@ -49,7 +51,26 @@ PUBLIC = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "sanitise_file",
+    "sanitise_frame",
 ]
+
+SANITISE = [
+    "Applied",
+    "Key",
+    "Policy",
+    "ReleaseTransformer",
+    "create_key",
+    "read_key",
+    "sanitise",
+    "sanitise_dask",
+    "sanitise_file",
+    "sanitise_spark",
+    "spark_errors",
+]
+
+NEED_EXTRAS = {"ReleaseTransformer"}
+"""Public names whose import needs a package that is not always there."""
 
 
 def project() -> dict:
@@ -79,6 +100,25 @@ def test_public_names_are_the_objects_of_their_modules():
     assert md.Channel is import_module("mechdesign.channel").Channel
 
 
+def test_the_package_sanitise_bears_its_name_whatever_is_used_first():
+    from mechdesign import sanitise
+
+    assert md.sanitise_frame is sanitise.sanitise
+    assert md.sanitise is sanitise
+    assert md.sanitise_file is sanitise.sanitise_file
+
+
+def test_public_names_of_sanitise_are_pinned():
+    from mechdesign import sanitise
+
+    assert sanitise.__all__ == SANITISE
+    for name in {*SANITISE} - NEED_EXTRAS:
+        assert getattr(sanitise, name) is not None
+        assert name in dir(sanitise)
+    with pytest.raises(AttributeError, match=r"'mechdesign\.sanitise' has no attribute 'nothing'"):
+        sanitise.nothing  # noqa: B018
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         md.nothing  # noqa: B018
@@ -103,6 +143,12 @@ def test_import_is_light():
         "rich",
     }
     assert not heavy & loaded_by("import mechdesign")
+
+
+def test_the_sanitise_package_loads_no_engine_before_it_is_used():
+    engines = {"sklearn", "pyspark", "dask", "distributed", "pandas", "polars", "pyarrow"}
+    assert not engines & loaded_by("import mechdesign.sanitise")
+    assert not engines & loaded_by("from mechdesign.sanitise import sanitise, sanitise_spark, sanitise_dask")
 
 
 def test_the_command_line_loads_nothing_heavy_before_it_has_to():

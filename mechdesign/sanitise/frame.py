@@ -108,6 +108,10 @@ def sanitise(
     return sanitised(frame, Drawer(recipe, header_of(frame)), first_row=first_row)
 
 
+sanitise_frame = sanitise
+"""The name of `sanitise` in `mechdesign`, where ``mechdesign.sanitise`` is the package."""
+
+
 def header_of(frame: Any) -> list[Any]:
     """The column names of a frame.
 

@@ -271,7 +271,8 @@ def _whole_numbers(column: Any, name: str) -> Any:
     import narwhals as nw
     import pyarrow as pa
 
-    whole = column if not isinstance(column, pa.Array) else pa.chunked_array([column])
+    column = pa.array(column) if isinstance(column, np.ndarray) else column
+    whole = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     series = nw.from_native(whole, series_only=True)
     if not series.dtype.is_integer() or series.null_count():
         raise InputError(
