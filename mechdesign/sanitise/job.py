@@ -28,8 +28,8 @@ from mechdesign.sanitise.job_rules import (
     notices,
 )
 from mechdesign.sanitise.job_store import JobStore, check_of
+from mechdesign.sanitise.paths import real_path, sha256_of
 from mechdesign.sanitise.source_guard import STANDARD
-from mechdesign.sanitise.target import real_path, sha256_of
 from mechdesign.sanitise.versions import versions
 
 

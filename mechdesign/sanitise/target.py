@@ -19,33 +19,12 @@ from mechdesign.errors import InputError
 from mechdesign.files import PathLike, check_target, keep_mode, reason, sync_folder
 from mechdesign.sanitise.locks import open_locked
 from mechdesign.sanitise.nameless import NamelessFile
+from mechdesign.sanitise.paths import part_of, real_path
 from mechdesign.sanitise.signals import CutOff, Stopped, uninterrupted
 from mechdesign.sanitise.source_guard import BLOCK, STANDARD
 
-LONGEST_NAME = 255
-"""Bytes of a file name on the usual file systems."""
-
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """What only writing can run into: no room, a quota, a limit on sizes, a file system that is read-only."""
-
-
-def part_of(path: Path) -> Path:
-    """The temporary file of a target: a function of its name alone, so that it can be found again."""
-    name = f".{path.name}.part"
-    if len(os.fsencode(name)) > LONGEST_NAME:
-        name = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()}.part"
-    return path.with_name(name)
-
-
-def real_path(path: PathLike) -> Path:
-    """Where `path` leads: one file has one temporary file and one entry in a job, whatever links lead to it."""
-    return Path(os.path.realpath(path))
-
-
-def sha256_of(path: PathLike) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal digits."""
-    with open(path, "rb", buffering=0) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def nothing() -> None:

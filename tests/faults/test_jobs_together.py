@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.sanitise.locks import open_locked
-from mechdesign.sanitise.target import part_of
+from mechdesign.sanitise.paths import part_of
 from tests.faults.job_cases import (
     APPLY,
     Ended,

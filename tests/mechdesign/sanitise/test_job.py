@@ -17,7 +17,8 @@ from mechdesign.sanitise.job_file import FORMAT, Use, read_job
 from mechdesign.sanitise.job_store import default_path
 from mechdesign.sanitise.key_file import create_key, read_key
 from mechdesign.sanitise.locks import open_locked
-from mechdesign.sanitise.target import Target, sha256_of
+from mechdesign.sanitise.paths import sha256_of
+from mechdesign.sanitise.target import Target
 
 DATASET, OTHER_DATASET = "a" * 64, "b" * 64
 USE = Use(channel="c" * 64, columns=("job",), form="label")

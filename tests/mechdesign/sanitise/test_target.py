@@ -11,8 +11,9 @@ import pytest
 
 from mechdesign.errors import InputError
 from mechdesign.sanitise import locks
+from mechdesign.sanitise.paths import part_of
 from mechdesign.sanitise.signals import CutOff, Stopped, stoppable
-from mechdesign.sanitise.target import Target, open_target, part_of
+from mechdesign.sanitise.target import Target, open_target
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes, links and signals")
 
