@@ -88,7 +88,7 @@ class Finding:
     Parameters
     ----------
     kind : str
-        ``label``, ``pair``, ``rows``, ``columns``, ``cells`` or ``private column``.
+        ``label``, ``pair``, ``identity``, ``rows``, ``columns``, ``cells`` or ``private column``.
     text : str
         One sentence with the first place.
     records : int

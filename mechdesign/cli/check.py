@@ -46,8 +46,24 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(
         "--ignore",
-        metavar="COL",
-        help="Do not compare this column: removed, or released by another channel; may be repeated.",
+        metavar="COL[,COL..]",
+        help="Columns not to compare: removed, or released by another channel; may be repeated.",
+    ),
+]
+Identity = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--identity",
+        metavar="COL[,COL..]",
+        help="The job drew by this identifier: as given to `apply`. The same identifier must have the same label.",
+    ),
+]
+Correlated = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--correlated",
+        metavar="COL[,COL..]",
+        help="Further columns that must not be in the released file; may be repeated.",
     ),
 ]
 Unknown = Annotated[
@@ -81,7 +97,12 @@ def check(
     false_alarm: FalseAlarm = "0.001",
     any_data: AnyData = False,
     keep_sensitive: KeepSensitive = False,
+    correlated: Correlated = None,
     ignore: Ignore = None,
+    identity: Identity = None,
+    delimiter: r.Delimiter = ",",
+    quote: r.Quote = '"',
+    encoding: r.Encoding = "utf-8",
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
     log_json: o.LogJson = False,
@@ -102,6 +123,7 @@ def check(
 
     level = number("--false-alarm", false_alarm)
     policy = Policy(unknown=unknown, null=null, normalise=normalise)
+    text = r.text_options(delimiter, quote, encoding)
     loaded = Channel.load(channel)
     reporter = reporter_of(context)
     with reporter.work("checking", unit="records") as advance:
@@ -110,13 +132,16 @@ def check(
             loaded,
             original=original,
             columns=r.renamed(rename),
-            released_columns=released_column or None,
+            released_columns=r.names("--released-column", released_column) or None,
             form=form,
             policy=policy,
             level=level,
             any_data=any_data,
             keep_sensitive=keep_sensitive,
-            ignored=ignore or (),
+            ignored=r.names("--ignore", ignore),
+            identity=r.names("--identity", identity),
+            correlated=r.names("--correlated", correlated),
+            text=text,
             advance=advance,
         )
     reporter.done("checked", f"{released} is checked", plausible=result.plausible, records=result.records)

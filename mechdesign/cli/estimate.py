@@ -47,6 +47,9 @@ def estimate(
     rename: r.Rename = None,
     released_column: r.ReleasedColumn = None,
     form: r.Form = "label",
+    delimiter: r.Delimiter = ",",
+    quote: r.Quote = '"',
+    encoding: r.Encoding = "utf-8",
     as_csv: AsCsv = False,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -66,6 +69,7 @@ def estimate(
     from mechdesign.sanitise.estimate_file import estimate_file
 
     share = number("--level", level)
+    text = r.text_options(delimiter, quote, encoding)
     loaded = Channel.load(channel)
     reporter = reporter_of(context)
     with reporter.work("counting", unit="records") as advance:
@@ -77,8 +81,9 @@ def estimate(
             target=target,
             by=by,
             columns=r.renamed(rename),
-            released_columns=released_column or None,
+            released_columns=r.names("--released-column", released_column) or None,
             form=form,
+            text=text,
             advance=advance,
         )
     reporter.done("estimated", f"{released} is counted", records=result.records)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from mechdesign.cli import options as o
 from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.sanitise.text_options import TextOptions
 
 Released: TypeAlias = Annotated[
     str, typer.Argument(metavar="OUT", help="CSV or Parquet file written by `apply`.")
@@ -27,8 +31,8 @@ ReleasedColumn: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--released-column",
-        metavar="COL",
-        help="Name of the released column, where it was added under another name; may be repeated.",
+        metavar="COL[,COL..]",
+        help="Name of the released column, where it was added under another name.",
     ),
 ]
 Form: TypeAlias = Annotated[
@@ -39,6 +43,51 @@ Form: TypeAlias = Annotated[
         help="What was published: label, or posterior-draw (a symbol of the useful column).",
     ),
 ]
+
+
+Delimiter: TypeAlias = Annotated[
+    str,
+    typer.Option("--delimiter", metavar="CHAR", help="Between the cells of a CSV; tab may be written so."),
+]
+Quote: TypeAlias = Annotated[
+    str, typer.Option("--quote", metavar="CHAR", help="Around cells of a CSV; none if there are no quotes.")
+]
+Encoding: TypeAlias = Annotated[str, typer.Option("--encoding", metavar="NAME", help="Of a CSV.")]
+
+_TABS = ("tab", "\\t")
+"""Ways to type a tab."""
+
+
+def text_options(delimiter: str, quote: str, encoding: str) -> TextOptions:
+    """How a CSV is written, as typed.
+
+    Raises
+    ------
+    InputError
+        If it cannot be so.
+    """
+    from mechdesign.sanitise.text_options import TextOptions
+
+    return TextOptions(
+        delimiter="\t" if delimiter in _TABS else delimiter,
+        quote=None if quote == "none" else quote,
+        encoding=encoding,
+    )
+
+
+def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Columns from all values of an option COL[,COL..].
+
+    Raises
+    ------
+    InputError
+        On an empty name, or a name given twice.
+    """
+    found: list[str] = []
+    for text in texts or ():
+        columns = o.columns(option, text) or ()
+        found += columns.split(",") if isinstance(columns, str) else columns
+    return tuple(found)
 
 
 def renamed(pairs: Sequence[str] | None) -> dict[str, str]:

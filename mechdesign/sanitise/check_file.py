@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from mechdesign.files import PathLike
 from mechdesign.release import MARGINAL, OUTPUT, POSTERIOR_DRAW, REFUSE, Policy
 from mechdesign.sanitise.counting import Advance, Counted, count_pairs, count_release
 from mechdesign.sanitise.findings import Columns, as_labels, normalised, renamed
+from mechdesign.sanitise.text_options import TextOptions
 from mechdesign.variable import Variable
 
 Array = NDArray[np.float64]
@@ -42,6 +44,9 @@ def check_release(
     any_data: bool = False,
     keep_sensitive: bool = False,
     ignored: Sequence[str] = (),
+    identity: Sequence[str] = (),
+    correlated: Sequence[str] = (),
+    text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> ReleaseCheck:
     """Check a released file against its channel, and against its original where that is at hand.
@@ -70,6 +75,13 @@ def check_release(
         Whether the sensitive columns may be in the released file.
     ignored : sequence of str
         Columns that are not compared: removed, or released by another channel.
+    identity : sequence of str
+        Columns that identify a record, where the job drew by them: records with the same identifier must have the same
+        label, and count once. Takes about 150 bytes of memory for each identifier.
+    correlated : sequence of str
+        Further columns that must not be in the released file (unless `keep_sensitive`).
+    text : TextOptions, optional
+        How CSV files are written: delimiter, quotes, encoding.
     advance : callable, optional
         Called with the number of further records that are checked, for progress.
 
@@ -81,15 +93,19 @@ def check_release(
     check_level(level)
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_of(channel, names, released_columns, form, keep_sensitive, ignored)
+    private = () if keep_sensitive else (*where.private, *correlated)
+    where = replace(where, identity=tuple(identity), private=private)
     model = release_model(channel, form)
     extra = _policy_rows(channel, model, policy, form)
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None:
         rows = np.vstack([model.matrix, *extra])
-        counted = _with_original(channel, original, released, labels, rows > 0.0, where, policy, advance)
+        counted = _with_original(
+            channel, original, released, labels, rows > 0.0, where, policy, text, advance
+        )
         test, also, more = _tested_pairs(model, rows, counted, level)
     else:
-        counted = count_release(released, labels, where, advance)
+        counted = count_release(released, labels, where, text=text, advance=advance)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
     return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
@@ -155,6 +171,7 @@ def _with_original(
     possible: NDArray[np.bool_],
     where: Columns,
     policy: Policy,
+    text: TextOptions | None,
     advance: Advance | None,
 ) -> Counted:
     form = policy.normalise
@@ -162,7 +179,16 @@ def _with_original(
     useful = Variable(where.useful, symbols)
     refused = (policy.null == REFUSE, policy.unknown == REFUSE)
     return count_pairs(
-        original, released, useful, labels, possible, where, refused=refused, normalise=form, advance=advance
+        original,
+        released,
+        useful,
+        labels,
+        possible,
+        where,
+        refused=refused,
+        normalise=form,
+        text=text,
+        advance=advance,
     )
 
 

@@ -7,14 +7,14 @@ Only the table of counts (symbols by labels) is kept, and the first place where 
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.cells import Encoded, require_column
+from mechdesign.cells import Encoded
 from mechdesign.checking import Finding
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
@@ -28,15 +28,15 @@ from mechdesign.sanitise.findings import (
     private_columns,
     type_changes,
 )
-from mechdesign.sanitise.rereading import Difference, Table, open_table, pairs, same_kind
+from mechdesign.sanitise.identities import Identities
+from mechdesign.sanitise.pair_tally import PairTally
+from mechdesign.sanitise.rereading import Difference, Records, Table, pairs, same_kind
+from mechdesign.sanitise.text_options import TextOptions
 from mechdesign.variable import Variable
 
 Counts = NDArray[np.int64]
 
 Advance = Callable[[int], object]
-
-PENDING = 1 << 18
-"""Records whose codes are held before they are counted: a count over a large table is cheap for many at once."""
 
 
 @dataclass(frozen=True)
@@ -60,45 +60,13 @@ class Counted:
     findings: tuple[Finding, ...]
 
 
-@dataclass
-class _Tally:
-    """Codes waiting to be counted, the counts, and the first offender of each kind."""
-
-    shape: tuple[int, int]
-    counts: Counts = field(init=False)
-    waiting: list[Counts] = field(default_factory=list[Counts])
-    size: int = 0
-    first: dict[str, str] = field(default_factory=dict[str, str])
-    times: dict[str, int] = field(default_factory=dict[str, int])
-
-    def __post_init__(self) -> None:
-        self.counts = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
-
-    def add(self, rows: Counts, labels: Counts) -> None:
-        self.waiting.append(rows * self.shape[1] + labels)
-        self.size += len(rows)
-        if self.size >= PENDING:
-            self.flush()
-
-    def flush(self) -> None:
-        if self.waiting:
-            flat = np.concatenate(self.waiting)
-            self.counts += np.bincount(flat, minlength=len(self.counts))
-            self.waiting, self.size = [], 0
-
-    def offend(self, kind: str, text: Callable[[], str], times: int) -> None:
-        # Finding the line of a record reads the file again, so the text is made for the first offender only.
-        if kind not in self.first:
-            self.first[kind] = text()
-        self.times[kind] = self.times.get(kind, 0) + times
-
-    def table(self) -> Counts:
-        self.flush()
-        return self.counts.reshape(self.shape)
-
-
 def count_release(
-    released: PathLike, labels: Variable, columns: Columns, advance: Advance | None = None
+    released: PathLike,
+    labels: Variable,
+    columns: Columns,
+    *,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
 ) -> Counted:
     """Count the labels of a released file.
 
@@ -109,6 +77,8 @@ def count_release(
     labels : Variable
         What the released columns can hold, under their names in the file.
     columns : Columns
+    text : TextOptions, optional
+        How a CSV is written.
     advance : callable, optional
         Called with the number of further records that are counted.
 
@@ -117,13 +87,14 @@ def count_release(
     InputError
         If the file cannot be read or has no released column.
     """
-    with open_table(released) as table:
-        require(table, columns.released)
-        tally, records = _Tally((1, len(labels))), 0
-        for batch in table.batches(columns.released):
+    with Table(released, text) as table:
+        table.require((*columns.released, *columns.identity))
+        tally, records, identities = PairTally((1, len(labels))), 0, Identities()
+        for batch in table.batches(columns.released, columns.identity):
             codes = _label_codes(tally, table, batch.cells(columns.released), labels, records)
-            known = codes[codes >= 0]
-            tally.add(np.zeros_like(known), known)
+            zeros = np.zeros_like(codes)
+            known = _once(tally, table, (batch, zeros, codes), identities, columns, records)
+            tally.add(zeros[known], codes[known])
             records += len(codes)
             if advance is not None:
                 advance(len(codes))
@@ -141,6 +112,7 @@ def count_pairs(
     *,
     refused: tuple[bool, bool] = (True, True),
     normalise: str = "none",
+    text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Counted:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns.
@@ -159,6 +131,8 @@ def count_pairs(
         Whether a missing and an unknown symbol in the original is an error.
     normalise : str
         Unicode form in which symbols of the original are looked up; those of `useful` are in this form.
+    text : TextOptions, optional
+        How a CSV is written.
     advance : callable, optional
         Called with the number of further records that are compared.
 
@@ -168,15 +142,17 @@ def count_pairs(
         If a file cannot be read, a column is not there, the kinds of the files differ, or the original has a symbol
         that the channel does not know.
     """
-    with open_table(released) as after, open_table(original) as before:
+    with Table(released, text) as after, Table(original, text) as before:
         same_kind(before, after)
-        require(after, columns.released)
-        require(before, columns.useful)
+        after.require((*columns.released, *columns.identity))
+        before.require(columns.useful)
         findings = [*private_columns(after, columns), *header_changes(before, after, columns)]
         common = compared(before, after, columns)
         findings += type_changes(before, after, common)
-        tally, records = _Tally((len(useful) + 2, len(labels))), 0
-        for old, new in pairs(before, after):
+        tally, records, identities = PairTally((len(useful) + 2, len(labels))), 0, Identities()
+        olds = before.batches(columns.useful, common)
+        news = after.batches(columns.released, [*common, *columns.identity])
+        for old, new in pairs(olds, news):
             ys = _label_codes(tally, after, new.cells(columns.released), labels, records)
             xs = _symbol_codes(
                 before, _normalised(old.cells(columns.useful), normalise), useful, records, refused
@@ -185,31 +161,23 @@ def count_pairs(
             at = new.first_difference(old, common)
             if at is not None:
                 tally.offend("cells", partial(_changed, after, records, at), 1)
-            known = ys >= 0
+            known = _once(tally, after, (new, xs, ys), identities, columns, records)
             tally.add(xs[known], ys[known])
             records += len(ys)
             if advance is not None:
                 advance(len(ys))
         rows = before.size(), after.size()
-    table = tally.table()
-    if rows[0] != rows[1]:
-        text = f"{after.path} has {rows[1]:,} records and the original {rows[0]:,}; a release has the same, in order"
-        findings.insert(0, Finding("rows", text))
+    table, matched = tally.table(), rows[0] == rows[1]
+    if not matched:
+        what = f"{after.name} has {rows[1]:,} records and the original {rows[0]:,}; a release has the same, in order"
+        findings.insert(0, Finding("rows", what))
     findings += _offenders(tally)
-    matched = rows[0] == rows[1]
     return Counted(rows[1], table.sum(axis=0), table if matched else None, tuple(findings))
 
 
-def require(table: Table, names: Sequence[str]) -> None:
-    """Raise InputError, naming the file, unless the table has all these columns."""
-    for name in names:
-        try:
-            require_column(name, table.header)
-        except InputError as error:
-            raise InputError(f"{table.path}: {error}") from None
-
-
-def _label_codes(tally: _Tally, table: Table, cells: list[Encoded], labels: Variable, before: int) -> Counts:
+def _label_codes(
+    tally: PairTally, table: Table, cells: list[Encoded], labels: Variable, before: int
+) -> Counts:
     codes = positions_of(cells, labels)
     if codes.size and codes.min() < 0:
         at = np.flatnonzero(codes < 0)
@@ -223,6 +191,29 @@ def _label_codes(tally: _Tally, table: Table, cells: list[Encoded], labels: Vari
         )
         tally.offend("label", lambda: f"{table.place(before + int(at[0]))}: {what}", len(at))
     return codes
+
+
+def _once(
+    tally: PairTally,
+    table: Table,
+    found: tuple[Records, Counts, Counts],
+    identities: Identities,
+    columns: Columns,
+    before: int,
+) -> NDArray[np.intp]:
+    """Positions of the records to count: those with a label, each identifier once."""
+    batch, xs, ys = found
+    known = np.flatnonzero(ys >= 0)
+    if not columns.identity:
+        return known
+    cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(columns.identity)]
+    first, other = identities.first_times(cells, xs[known] * tally.shape[1] + ys[known])
+    if other.size:
+        at = int(other[0])
+        name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
+        what = f"the identifier {quoted(name)} had another symbol or label before; the same record gets the same draw"
+        tally.offend("identity", lambda: f"{table.place(before + int(known[at]))}: {what}", len(other))
+    return known[first]
 
 
 def _normalised(cells: list[Encoded], form: str) -> list[Encoded]:
@@ -246,7 +237,7 @@ def _symbol_codes(
 
 
 def _impossible(
-    tally: _Tally,
+    tally: PairTally,
     table: Table,
     xs: Counts,
     ys: Counts,
@@ -271,5 +262,5 @@ def _changed(table: Table, before: int, difference: Difference) -> str:
     )
 
 
-def _offenders(tally: _Tally) -> list[Finding]:
+def _offenders(tally: PairTally) -> list[Finding]:
     return [Finding(kind, text, tally.times[kind]) for kind, text in tally.first.items()]

@@ -15,9 +15,10 @@ from mechdesign.estimation_joint import JointFrequencies, estimate_joint
 from mechdesign.files import PathLike
 from mechdesign.frames import positions_of, unknown_at
 from mechdesign.sanitise.check_file import columns_of
-from mechdesign.sanitise.counting import Advance, Counts, count_release, require
+from mechdesign.sanitise.counting import Advance, Counts, count_release
 from mechdesign.sanitise.findings import Columns
-from mechdesign.sanitise.rereading import Table, open_table
+from mechdesign.sanitise.rereading import Table
+from mechdesign.sanitise.text_options import TextOptions
 from mechdesign.variable import Variable
 
 
@@ -32,6 +33,7 @@ def estimate_file(
     columns: Mapping[str, str] | None = None,
     released_columns: Sequence[str] | None = None,
     form: str = "label",
+    text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Frequencies | JointFrequencies:
     """Estimate the frequencies of the useful column of a released CSV or Parquet file.
@@ -44,7 +46,7 @@ def estimate_file(
         As in `estimation.estimate_frequencies`.
     by : str, optional
         A kept column: joint frequencies with it.
-    columns, released_columns, advance
+    columns, released_columns, text, advance
         As in `check_file.check_release`.
 
     Raises
@@ -58,9 +60,9 @@ def estimate_file(
     if by is not None:
         if by in where.released:
             raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
-        crossed = _crossed(released, labels, where, by, advance)
+        crossed = _crossed(released, labels, where, by, text, advance)
         return estimate_joint(channel, crossed, method=how, level=level, target=what, form=form)
-    counted = count_release(released, labels, where, advance)
+    counted = count_release(released, labels, where, text=text, advance=advance)
     wrong = [finding for finding in counted.findings if finding.kind == "label"]
     if wrong:
         raise InputError(wrong[0].text)
@@ -69,7 +71,12 @@ def estimate_file(
 
 
 def _crossed(
-    released: PathLike, labels: Variable, columns: Columns, by: str, advance: Advance | None = None
+    released: PathLike,
+    labels: Variable,
+    columns: Columns,
+    by: str,
+    text: TextOptions | None,
+    advance: Advance | None = None,
 ) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text.
 
@@ -79,8 +86,8 @@ def _crossed(
         If the file cannot be read, a column is not there, or a record has no label of the channel.
     """
     total: dict[tuple[str, str], int] = {}
-    with open_table(released) as table:
-        require(table, (*columns.released, by))
+    with Table(released, text) as table:
+        table.require((*columns.released, by))
         records = 0
         for batch in table.batches([*columns.released, by]):
             cells = batch.cells(columns.released)

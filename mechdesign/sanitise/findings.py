@@ -26,19 +26,22 @@ class Columns:
         Columns that must not be in the released file.
     ignored : tuple of str
         Columns that are not compared: removed or released by other means.
+    identity : tuple of str
+        Columns that identify a record; empty where every row is one.
     """
 
     useful: tuple[str, ...]
     released: tuple[str, ...]
     private: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
 
 
 def private_columns(table: Table, columns: Columns) -> list[Finding]:
     """Columns that a release has no more."""
     allowed = {*columns.released, *columns.ignored}
     return [
-        Finding("private column", f"{table.path}: the {what} column {quoted(name)} is in the released file")
+        Finding("private column", f"{table.name}: the {what} column {quoted(name)} is in the released file")
         for what, names in (("sensitive", columns.private), ("useful", columns.useful))
         for name in names
         if name in table.header and name not in allowed
@@ -55,13 +58,13 @@ def header_changes(before: Table, after: Table, columns: Columns) -> list[Findin
     found: list[Finding] = []
     if gone:
         found.append(
-            Finding("columns", f"{after.path}: the column {listed(gone)} of the original is not there")
+            Finding("columns", f"{after.name}: the column {listed(gone)} of the original is not there")
         )
     if come:
-        found.append(Finding("columns", f"{after.path}: the column {listed(come)} is not in the original"))
+        found.append(Finding("columns", f"{after.name}: the column {listed(come)} is not in the original"))
     if not gone and not come and old != new:
         found.append(
-            Finding("columns", f"{after.path}: the columns are in another order than in the original")
+            Finding("columns", f"{after.name}: the columns are in another order than in the original")
         )
     return found
 
@@ -78,7 +81,7 @@ def type_changes(before: Table, after: Table, names: Sequence[str]) -> list[Find
     return [
         Finding(
             "columns",
-            f"{after.path}: the column {quoted(name)} has the type {after.type_of(name)}, but "
+            f"{after.name}: the column {quoted(name)} has the type {after.type_of(name)}, but "
             f"{before.type_of(name)} in the original",
         )
         for name in changed

@@ -4,170 +4,61 @@
 # pyright: basic
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from mechdesign.cells import Encoded, encode
-from mechdesign.csv_text import CsvText
+from mechdesign.cells import Encoded, encode, require_column
 from mechdesign.errors import InputError
-from mechdesign.files import PathLike, is_parquet
-from mechdesign.parquet import ParquetText
+from mechdesign.files import PathLike
+from mechdesign.sanitise.streams import Batch, Source, open_source
+from mechdesign.sanitise.text_options import TextOptions
 
 Difference = tuple[int, str, str, str]
 """Position in the batch, column, cell of the original, cell of the release."""
 
 
-class Batch(Protocol):
-    """Some consecutive records of a table."""
+class Records:
+    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for.
 
-    def __len__(self) -> int: ...
+    Parameters
+    ----------
+    batch : Batch
+    first, size : int
+        Which records of the batch.
+    columns : dict
+        Columns of the batch that were asked for before.
+    """
+
+    def __init__(self, batch: Batch, first: int, size: int, columns: dict[str, Any]) -> None:
+        self._batch = batch
+        self._first = first
+        self._size = size
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return self._size
+
+    def column(self, name: str) -> Any:
+        """A column as a pyarrow array."""
+        if name not in self._columns:
+            self._columns[name] = self._batch.column(name)
+        return self._columns[name].slice(self._first, self._size)
 
     def cells(self, names: Sequence[str]) -> list[Encoded]:
         """The cells of some columns as text."""
-        ...
+        return [encode(self.column(name), name) for name in names]
 
-    def part(self, first: int, last: int) -> Any:
-        """The records from `first` to before `last`."""
-        ...
+    def split(self, size: int) -> tuple[Records, Records | None]:
+        """The first `size` records, and the others if there are any."""
+        first = Records(self._batch, self._first, size, self._columns)
+        if size == self._size:
+            return first, None
+        return first, Records(self._batch, self._first + size, self._size - size, self._columns)
 
-    def first_difference(self, original: Any, names: Sequence[str]) -> Difference | None:
+    def first_difference(self, original: Records, names: Sequence[str]) -> Difference | None:
         """The first cell of the columns `names` that differs from the original's, if any."""
-        ...
-
-
-class Table(Protocol):
-    """A table file that is read once, from its first record to its last."""
-
-    path: str
-    kind: str
-    header: list[str]
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """All records in order; to be called once. Batches may have only the columns that are named."""
-        ...
-
-    def place(self, record: int) -> str:
-        """Where a record (from 0) stands, for a message."""
-        ...
-
-    def type_of(self, name: str) -> str:
-        """The type of a column, for comparison."""
-        ...
-
-    def size(self) -> int:
-        """Number of records of the whole file; reads on to its end."""
-        ...
-
-
-@contextmanager
-def open_table(path: PathLike) -> Generator[Table]:
-    """Open a CSV or a Parquet file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is neither.
-    """
-    if is_parquet(path):
-        with ParquetText(os.fspath(path)) as parquet:
-            yield _ParquetTable(parquet)
-    else:
-        with CsvText(path) as text:
-            yield _CsvTable(text)
-
-
-def pairs(before: Table, after: Table) -> Iterator[tuple[Any, Any]]:
-    """Batches of equal length from both, in order, until one of them ends."""
-    streams = before.batches(), after.batches()
-    heads: list[Any] = [next(stream, None) for stream in streams]
-    while heads[0] is not None and heads[1] is not None:
-        size = min(map(len, heads))
-        yield heads[0].part(0, size), heads[1].part(0, size)
-        for k, stream in enumerate(streams):
-            heads[k] = heads[k].part(size, len(heads[k])) if len(heads[k]) > size else next(stream, None)
-
-
-class _CsvBatch:
-    def __init__(self, rows: list[list[str]], place: dict[str, int]) -> None:
-        self._rows = rows
-        self._place = place
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def cells(self, names: Sequence[str]) -> list[Encoded]:
-        return [_encoded([row[self._place[name]] for row in self._rows]) for name in names]
-
-    def part(self, first: int, last: int) -> _CsvBatch:
-        return _CsvBatch(self._rows[first:last], self._place)
-
-    def column(self, name: str) -> list[str]:
-        at = self._place[name]
-        return [row[at] for row in self._rows]
-
-    def first_difference(self, original: _CsvBatch, names: Sequence[str]) -> Difference | None:
-        found: list[Difference] = []
-        for name in names:
-            was, now = original.column(name), self.column(name)
-            if was != now:
-                at = next(i for i, (a, b) in enumerate(zip(was, now, strict=True)) if a != b)
-                found.append((at, name, was[at], now[at]))
-        return min(found, default=None)
-
-
-def _encoded(texts: list[str]) -> Encoded:
-    index: dict[str, int] = {}
-    codes = np.fromiter((index.setdefault(text, len(index)) for text in texts), np.int64, len(texts))
-    return Encoded(codes, tuple(index))
-
-
-class _CsvTable:
-    kind = "CSV"
-
-    def __init__(self, text: CsvText) -> None:
-        self._text = text
-        self.path = text.path
-        self.header = text.header
-        self._place = {name: i for i, name in enumerate(text.header)}
-        self._stream = text.batches()
-        self._seen = 0
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        for rows in self._stream:
-            self._seen += len(rows)
-            yield _CsvBatch(rows, self._place)
-
-    def place(self, record: int) -> str:
-        return f"{self.path}, line {self._text.line_of(record)}"
-
-    def type_of(self, name: str) -> str:
-        return "text"
-
-    def size(self) -> int:
-        return self._seen + sum(map(len, self._stream))
-
-
-class _ParquetBatch:
-    def __init__(self, batch: Any) -> None:
-        self._batch = batch
-
-    def __len__(self) -> int:
-        return self._batch.num_rows
-
-    def cells(self, names: Sequence[str]) -> list[Encoded]:
-        return [encode(self._batch.column(name), name) for name in names]
-
-    def part(self, first: int, last: int) -> _ParquetBatch:
-        return _ParquetBatch(self._batch.slice(first, last - first))
-
-    def column(self, name: str) -> Any:
-        return self._batch.column(name)
-
-    def first_difference(self, original: _ParquetBatch, names: Sequence[str]) -> Difference | None:
         found: list[Difference] = []
         for name in names:
             was, now = original.column(name), self.column(name)
@@ -175,6 +66,91 @@ class _ParquetBatch:
             if at is not None:
                 found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
         return min(found, default=None)
+
+
+class Table:
+    """A CSV or Parquet file that is read once; a context manager.
+
+    Parameters
+    ----------
+    path : path
+    options : TextOptions, optional
+        How a CSV is written.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    kind : 'CSV' or 'Parquet'
+    header : list of str
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is neither.
+    """
+
+    def __init__(self, path: PathLike, options: TextOptions | None) -> None:
+        self._source: Source = open_source(path, options)
+        self._stream: Iterator[Batch] = iter(())
+        self._seen = 0
+        self.name = self._source.name
+        self.kind = self._source.kind
+        self.header = self._source.header
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    def require(self, names: Sequence[str]) -> None:
+        """Raise InputError, naming the file, unless the table has all these columns."""
+        for name in names:
+            try:
+                require_column(name, self.header)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from None
+
+    def batches(self, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Records]:
+        """All records in order; once.
+
+        Parameters
+        ----------
+        symbols : sequence of str
+            Columns in which values repeat, and are looked up.
+        read : sequence of str
+            Other columns that are read.
+        """
+        self._stream = self._source.batches(encode=list(symbols), read=[n for n in read if n not in symbols])
+        for batch in self._stream:
+            self._seen += batch.num_rows
+            if batch.num_rows:
+                yield Records(batch, 0, batch.num_rows, {})
+
+    def size(self) -> int:
+        """Number of records of the whole file; reads on to its end."""
+        return self._seen + sum(batch.num_rows for batch in self._stream)
+
+    def place(self, record: int) -> str:
+        """Where a record (from 0) stands, for a message; may read the file again."""
+        return self._source.where(record)
+
+    def type_of(self, name: str) -> str:
+        """The type of a column, for comparison."""
+        schema = getattr(self._source, "schema", None)
+        return "text" if schema is None else str(schema.field(name).type)
+
+
+def pairs(before: Iterator[Records], after: Iterator[Records]) -> Iterator[tuple[Records, Records]]:
+    """Records of both, equally many at a time, in order, until one of them ends."""
+    old, new = next(before, None), next(after, None)
+    while old is not None and new is not None:
+        size = min(len(old), len(new))
+        (one, old_rest), (other, new_rest) = old.split(size), new.split(size)
+        yield one, other
+        old = next(before, None) if old_rest is None else old_rest
+        new = next(after, None) if new_rest is None else new_rest
 
 
 def _first_unequal(was: Any, now: Any) -> int | None:
@@ -195,32 +171,6 @@ def _first_unequal(was: Any, now: Any) -> int | None:
     return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
 
 
-class _ParquetTable:
-    kind = "Parquet"
-
-    def __init__(self, parquet: ParquetText) -> None:
-        self._parquet = parquet
-        self.path = parquet.path
-        self.header = parquet.header
-        self._stream: Iterator[Any] = iter(())
-        self._seen = 0
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        self._stream = self._parquet.batches(columns)
-        for batch in self._stream:
-            self._seen += batch.num_rows
-            yield _ParquetBatch(batch)
-
-    def place(self, record: int) -> str:
-        return f"{self.path}, row {record + 1}"
-
-    def type_of(self, name: str) -> str:
-        return str(self._parquet.schema.field(name).type)
-
-    def size(self) -> int:
-        return self._seen + sum(batch.num_rows for batch in self._stream)
-
-
 def same_kind(before: Table, after: Table) -> None:
     """Refuse to compare a CSV with a Parquet file.
 
@@ -231,5 +181,5 @@ def same_kind(before: Table, after: Table) -> None:
     """
     if before.kind != after.kind:
         raise InputError(
-            f"{before.path} is {before.kind} and {after.path} is {after.kind}; a release has the kind of its original"
+            f"{before.name} is {before.kind} and {after.name} is {after.kind}; a release has the kind of its original"
         )
