@@ -8,9 +8,10 @@ Neither holds a key or a time: the same job writes the same manifests.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from mechdesign.files import PathLike
 from mechdesign.joint import Joint
@@ -276,11 +277,11 @@ def _column(column: ReleasedColumn, *, internal: bool) -> dict[str, Any]:
     return content
 
 
-def _plain(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The record with infinities as channel files write them."""
-    if record is None:
-        return None
-    return {key: "inf" if value == float("inf") else value for key, value in record.items()}
+def _plain(value: Any) -> Any:
+    """`value` with infinities as channel files write them."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    return "inf" if value == math.inf else value
 
 
 def _zero_cells(joint: Joint) -> int:

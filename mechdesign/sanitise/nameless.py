@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
+
+MODE = 0o600
 
 DESCRIPTORS = Path("/proc/self/fd")
 """Where Linux lets open files be opened once more, by path and from their beginning."""
@@ -28,14 +32,19 @@ class NamelessFile:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        descriptor, name = tempfile.mkstemp(prefix=".mechdesign-", suffix=".part", dir=folder)
-        self._descriptor = descriptor
-        self._name: str | None = name
-        self.path = Path(name)
-        if DESCRIPTORS.is_dir():
-            os.unlink(name)
-            self._name = None
-            self.path = DESCRIPTORS / str(descriptor)
+        self._name: str | None = None
+        self._descriptor = -1
+        if sys.platform == "linux" and DESCRIPTORS.is_dir():
+            # Not every file system makes files without names; then a killed program may leave an empty one.
+            with suppress(OSError):
+                self._descriptor = os.open(folder or tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR, MODE)
+            if self._descriptor < 0:
+                self._descriptor, name = _named(folder)
+                os.unlink(name)
+            self.path = DESCRIPTORS / str(self._descriptor)
+        else:
+            self._descriptor, self._name = _named(folder)
+            self.path = Path(self._name)
 
     def close(self) -> None:
         """Give the space back."""
@@ -45,3 +54,7 @@ class NamelessFile:
         if self._name is not None:
             Path(self._name).unlink(missing_ok=True)
             self._name = None
+
+
+def _named(folder: Path | None) -> tuple[int, str]:
+    return tempfile.mkstemp(prefix=".mechdesign-", suffix=".part", dir=folder)

@@ -72,6 +72,22 @@ def test_where_files_need_names(stdin, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="files without names are those of Linux")
+def test_a_disk_that_makes_no_files_without_names(stdin, tmp_path, monkeypatch):
+    real = os.open
+
+    def none_of_these(path, flags, *rest, **options):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(95, "Operation not supported")
+        return real(path, flags, *rest, **options)
+
+    monkeypatch.setattr(os, "open", none_of_these)
+    stdin(DATA)
+    with Source("-", spool=tmp_path) as source:
+        assert list(tmp_path.iterdir()) == []
+        assert source.path.read_bytes() == DATA
+
+
 @posix
 def test_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
