@@ -140,7 +140,8 @@ class _Means:
         """log (sum_s P(s) l^alpha)^(1/alpha) from logarithms: several times faster than powers."""
         order = self.limits.order
         largest = logs.max(axis=0)
-        return largest + np.log(self.p_s @ np.exp(order * (logs - largest))) / order
+        with np.errstate(over="ignore"):  # at the largest orders a power may well be exp(-inf)
+            return largest + np.log(self.p_s @ np.exp(order * (logs - largest))) / order
 
     def _mean(self, values: Array) -> Array:
         if self.limits.kind == "l1":
