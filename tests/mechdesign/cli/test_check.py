@@ -1,0 +1,184 @@
+"""`mechdesign check`: exit codes, text, JSON and options."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+PEOPLE = "id,job,town\n" + "".join(
+    f"{i},{('clerk', 'clerk', 'baker', 'smith', 'smith', 'weaver')[i % 6]},T{i % 3}\n" for i in range(600)
+)
+
+
+@pytest.fixture
+def released(folder, run, channel):
+    """people.csv and its release out.csv."""
+    (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    result = run("apply", channel, "people.csv", "out.csv", "--insecure-seed", "1")
+    assert result.code == 0, result.err
+    return folder / "out.csv"
+
+
+def test_a_faithful_release(run, channel, released):
+    result = run("check", "out.csv", "--channel", channel, "--original", "people.csv")
+    assert result.code == 0, result.err
+    assert result.out.startswith("out.csv: plausible as a draw of the channel (600 records).\n")
+    assert "the labels of each original symbol against its row of the channel: plausible" in result.out
+    assert "fails with a chance of at most 0.001" in " ".join(result.out.split())
+    assert result.err == ""
+
+
+def test_without_the_original_the_text_says_what_it_is_worth(run, channel, released):
+    result = run("check", "out.csv", "--channel", channel)
+    text = " ".join(result.out.split())
+    assert "the labels against what the channel's table predicts" in text
+    assert "the labels against everything that any data could give: plausible" in text
+    assert "data of another origin may differ from them (--any-data)" in text
+    loose = run("check", "out.csv", "--channel", channel, "--any-data", "--json")
+    assert loose.code == 0
+    assert loose.record["frequencies"]["against"] == "any data"
+    assert "a wrong channel may pass" in loose.record["notices"][0]
+
+
+def test_json_is_one_object_with_everything(run, channel, released):
+    record = run("check", "out.csv", "--channel", channel, "--original", "people.csv", "--json").record
+    assert set(record) == {"plausible", "records", "findings", "frequencies", "also", "notices"}
+    assert record["plausible"] is True
+    assert record["records"] == 600
+    assert record["findings"] == []
+    assert record["also"] is None
+    test = record["frequencies"]
+    assert set(test) == {"against", "plausible", "p_value", "level", "records", "methods", "suspects"}
+    assert test["against"] == "originals"
+    assert 0.001 < test["p_value"] <= 1
+    assert test["level"] == 0.001
+
+
+def test_an_unsanitised_file_exits_1_and_names_the_line(run, channel, released, folder):
+    lines = released.read_text(encoding="utf-8").splitlines()
+    lines[11] = "10,dentist,T1"
+    (folder / "broken.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = run("check", "broken.csv", "--channel", channel, "--original", "people.csv")
+    assert result.code == 1
+    assert result.out.startswith("broken.csv: NOT PLAUSIBLE as a draw of the channel")
+    assert "Impossible\n  - broken.csv, line 12: 'dentist' is nothing that the channel can give" in result.out
+    record = run("check", "broken.csv", "--channel", channel, "--json")
+    assert record.code == 1
+    assert record.record["findings"][0]["kind"] == "label"
+    assert record.record["plausible"] is False
+
+
+def test_a_file_that_is_no_table_exits_2(run, channel, released):
+    with open(released, "a", encoding="utf-8") as stream:
+        stream.write("601,clerk\n")
+    result = run("check", "out.csv", "--channel", channel, "--original", "people.csv")
+    assert result.code == 2
+    assert "out.csv, line 602" in result.err
+
+
+def test_suspects_are_listed_with_their_p_values(run, folder, channel):
+    (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    outputs = json.loads(channel.read_text(encoding="utf-8"))["outputs"]
+    lines = PEOPLE.splitlines()
+    rows = [lines[0], *(line.split(",")[0] + f',"{outputs[0]}",' + line.split(",")[2] for line in lines[1:])]
+    (folder / "constant.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    result = run("check", "constant.csv", "--channel", channel)
+    assert result.code == 1
+    assert re.search(r"not plausible, p-value at most \S+e-\d\d", " ".join(result.out.split()))
+    assert "adjusted p-value at most" in result.out
+
+
+def test_columns_are_found_under_other_names(run, folder, channel):
+    (folder / "people.csv").write_text(PEOPLE.replace("job", "work"), encoding="utf-8")
+    run("apply", channel, "people.csv", "out.csv", "--column", "job=work", "--insecure-seed", "1")
+    assert run("check", "out.csv", "--channel", channel).code == 2
+    result = run("check", "out.csv", "--channel", channel, "--column", "job=work", "--original", "people.csv")
+    assert result.code == 0, result.out
+
+
+def test_added_columns_identities_and_ignored_ones(run, folder, channel):
+    (folder / "people.csv").write_text(PEOPLE, encoding="utf-8")
+    done = run(
+        "apply", channel, "people.csv", "out.csv", "--add", "y", "--identity", "id", "--insecure-seed", "1"
+    )
+    assert done.code == 0, done.err
+    command = ("check", "out.csv", "--channel", channel, "--original", "people.csv", "--released-column", "y")
+    kept = run(*command, "--identity", "id")
+    assert kept.code == 1
+    assert "the useful column 'job' is in the released file" in kept.out
+    assert run(*command, "--identity", "id", "--ignore", "job,town").code == 0
+
+
+def test_sensitive_and_correlated_columns(run, folder, channel, released):
+    text = released.read_text(encoding="utf-8").splitlines()
+    (folder / "left.csv").write_text(
+        "\n".join([text[0] + ",group", *(t + ",a" for t in text[1:])]), encoding="utf-8"
+    )
+    assert "the sensitive column 'group'" in run("check", "left.csv", "--channel", channel).out
+    assert run("check", "left.csv", "--channel", channel, "--keep-sensitive").code == 0
+    assert run("check", "out.csv", "--channel", channel, "--correlated", "town").code == 1
+
+
+def test_posterior_draws_and_policies(run, folder, channel):
+    (folder / "people.csv").write_text(PEOPLE.replace("3,smith", "3,pilot"), encoding="utf-8")
+    options = ("--unknown", "marginal", "--as", "posterior-draw")
+    assert run("apply", channel, "people.csv", "out.csv", *options, "--insecure-seed", "1").code == 0
+    command = ("check", "out.csv", "--channel", channel, "--original", "people.csv", "--as", "posterior-draw")
+    assert run(*command, "--unknown", "marginal").code == 0
+    refused = run(*command)
+    assert refused.code == 2
+    assert "does not know the symbol 'pilot'" in refused.err
+
+
+def test_a_public_channel(run, channel, released, folder):
+    from mechdesign.channel import Channel
+
+    Channel.load(channel).save(folder / "public.json", public=True)
+    result = run("check", "out.csv", "--channel", "public.json", "--json")
+    assert result.code == 0, result.err
+    assert result.record["frequencies"]["against"] == "any data"
+    assert any("carries no table" in notice for notice in result.record["notices"])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (("--false-alarm", "0.9"), "the chance of a false alarm (0.9) must be above 0 and below 0.5"),
+        (("--false-alarm", "few"), "--false-alarm ('few') must be a positive number"),
+        (("--column", "job"), "--column 'job' must be NAME=COL"),
+        (("--column", "job=a", "--column", "job=b"), "--column names 'job' twice"),
+        (("--as", "text"), "the form of the release ('text') must be label or posterior-draw"),
+        (("--unknown", "drop"), "unknown ('drop') must be refuse, marginal or output:LABEL"),
+        (("--delimiter", "ab"), "delimiter ('ab') must be one ASCII character"),
+        (("--identity", "person"), "there is no column 'person'"),
+        (("--original", "none.csv"), "none.csv: there is no such file"),
+        (("--ignore", "a,,b"), "contains an empty column name"),
+    ],
+)
+def test_bad_usage_exits_2_with_one_line(run, channel, released, options, match):
+    result = run("check", "out.csv", "--channel", channel, *options)
+    assert result.code == 2
+    assert match in result.err
+    assert result.out == ""
+    assert result.err.count("\n") <= 2
+
+
+def test_files_that_are_not_there(run, channel, released):
+    assert "there is no such file" in run("check", "none.csv", "--channel", channel).err
+    assert run("check", "out.csv", "--channel", "none.json").code == 2
+    assert run("check", "out.csv").code == 2
+
+
+def test_logs_are_json_lines(run, channel, released):
+    result = run("check", "out.csv", "--channel", channel, "--log-json")
+    event = json.loads(result.err.splitlines()[-1])
+    assert (event["event"], event["plausible"], event["records"]) == ("checked", True, 600)
+    assert run("check", "out.csv", "--channel", channel, "--quiet").err == ""
+
+
+def test_help_has_an_example(run):
+    result = run("check", "--help")
+    assert result.code == 0
+    assert "mechdesign check released.csv --channel channel.json" in " ".join(result.out.split())
