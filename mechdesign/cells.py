@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arrow_arrays import integers_of
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
 
@@ -197,7 +198,12 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         column = column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    codes = pc.fill_null(column.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    indices = column.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), -1)
+    elif pa.types.is_unsigned_integer(indices.type):
+        indices = indices.cast(pa.int64())
+    codes = integers_of(indices)
     texts = _arrow_texts(column.dictionary, name)
     missing = [i for i, text in enumerate(texts) if text is None]
     if missing:  # NaN, or a null inside a dictionary

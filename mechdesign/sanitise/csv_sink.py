@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from mechdesign.arrow_arrays import arrow_integers, arrow_texts, integers_of
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.sanitise.compression import Compression, LeftOpen, compressed, write_all
@@ -165,7 +166,7 @@ class CsvSink:
                 values.append(texts)
                 base += len(texts)
                 slot += 1
-        return pa.concat_arrays(values).take(pa.array(picked))
+        return pa.concat_arrays(values).take(arrow_integers(picked))
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column number `k`, and its texts as they are to be written."""
@@ -181,17 +182,15 @@ class CsvSink:
         if known is None or not known[0].equals(column.dictionary):
             known = (column.dictionary, self._texts(k, column.dictionary))
             self._prepared[k] = known
-        return column.indices.to_numpy(zero_copy_only=False), known[1]
+        return integers_of(column.indices), known[1]
 
     def _texts(self, k: int, dictionary: Any) -> Any:
         """The texts of the written column number `k` with their quotes and the delimiters about them."""
-        import pyarrow as pa
-
         edit = next(edit for edit in self._edits if k in edit.written)
         before = self._delimiter if edit.after is not None or k != edit.written[0] else ""
         after = self._delimiter if edit.before is not None and k == edit.written[-1] else ""
         texts = [before + self._written(text, "the text") + after for text in dictionary.to_pylist()]
-        return pa.array(texts, pa.string())
+        return arrow_texts(texts)
 
     def _written(self, text: str, what: str) -> str:
         """A cell as it is written."""

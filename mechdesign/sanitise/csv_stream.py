@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
+from mechdesign.arrow_arrays import arrow_integers
 from mechdesign.cells import require_column
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
@@ -132,11 +133,9 @@ class CsvBatch:
 
 def _slices(text: bytes, starts: Positions, ends: Positions) -> Any:
     """The pieces of `text` from each start to each end, in order."""
-    import pyarrow as pa
-
     offsets = np.empty(2 * len(starts), np.int32)
     offsets[0::2], offsets[1::2] = starts, ends
-    return pieces_of(text, offsets).take(pa.array(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
+    return pieces_of(text, offsets).take(arrow_integers(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
 
 
 def _unquoted(cell: str, quote: str | None) -> str:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 PANDAS = b"pandas"
 """Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
 
-PENDING = 1 << 26
-"""Bytes of a row group that are held until they are written (64 MB); a larger one is split."""
+PENDING = 48 << 20
+"""Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
 
 
 class ParquetSink:

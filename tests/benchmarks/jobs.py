@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tests.benchmarks.apply_jobs import APPLY_JOBS
 from tests.benchmarks.measuring import peak_memory, timed
 
 
@@ -73,7 +74,11 @@ def enumeration(n: int, m: int, epsilon: float, lam: float = 0.5, peer: bool = F
     return {"cpu": took.cpu, "wall": took.wall, "before": before, "memory": peak_memory(), "vertices": count}
 
 
-JOBS: dict[str, Callable[..., dict[str, Any]]] = {"design": design, "enumeration": enumeration}
+JOBS: dict[str, Callable[..., dict[str, Any]]] = {
+    "design": design,
+    "enumeration": enumeration,
+    **APPLY_JOBS,
+}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,173 @@
+"""Sanitising a file, and pyarrow reading and rewriting the same file, for `measuring.isolated`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.measuring import peak_memory, timed
+
+PART = 1 << 20
+"""Rows generated at a time."""
+
+
+FEW = 1000
+"""Rows of a file that is worked on before the clock starts: imports are no part of the work."""
+
+
+def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
+    """Write a file of people: a number, age, occupation (as Adult's), city, hours, score; or two columns."""
+    import pyarrow as pa
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    from mechdesign.tables import read_joint
+
+    jobs = list(read_joint(ADULT, contingency=True, useful="occupation").useful.names)
+    cities = ["Berlin", "Paris", "Rome", "Oslo", "Melbourne"]
+    rng = np.random.default_rng(1)
+
+    def part(start: int, count: int) -> Any:
+        occupation = pa.DictionaryArray.from_arrays(
+            pa.array(rng.integers(0, len(jobs), count), pa.int32()), jobs
+        ).dictionary_decode()
+        number = pa.array(np.arange(start, start + count))
+        if short:
+            return pa.record_batch({"id": number, "occupation": occupation})
+        return pa.record_batch(
+            {
+                "id": number,
+                "age": rng.integers(17, 90, count),
+                "occupation": occupation,
+                "city": pa.array(np.array(cities)[rng.integers(0, len(cities), count)]),
+                "hours": rng.integers(1, 99, count),
+                "score": np.round(rng.normal(size=count), 4),
+            }
+        )
+
+    schema = part(0, 1).schema
+    options = pc.WriteOptions(quoting_style="none", quoting_header="none")
+    is_parquet = path.endswith(".parquet")
+    with (
+        pq.ParquetWriter(path, schema)
+        if is_parquet
+        else pc.CSVWriter(path, schema, write_options=options) as w
+    ):
+        for start in range(0, rows, PART):
+            w.write_batch(part(start, min(PART, rows - start)))
+    return {"bytes": os.path.getsize(path)}
+
+
+def apply(channel: str, source: str, target: str) -> dict[str, Any]:
+    """Sanitise a file with a job beside the channel, as the command line does."""
+    from mechdesign.channel import Channel
+    from mechdesign.sanitise.apply_file import sanitise_file
+
+    loaded = Channel.load(channel)
+
+    def release(path: str) -> int:
+        return sanitise_file(
+            loaded, path, target, job_beside=channel, fresh_draw=True, keep_sensitive=True, force=True
+        ).records
+
+    _warmed(release, source)
+    took = timed(lambda: release(source))
+    return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
+
+
+def stream(source: str, target: str) -> dict[str, Any]:
+    """Read and write a file by our streams alone, with the occupation exchanged for a constant."""
+    import pyarrow as pa
+
+    from mechdesign.sanitise.streams import Kept, Written, open_source
+
+    labels = pa.array(["one", "{other, another}"])
+
+    def copy(path: str) -> int:
+        with open(target, "wb", buffering=0) as file, open_source(path) as table:
+            place = table.header.index("occupation")
+            outputs = [Written("occupation", i) if i == place else Kept(i) for i in range(len(table.header))]
+            with table.sink(file, outputs) as sink:
+                for batch in table.batches(encode=["occupation"]):
+                    codes = batch.column("occupation").indices.to_numpy() % len(labels)
+                    sink.write(batch, [pa.DictionaryArray.from_arrays(pa.array(codes), labels)])
+        return sink.records
+
+    _warmed(copy, source)
+    took = timed(lambda: copy(source))
+    return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
+
+
+def pyarrow_copy(source: str, target: str, text: bool = False) -> dict[str, Any]:
+    """Read and rewrite a file by pyarrow on one thread; with `text`, a CSV without guessing types and quotes."""
+    import pyarrow as pa
+
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    rewrite = _parquet if source.endswith(".parquet") else _csv_text if text else _csv
+    _warmed(lambda path: rewrite(path, target), source)
+    took = timed(lambda: rewrite(source, target))
+    return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
+
+
+def _warmed(work: Callable[[str], int], source: str) -> None:
+    """Do the work on a small file of the same kind."""
+    few = f"{source}.few{os.path.splitext(source)[1]}"
+    people(FEW, few, short=True)
+    work(few)
+    os.unlink(few)
+
+
+def _parquet(source: str, target: str) -> int:
+    import pyarrow.parquet as pq
+
+    rows = 0
+    with pq.ParquetFile(source) as file, pq.ParquetWriter(target, file.schema_arrow) as writer:
+        for batch in file.iter_batches(use_threads=False):
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _csv(source: str, target: str) -> int:
+    import pyarrow.csv as pc
+
+    return _copied(pc.open_csv(source, read_options=pc.ReadOptions(use_threads=False)), target, None)
+
+
+def _csv_text(source: str, target: str) -> int:
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    with open(source, encoding="utf-8") as file:
+        names = file.readline().rstrip("\n").split(",")
+    reader = pc.open_csv(
+        source,
+        read_options=pc.ReadOptions(use_threads=False),
+        convert_options=pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+    )
+    return _copied(reader, target, pc.WriteOptions(quoting_style="none"))
+
+
+def _copied(reader: Any, target: str, options: Any) -> int:
+    import pyarrow.csv as pc
+
+    rows = 0
+    with reader, pc.CSVWriter(target, reader.schema, write_options=options) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+ADULT = "examples/adult_relationship_by_occupation.csv"
+
+APPLY_JOBS: dict[str, Callable[..., dict[str, Any]]] = {
+    "people": people,
+    "apply": apply,
+    "stream": stream,
+    "pyarrow": pyarrow_copy,
+}
