@@ -18,6 +18,14 @@ EXPECTED = {
     "03_release.py": ["promised: at most x 1.649"],
     "04_audit_any_matrix.py": ["truth 0.9: not private", "truth 0.2: private"],
     "05_estimate_from_released.py": ["the channel has rank 15", "hold the true frequency", "corrected: "],
+    "06_frames.py": [
+        "refused: the sensitive column 'relationship'",
+        "still categories: True",
+        "same draws in another order: True",
+        "same draws in polars: True",
+        "same draws in pyarrow: True",
+        "posterior draws keep the alphabet: True",
+    ],
 }
 
 

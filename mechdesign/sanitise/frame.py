@@ -20,6 +20,7 @@ _WAYS_OUT = {
     "LazyFrame": "a polars LazyFrame has no records yet; collect() it first, or sanitise its file",
     "pyspark": "a Spark DataFrame takes mechdesign.sanitise.sanitise_spark",
     "dask": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
+    "dask_expr": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
 }
 """What to do with what looks like a frame and is none, by its class or package."""
 

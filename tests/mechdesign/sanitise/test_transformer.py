@@ -65,7 +65,6 @@ EXPECTED_FAILURES = {
         ),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILURES[estimator.form],
-    xfail_strict=True,
 )
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
