@@ -29,7 +29,8 @@ except md.InputError as error:
     print(f"refused: {error}")
 frame = frame.drop(columns="relationship")
 
-key = md.Key.fresh()  # who has it can undo the release: keep it in a key file, see mechdesign.sanitise.create_key
+# Who has the key can undo the release: keep it in a key file (mechdesign.sanitise.create_key).
+key = md.Key.fresh()
 released = sanitise(frame, channel, key=key, identity="person")
 print(released.head(3))
 print("still categories:", isinstance(released["occupation"].dtype, pd.CategoricalDtype))
