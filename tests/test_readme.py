@@ -106,8 +106,8 @@ def test_every_option_that_the_readme_names_exists():
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
     run = [
         "-c",
-        "import mechdesign.cli as c\nfor n in ('design','audit','apply','measure','show',"
-        "'quantize','nonstochastic measure'): c.main([*n.split(), '--help'])",
+        "import mechdesign.cli as c\nfor n in ('design','audit','apply','check','estimate','compare','measure','show',"
+        "'report','quantize','nonstochastic measure'): c.main([*n.split(), '--help'])",
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERMINAL_WIDTH": "200"}
     helps = subprocess.run(

@@ -81,7 +81,7 @@ def by_vertices(case: Case) -> dict[str, Any] | None:
 
 
 def test_every_case():
-    """Issue 3: gaps and utilities are asserted, times are shown."""
+    """Gaps and utilities are asserted, times are shown."""
     rows = []
     for case in CASES:
         run = solve(case, time_limit=2.0 * case.target, method="columns")
@@ -102,7 +102,7 @@ def test_two_cores():
 
 
 def test_any_time_5000():
-    """Issue 3: what ten minutes prove at 5000 x 5, epsilon 2."""
+    """What ten minutes prove at 5000 x 5, epsilon 2."""
     case = Case(n=5000, m=5, epsilon=2.0, target=600.0)
     run = solve(case, time_limit=case.target)
     table("Any-time: 5000 x 5 in 600 s, one core", HEADER, [row(case, run, None)])

@@ -57,21 +57,21 @@ def show(title: str, total: dict[str, Timing], apart: float) -> None:
 
 
 def test_figure_5_on_adult(adult):
-    """Issue 2: 32 budgets x 3 lam on Adult, no slower than the plain pipeline."""
+    """32 budgets x 3 lam on Adult, no slower than the plain pipeline."""
     total, apart = grid(adult, 1e-4, ("auto",))
     show("Figure 5: Adult 5 x 15, 32 budgets x 3 lam, gap 1e-4", total, apart)
     assert total["auto"].cpu <= total[PEER].cpu
 
 
 def test_figure_4_on_a_random_table():
-    """Issue 2: the same on a random 17 x 5 table, at least 3 times faster."""
+    """The same on a random 17 x 5 table, at least 3 times faster."""
     total, apart = grid(uniform_table(17), 1e-4, ("auto",))
     show("Figure 4: random 17 x 5, 32 budgets x 3 lam, gap 1e-4", total, apart)
     assert total["auto"].cpu * 3.0 <= total[PEER].cpu
 
 
 def test_columns_against_vertices_on_the_grid_of_figure_4():
-    """Issue 3: columns at gap 1e-6 agree with vertices to 1e-6; `auto` takes at most 1.2 times what vertices take."""
+    """Columns at gap 1e-6 agree with vertices to 1e-6; `auto` takes at most 1.2 times what vertices take."""
     total, apart = grid(uniform_table(17), 1e-6, ("auto", "vertices", "columns"))
     show("Figure 4 by every method, gap 1e-6", total, apart)
     print(f"columns / vertices: {total['columns'].cpu / total['vertices'].cpu:.2f}")

@@ -15,7 +15,7 @@ PATIENCE = 120.0
 
 
 def test_enumeration_of_50_symbols():
-    """Issue 2: |X| = 50, |S| = 5, epsilon 2, at least 25 times faster than float cddlib (which takes half a minute)."""
+    """|X| = 50, |S| = 5, epsilon 2, at least 25 times faster than float cddlib (which takes half a minute)."""
     ours = isolated("enumeration", n=50, m=SENSITIVE, epsilon=EPSILON)
     peer = isolated("enumeration", n=50, m=SENSITIVE, epsilon=EPSILON, peer=True)
     rows = [
@@ -33,7 +33,7 @@ def test_enumeration_of_50_symbols():
 
 
 def test_time_and_memory_against_the_number_of_symbols():
-    """Issue 2: |X| from 10 to 200 at |S| = 5; a process per number. The start of Python alone takes about 60 MiB."""
+    """|X| from 10 to 200 at |S| = 5; a process per number. The start of Python alone takes about 60 MiB."""
     rows = []
     for n in (10, 20, 30, 50, 75, 100, 150, 200):
         best = isolated("design", n=n, m=SENSITIVE, epsilon=EPSILON)
