@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import os
@@ -39,14 +40,23 @@ def log_of(err):
 
 
 @pytest.fixture
-def commands(channel):
+def commands(channel, run):
     """A command line of each kind that succeeds, and the event that ends its log."""
     path = str(channel)
+    options = ("--insecure-seed", "1", "--keep-sensitive")
+    assert run("apply", path, "records.csv", "released.csv", *options).code == 0
     Path("numbers.csv").write_text("who,kwh\na,1.5\nb,9.75\na,0.1\n", encoding="utf-8")
     Path("ranges.csv").write_text("x,y\n1,a\n2,a\n3,b\n", encoding="utf-8")
     return {
         "design": ((*DESIGN, "--output", "other.json"), "designed"),
         "audit": (("audit", path), "audited"),
+        "apply": (
+            ("apply", path, "records.csv", "out.csv", "--insecure-seed", "1", "--keep-sensitive"),
+            "applied",
+        ),
+        "check": (("check", "released.csv", "--channel", path, "--keep-sensitive"), "checked"),
+        "estimate": (("estimate", "released.csv", "--channel", path), "estimated"),
+        "report": (("report", path, "--report", "r.md", "--force"), "reported"),
         "compare": (("compare", "records.csv", *MICRO, "--epsilons", "1:2:1"), "compared"),
         "measure": (("measure", path), "measured"),
         "show": (("show", path), "shown"),
@@ -61,7 +71,19 @@ def commands(channel):
     }
 
 
-NAMES = ["design", "audit", "compare", "measure", "show", "quantize", "nonstochastic measure"]
+NAMES = [
+    "design",
+    "audit",
+    "apply",
+    "check",
+    "estimate",
+    "report",
+    "compare",
+    "measure",
+    "show",
+    "quantize",
+    "nonstochastic measure",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -81,7 +103,7 @@ def test_the_result_is_the_same_whatever_is_said_beside_it(commands, run, name):
     arguments, _ = commands[name]
     outputs = []
     for option in ((), ("--quiet",), ("--log-json",), ("--quiet", "--log-json")):
-        for made in ("other.json", "q.csv", "q.csv.mechanism.json"):
+        for made in ("other.json", "q.csv", "q.csv.mechanism.json", "out.csv", "out.csv.manifest.json"):
             Path(made).unlink(missing_ok=True)
         result = run(*arguments, *option)
         assert result.code == 0
@@ -91,7 +113,7 @@ def test_the_result_is_the_same_whatever_is_said_beside_it(commands, run, name):
     assert outputs.count(outputs[0]) == 4
 
 
-@pytest.mark.parametrize("name", [*NAMES, "apply", "check", "estimate", "report", "--help"])
+@pytest.mark.parametrize("name", [*NAMES, "--help"])
 def test_every_command_offers_both(run, name):
     text = run(*name.split(), *(() if name == "--help" else ("--help",))).out
     assert "--quiet" in text
@@ -216,6 +238,27 @@ def test_the_command_line_leaves_warnings_and_logs_as_it_found_them(folder):
     before = warnings.showwarning, list(logging.getLogger().handlers)
     assert main(["show", "missing.json", "--quiet"]) == 2
     assert (warnings.showwarning, list(logging.getLogger().handlers)) == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_cell_is_in_a_log_of_success(commands, run, name):
+    arguments, _ = commands[name]
+    err = run(*arguments, "--log-json").err
+    assert not any(cell in err for cell in ("clerk", "baker", "smith", "weaver", "9.75"))
+
+
+def test_no_key_is_in_any_message(channel, run):
+    """The secret of a job is in its key file and nowhere else, neither as bytes nor as any text of them."""
+    results = [
+        run("apply", channel, "records.csv", "out.csv", "--keep-sensitive", "--force", *options)
+        for options in (("--log-json",), ("--log-json", "--json"), ())
+    ]
+    (path,) = channel.parent.glob("*.jobs/*.key")
+    key = path.read_bytes()
+    texts = {key.decode("ascii", "ignore").strip(), key.hex(), base64.b64encode(key).decode()}
+    for result in results:
+        assert result.code == 0
+        assert not any(text in said for text in texts if text for said in (result.out, result.err))
 
 
 def test_options_after_the_double_dash_are_no_options(folder, run):
