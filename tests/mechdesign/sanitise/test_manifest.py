@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import mechdesign
 from mechdesign.cells import Encoded
 from mechdesign.channel import Channel, ChannelRecord
 from mechdesign.draws import Key, RowNumbers
 from mechdesign.errors import InputError
 from mechdesign.joint import Joint
 from mechdesign.release import Policy, Release, channel_digest
+from mechdesign.sanitise import versions
 from mechdesign.sanitise.job_file import Run, Use
 from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
 from mechdesign.variable import Variable
@@ -153,6 +156,14 @@ def test_no_key_and_no_time(manifest):
         assert KEY.secret.hex() not in text
         assert text == manifest.text(audience)
         assert not {"started", "finished", "time"} & set(json.loads(text))
+
+
+def test_versions_of_a_bare_folder_of_sources(monkeypatch):
+    monkeypatch.setattr(versions, "PACKAGES", ("pyarrow", "no such package"))
+    found = versions.versions()
+    assert found["no such package"] == "unknown"
+    assert found["mechdesign"] == mechdesign.__version__
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
 def test_what_it_covers(manifest, channel):
