@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
-from mechdesign.estimation_linear import SUPPORT_TOLERANCE, Identification, coefficients, identify
+from mechdesign.estimation_linear import SUPPORT_TOLERANCE, Identification, coefficients, group_name, identify
 from mechdesign.estimation_model import ReleaseModel
 from mechdesign.exact import listed, quoted
 
@@ -80,7 +80,7 @@ def choose_cells(model: ReleaseModel, known: Identification, wanted: Any, uniden
         functionals = np.zeros((size, len(known.groups)))
         for k, group in enumerate(known.groups):
             functionals[list(group), k] = 1.0
-        names = tuple(_group_name(group) for group in known.group_names)
+        names = tuple(_own_name(group, model) for group in known.group_names)
         return Cells(names, functionals, (True,) * len(names), disjoint=True, notices=(known.statement(),))
     alone = {group[0] for group in known.groups if len(group) == 1}
     anchor = "the channel's table" if model.prior is not None else "equal frequencies"
@@ -134,8 +134,12 @@ def _functional(model: ReleaseModel, name: Any, what: Any) -> Array:
     return c
 
 
-def _group_name(group: Sequence[str]) -> str:
-    return group[0] if len(group) == 1 else "{" + ", ".join(group) + "}"
+def _own_name(group: Sequence[str], model: ReleaseModel) -> str:
+    """A name that no symbol has, for a group of several."""
+    name = group_name(group)
+    while len(group) > 1 and name in model.position:
+        name += "+"
+    return name
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,12 @@ RANK_TOLERANCE = 1e-9
 """Singular values of W below this share of the largest count as zero. Rows that are equal by design differ after
 exact rounding by units of 2**-53; what shows only through such differences would take 10**18 records to see."""
 
+MOST_SHOWN = 20
+"""Most symbols of a group, and most groups of a statement, that are named."""
+
 SUPPORT_TOLERANCE = 1e-6
-"""Entries of a reduced null space basis below this are zero: they are sums of products of a few entries of W, known
-to about 2**-53 / `RANK_TOLERANCE`."""
+"""Coefficients of one row of W in terms of others below this are zero: they are known to about
+2**-53 / `RANK_TOLERANCE`."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +72,21 @@ class Identification:
         size = len(self.symbols)
         if self.identified:
             return f"the frequencies of all {size} symbols can be estimated (the channel has rank {size})"
-        joined = [group for group in self.group_names if len(group) > 1]
-        shown = "; ".join("{" + ", ".join(group) + "}" for group in joined)
+        joined = [group_name(group) for group in self.group_names if len(group) > 1]
+        shown = "; ".join(joined[:MOST_SHOWN])
+        more = f" and {len(joined) - MOST_SHOWN} more such groups" if len(joined) > MOST_SHOWN else ""
         return (
             f"the channel has rank {self.rank} for {size} symbols: released data cannot tell apart the frequencies "
-            f"within {shown}, only their sum"
+            f"within {shown}{more}, only their sum"
         )
+
+
+def group_name(group: Sequence[str]) -> str:
+    """The name of a symbol, or ``{a, b, +3 more}``."""
+    if len(group) == 1:
+        return group[0]
+    more = f", +{len(group) - MOST_SHOWN} more" if len(group) > MOST_SHOWN else ""
+    return "{" + ", ".join(group[:MOST_SHOWN]) + more + "}"
 
 
 def identify(symbols: Sequence[str], matrix: Array) -> Identification:
@@ -88,17 +101,20 @@ def identify(symbols: Sequence[str], matrix: Array) -> Identification:
     left, values, _ = np.linalg.svd(matrix)
     rank = int((values > RANK_TOLERANCE * values[0]).sum())
     null = np.ascontiguousarray(left[:, rank:].T)
-    return Identification(tuple(symbols), rank, _groups(null), null, float(values[0] / values[rank - 1]))
+    return Identification(
+        tuple(symbols), rank, _groups(matrix, rank), null, float(values[0] / values[rank - 1])
+    )
 
 
-def _groups(null: Array) -> tuple[tuple[int, ...], ...]:
+def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     """The finest partition along which the null space is a direct sum.
 
-    In reduced form ``[I R]`` each basis vector touches its own symbol and those of its row of R; symbols are in one
-    part exactly if such vectors connect them. Every null vector sums to 0 (rows of W sum to 1), and so does its
-    restriction to a part, which is a null vector itself: hence the sum of P_X over a part is identified.
+    Choose `rank` independent rows of W; every other row is a combination of some of them. Symbols are in one part
+    exactly if such dependences connect them (the connected components of the matroid of the rows). Every null
+    vector sums to 0, because rows of W sum to 1, and so does its restriction to a part, which is a null vector
+    itself: hence the sum of P_X over a part is identified.
     """
-    size = null.shape[1]
+    size = len(matrix)
     parent = list(range(size))
 
     def root(x: int) -> int:
@@ -107,28 +123,23 @@ def _groups(null: Array) -> tuple[tuple[int, ...], ...]:
             x = parent[x]
         return x
 
-    if len(null):
-        pivots, reduced = _reduced(null)
-        for own, row in zip(pivots, reduced, strict=True):
-            for x in np.flatnonzero(np.abs(row) > SUPPORT_TOLERANCE).tolist():
-                parent[root(x)] = root(own)
+    if rank < size:
+        from importlib import import_module
+
+        # Without stubs: those of scipy describe every combination of the arguments at once.
+        qr: Any = import_module("scipy.linalg").qr
+        factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
+        triangle, order = factors
+        shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
+        dependent: list[int] = order[rank:].tolist()
+        for k, x in enumerate(dependent):
+            others: list[int] = order[:rank][np.abs(shares[:, k]) > SUPPORT_TOLERANCE].tolist()
+            for other in others:
+                parent[root(other)] = root(x)
     parts: dict[int, list[int]] = {}
     for x in range(size):
         parts.setdefault(root(x), []).append(x)
     return tuple(tuple(part) for part in parts.values())
-
-
-def _reduced(basis: Array) -> tuple[list[int], Array]:
-    """The same space with an identity in the columns that are returned (Gauss and Jordan, largest pivots)."""
-    rows, pivots = basis.copy(), list[int]()
-    for k in range(len(rows)):
-        i, j = np.unravel_index(int(np.argmax(np.abs(rows[k:]))), rows[k:].shape)
-        rows[[k, k + int(i)]] = rows[[k + int(i), k]]
-        rows[k] /= rows[k, j]
-        others = np.arange(len(rows)) != k
-        rows[others] -= np.outer(rows[others, j], rows[k])
-        pivots.append(int(j))
-    return pivots, rows
 
 
 def coefficients(matrix: Array, functionals: Array, reference: Array, rank: int) -> Array:

@@ -293,3 +293,8 @@ def test_the_records_interval_is_shorter_but_too_short_for_the_population(channe
         result = md.estimate_frequencies(strong, labels_of(strong, codes), target="records", level=0.9)
         hits += result.lower[0] <= p[0] <= result.upper[0]
     assert hits / 300 < 0.6
+
+
+def test_a_group_never_has_the_name_of_a_symbol():
+    odd = channel_of(((1, 0), (0, 1), (0, 1)), names=("{b, c}", "b", "c"))
+    assert md.estimate_frequencies(odd, {"y0": 5, "y1": 5}).names == ("{b, c}", "{b, c}+")

@@ -134,3 +134,14 @@ def test_expectation_in_rationals_for_randomised_response():
     weights = coefficients(matrix, np.eye(2), np.array([0.5, 0.5]), 2)
     expected = [[float(1 - (1 - truth) / 2) / 0.6, -float((1 - truth) / 2) / 0.6]]
     np.testing.assert_allclose(weights[:1], expected)
+
+
+def test_long_groups_and_many_of_them_are_cut():
+    from mechdesign.estimation_linear import group_name
+
+    assert group_name(["a"]) == "a"
+    assert group_name([f"x{i}" for i in range(23)]).endswith("x19, +3 more}")
+    names = [f"x{i}" for i in range(60)]
+    known = identify(names, np.repeat(np.eye(30), 2, axis=0))
+    assert "{x0, x1}; {x2, x3}; " in known.statement()
+    assert "{x38, x39} and 10 more such groups, only their sum" in known.statement()
