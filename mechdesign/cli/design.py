@@ -186,7 +186,7 @@ def design(
         joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
     from mechdesign.mechanisms import design as run
 
-    with reporter.work("searching for the best channel", unit="sets", limit=seconds) as work:
+    with reporter.work("searching", unit="sets", limit=seconds) as work:
         result = run(
             joint,
             wanted,

@@ -19,7 +19,9 @@ PATIENCE = 2.0
 INTERVAL = 5.0
 """Seconds between two lines of a log."""
 
-BAR_WIDTH = 24
+BAR_WIDTH = 16
+"""Columns; of eighty, the words need the rest."""
+
 REFRESHES = 5
 """Redraws of the bar a second."""
 
@@ -138,7 +140,9 @@ class Work:
         else:
             cells.insert(0, spinner)
         said = "" if self._step.done is not None else self._step.text
-        words = [said, amounts(at, self._unit), _times(at.seconds, at.seconds_left, at.total is None)]
+        times = _times(at.seconds, at.seconds_left, at.total is None)
+        # What a search has found comes last, for a narrow terminal cuts there.
+        words = [amounts(at, self._unit), times, said]
         cells.append(Text(", ".join(word for word in words if word), no_wrap=True, overflow="ellipsis"))
         line.add_row(*cells)
         return line
