@@ -27,8 +27,8 @@ from mechdesign.sanitise.job_rules import (
     check_uses,
     notices,
 )
-from mechdesign.sanitise.job_store import JobStore, check_of
-from mechdesign.sanitise.paths import real_path, sha256_of
+from mechdesign.sanitise.job_store import JobStore, check_of, key_of_draw
+from mechdesign.sanitise.paths import holds, real_path
 from mechdesign.sanitise.source_guard import STANDARD
 from mechdesign.sanitise.versions import versions
 
@@ -126,7 +126,7 @@ class Job:
         with self._store.locked():
             record = self._current()
             run = record.last_release(wanted.target)
-            if run is not None and run.same_release(wanted) and _holds(run.target, run.output):
+            if run is not None and run.same_release(wanted) and holds(run.target, run.output):
                 return self._marked_done(record, run)
         return None
 
@@ -205,7 +205,7 @@ class Job:
                 f"the key file {self._store.key_path} of this job is gone, and another key would draw the same records "
                 "a second time, which can tell far more than one release: put it back, or accept that (--fresh-draw)"
             )
-        self.key = self._key_of_draw(key)
+        self.key = key_of_draw(key, self.draw)
         return record
 
     def _check(self, record: JobRecord) -> None:
@@ -222,11 +222,8 @@ class Job:
             record, key_file=self._store.key_path.name, key_check=check_of(key), key_since=self.draw
         )
         self._store.start(record, key)
-        self.key = self._key_of_draw(key)
+        self.key = key_of_draw(key, self.draw)
         return record
-
-    def _key_of_draw(self, key: Key) -> Key:
-        return key if self.draw == 0 else key.derived("draw", str(self.draw))
 
     def _current(self) -> JobRecord:
         """The record as it is now; the lock must be held."""
@@ -262,7 +259,7 @@ class Job:
         with self._store.locked():
             record = self._current()
             entry = next((old for old in record.runs if old.id == run.id), run)
-            if entry.released and (entry.target == STANDARD or _holds(entry.target, entry.output)):
+            if entry.released and (entry.target == STANDARD or holds(entry.target, entry.output)):
                 return  # it may have been seen
             record = record.without(lambda old: old.id == run.id)
             if self._created and not record.runs:
@@ -294,13 +291,6 @@ class RunningJob:
     def done(self) -> None:
         """The output has its name."""
         self._job.done(self.record)
-
-
-def _holds(path: str, sha256: str | None) -> bool:
-    try:
-        return sha256_of(path) == sha256
-    except OSError:
-        return False
 
 
 def _now() -> str:

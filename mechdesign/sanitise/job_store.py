@@ -162,3 +162,8 @@ class JobStore:
 def check_of(key: Key) -> str:
     """By which a key is known again; it tells nothing of the key."""
     return key.derived("job file", "check").secret.hex()[:32]
+
+
+def key_of_draw(key: Key, draw: int) -> Key:
+    """The key of a job's first draw (0), which is its own, or of a further one."""
+    return key if draw == 0 else key.derived("draw", str(draw))

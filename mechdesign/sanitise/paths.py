@@ -29,3 +29,11 @@ def sha256_of(path: PathLike) -> str:
     """SHA-256 of a file's bytes, in hexadecimal digits."""
     with open(path, "rb", buffering=0) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def holds(path: PathLike, sha256: str | None) -> bool:
+    """Whether the file is there, with these bytes."""
+    try:
+        return sha256_of(path) == sha256
+    except OSError:
+        return False
