@@ -15,8 +15,9 @@ from mechdesign.errors import InputError
 from mechdesign.files import PathLike
 from mechdesign.release import LABEL, Policy
 from mechdesign.sanitise.frame import header_of, sanitised
+from mechdesign.sanitise.job_key import needs_key
 from mechdesign.sanitise.plan import FileChannel
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, needs_key, recipe_of
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
 
 
 def sanitise_dask(
@@ -51,7 +52,7 @@ def sanitise_dask(
     frame : dask.dataframe.DataFrame
         Of pandas partitions.
     channel : Channel or sequence of Channel
-    key : draws.Key or path of a key file
+    key : draws.Key, or path of a key file or job file
         Required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same record
         must get the same draw in all.
     identity, row_numbers
@@ -77,7 +78,9 @@ def sanitise_dask(
         insecure_seed=insecure_seed,
     )
     if not hasattr(frame, "map_partitions"):
-        raise InputError(f"the table must be a Dask DataFrame, not {type(frame).__name__}; others take sanitise")
+        raise InputError(
+            f"the table must be a Dask DataFrame, not {type(frame).__name__}; others take sanitise"
+        )
     empty = frame._meta.iloc[:0]
     work = _PartitionWork(recipe, tuple(header_of(empty)))
     numbers = [] if identity is not None or row_numbers is not None else [_places(frame)]

@@ -59,9 +59,10 @@ def sanitise(
         Each with columns of its own.
     columns : mapping, optional
         The frame's name of a column of a channel where it has another one there.
-    key : draws.Key or path of a key file, optional
-        That of the job. Without one a new key is used and forgotten: another call would be a second, independent
-        release of the same records, which tells more than the budget.
+    key : draws.Key, or path of a key file or job file, optional
+        That of the job; a job file (.json) gives the draws that it has released. Without one a new key is used and
+        forgotten: another call would be a second, independent release of the same records, which tells more than the
+        budget.
     identity : str or sequence of str, optional
         Columns that identify a record; integers or text.
     row_numbers : str, optional

@@ -20,7 +20,7 @@ from mechdesign.exact import quoted
 from mechdesign.files import PathLike
 from mechdesign.frames import UnknownSymbol
 from mechdesign.release import LABEL, Policy, Release, key_of
-from mechdesign.sanitise.key_file import read_key
+from mechdesign.sanitise.job_key import key_at
 from mechdesign.sanitise.plan import Column, FileChannel, Plan, Wishes, make_plan
 
 Codes = NDArray[np.integer[Any]]
@@ -165,21 +165,6 @@ class Drawer:
         return RowNumbers(first_row, count)
 
 
-def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
-    """Refuse work that may be done several times over without a key that all of them use.
-
-    Raises
-    ------
-    InputError
-        If there is neither a key nor a seed.
-    """
-    if key is None and insecure_seed is None:
-        raise InputError(
-            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
-            "give a key (Key.fresh(), or the path of a key file)"
-        )
-
-
 def stands_for(plan: Plan, column: Column) -> int:
     """Position in the input of the column (of X) that a column of the output was, or is drawn for."""
     if column.source is not None:
@@ -226,11 +211,11 @@ def recipe_of(
         rename=columns or {},
         form=form,
         add=None if into is None else _added(into, len(channels)),
-        identity=() if identity is None else _names(identity),
+        identity=names_of(identity),
         keep_sensitive=keep_sensitive,
-        correlated=_names(correlated),
+        correlated=names_of(correlated),
     )
-    secret = read_key(key) if isinstance(key, (str, os.PathLike)) else key
+    secret = key_at(key, wishes.identity) if isinstance(key, (str, os.PathLike)) else key
     return Recipe(
         channels=channels,
         key=key_of(secret, insecure_seed),
@@ -240,14 +225,17 @@ def recipe_of(
     )
 
 
-def _names(columns: Names) -> tuple[str, ...]:
+def names_of(columns: Names | None) -> tuple[str, ...]:
+    """One column, several or none, as a tuple."""
+    if columns is None:
+        return ()
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 def _added(into: Into, channels: int) -> tuple[tuple[str, ...], ...]:
     if channels == 1 and (isinstance(into, str) or all(isinstance(name, str) for name in into)):
-        return (_names(into),)  # type: ignore[arg-type]
-    return tuple(_names(names) for names in _names(into))  # type: ignore[arg-type]
+        return (names_of(into),)  # type: ignore[arg-type]
+    return tuple(names_of(names) for names in names_of(into))  # type: ignore[arg-type]
 
 
 def _identifiers(column: Any, name: str) -> list[str]:

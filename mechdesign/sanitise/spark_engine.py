@@ -14,8 +14,9 @@ from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
 from mechdesign.release import LABEL, Policy
+from mechdesign.sanitise.job_key import needs_key
 from mechdesign.sanitise.plan import FileChannel, Plan
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, needs_key, recipe_of
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
 
 _OURS = re.compile(r"^mechdesign\.(?:errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE)
 """The last line of the traceback that an executor sends of an error of this package."""
@@ -53,7 +54,7 @@ def sanitise_spark(
     ----------
     frame : pyspark.sql.DataFrame
     channel : Channel or sequence of Channel
-    key : draws.Key or path of a key file
+    key : draws.Key, or path of a key file or job file
         Required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must draw
         the same.
     identity : str or sequence of str
@@ -69,7 +70,9 @@ def sanitise_spark(
         As `frame.sanitise`; at once for what the column names and types tell.
     """
     if not hasattr(frame, "mapInArrow"):
-        raise InputError(f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise")
+        raise InputError(
+            f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise"
+        )
     needs_key(key, insecure_seed)
     if identity is None and row_numbers is None:
         raise InputError(

@@ -21,9 +21,9 @@ from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.notions import Notion
 from mechdesign.release import LABEL, REFUSE, Policy, key_of
 from mechdesign.sanitise.frame import sanitised
-from mechdesign.sanitise.key_file import read_key
+from mechdesign.sanitise.job_key import key_at
 from mechdesign.sanitise.learning_table import LearningTable, released_array
-from mechdesign.sanitise.recipe import Drawer, Names, Recipe, recipe_of
+from mechdesign.sanitise.recipe import Drawer, Names, Recipe, names_of, recipe_of
 from mechdesign.tally import Missing
 
 if find_spec("sklearn") is None:
@@ -75,8 +75,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     form : {"label", "posterior-draw"}
         The label of Y as text, or a value of X drawn from P(X|Y), which in an array of numbers is a number again.
     policy : Policy, optional
-        What `transform` does with unknown symbols and missing cells; by default both are refused.
-    key : Key or path of a key file, optional
+        What `transform` does with unknown symbols and missing cells; both are refused by default.
+    key : Key, or path of a key file or job file, optional
         By default `fit` makes a new one.
     identity : str or sequence of str, optional
         Columns that identify a record.
@@ -221,9 +221,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _designed(self, table: LearningTable, y: Any) -> Channel:
         if self.notion is None:
             raise InputError("give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel")
-        others = [*_names(self.identity), *([] if self.row_numbers is None else [self.row_numbers])]
-        sensitive = _names(self.sensitive)
-        useful = _names(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
+        others = [*names_of(self.identity), *([] if self.row_numbers is None else [self.row_numbers])]
+        sensitive = names_of(self.sensitive)
+        useful = names_of(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
         target = None if sensitive else self._target(table, y)
         joint = table.counted(sensitive, useful, target, cast("Missing", self.missing))
         result = design(
@@ -252,13 +252,17 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _sensitive_columns(self) -> list[str]:
         """The columns of X that hold S."""
         if self.sensitive is not None:
-            return list(_names(self.sensitive))
+            return list(names_of(self.sensitive))
         variable = self.channel_.sensitive if self.channel is not None else None
         return [] if variable is None else list(variable.columns)
 
     def _key(self) -> Key:
         """That of the job; a key file is read each time, so that no pickle has its key."""
-        key = read_key(self.key) if isinstance(self.key, (str, os.PathLike)) else self.key
+        key = (
+            key_at(self.key, names_of(self.identity))
+            if isinstance(self.key, (str, os.PathLike))
+            else self.key
+        )
         return self._made or key_of(key, self.insecure_seed)
 
     def _recipe(self, key: Key) -> Recipe:
@@ -291,9 +295,3 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         p = np.full(len(useful), 1 / len(useful)) if joint is None else joint.p_x
         surprise = -np.log2(p[codes[codes >= 0]]).sum()
         return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest(), float(surprise)
-
-
-def _names(columns: Names | None) -> tuple[str, ...]:
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)

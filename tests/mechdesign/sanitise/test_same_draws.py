@@ -1,0 +1,70 @@
+"""A job on files and its key in frames: the same records get the same draws."""
+
+from __future__ import annotations
+
+import csv
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechdesign.errors import InputError
+from mechdesign.sanitise import sanitise, sanitise_dask, sanitise_file
+from tests.mechdesign.sanitise.records import KEY, drawn_by_hand, mixing_channel, people
+
+
+@pytest.fixture
+def channel():
+    return mixing_channel()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("identity", [None, "id", "n"])
+def test_a_frame_with_the_key_file_of_a_job_gets_the_draws_of_the_file(channel, tmp_path, suffix, identity):
+    frame = people(500)
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+    if suffix == ".csv":
+        frame.to_csv(source, index=False)
+    else:
+        pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
+    sanitise_file(channel, source, target, job=tmp_path / "job.json", identity=identity)
+    if suffix == ".csv":
+        with open(target, encoding="utf-8", newline="") as stream:
+            in_file = [row["job"] for row in csv.DictReader(stream)]
+    else:
+        in_file = pq.read_table(target).column("job").to_pylist()
+    key = tmp_path / "job.key"
+    assert len(set(in_file)) == len(channel.outputs)
+    assert sanitise(frame, channel, key=key, identity=identity)["job"].tolist() == in_file
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    in_dask = sanitise_dask(dd.from_pandas(frame, npartitions=3), channel, key=key, identity=identity)
+    assert in_dask.compute(scheduler="synchronous")["job"].tolist() == in_file
+
+
+def test_a_job_file_stands_for_its_latest_draw(channel, tmp_path):
+    frame = people(300)
+    source, target, job = tmp_path / "in.parquet", tmp_path / "out.parquet", tmp_path / "job.json"
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
+    seen = []
+    for fresh in (False, True):
+        sanitise_file(channel, source, target, job=job, identity="id", fresh_draw=fresh, force=True)
+        seen.append(pq.read_table(target).column("job").to_pylist())
+        assert sanitise(frame, channel, key=job, identity="id")["job"].tolist() == seen[-1]
+    assert seen[0] != seen[1]
+    with pytest.raises(InputError, match="identifies a record by the column 'id', not by its row number"):
+        sanitise(frame, channel, key=job)
+    (tmp_path / "job.key").unlink()
+    with pytest.raises(InputError, match=r"the key file .*job\.key of the job .*job\.json is gone"):
+        sanitise(frame, channel, key=job, identity="id")
+    with pytest.raises(InputError, match=r"nowhere\.json"):
+        sanitise(frame, channel, key=tmp_path / "nowhere.json")
+
+
+def test_channel_apply_with_the_key_gives_the_draws_of_a_frame(channel):
+    frame = people(300).astype({"job": "category"})
+    for arguments in ({}, {"identity": "id"}):
+        expected = sanitise(frame, channel, key=KEY, **arguments)["job"]
+        named = {name: frame[column].tolist() for name, column in arguments.items()}
+        pd.testing.assert_series_equal(channel.apply(frame["job"], key=KEY, **named), expected)
+    assert channel.apply(frame["job"], key=KEY).tolist() == drawn_by_hand(channel, frame["job"])
