@@ -9,7 +9,14 @@ import pytest
 from scipy.optimize import minimize
 
 from mechdesign.errors import InputError
-from mechdesign.estimation_ml import DEFICIT, ROUNDING, information_covariance, maximum_likelihood
+from mechdesign.estimation_ml import (
+    DEFICIT,
+    ROUNDING,
+    _gap,
+    _Likelihood,
+    information_covariance,
+    maximum_likelihood,
+)
 
 
 def general_optimum(matrix, counts):
@@ -127,3 +134,11 @@ def test_the_information_covariance_is_that_of_the_binomial_for_a_plain_column()
     fit = np.array([0.2, 0.8])
     covariance = information_covariance(np.eye(2), np.eye(2), fit, 100, 2)
     np.testing.assert_allclose(covariance, [[0.0016, -0.0016], [-0.0016, 0.0016]])
+
+
+def test_the_certificate_is_attained():
+    """A column published as it is, with one symbol only: the deficit of p is log 1/p(x) for each record, no less."""
+    problem = _Likelihood(np.eye(2), np.array([10.0, 0.0]))
+    p = np.array([0.7, 0.3])
+    assert _gap(problem, p) == pytest.approx(-np.log(0.7))
+    assert problem.value(np.array([1.0, 0.0])) - problem.value(p) == pytest.approx(_gap(problem, p))
