@@ -298,6 +298,23 @@ def test_releases_of_other_channels_are_implausible(files, channel, tmp_path, na
     assert not check.frequencies.plausible
 
 
+def test_releases_by_the_sampler_itself_fail_no_more_often_than_the_level(channel, records):
+    """Real draws, 300 times: rejections within four standard deviations of the level, and most labels vary."""
+    from mechdesign.checking import check_pairs
+
+    symbols = [row[1] for row in records[:400]]
+    xs = np.array(["abc".index(symbol) for symbol in symbols])
+    runs, level, failed, first = 300, 0.05, 0, set()
+    for seed in range(runs):
+        labels = channel.apply(symbols, insecure_seed=seed)
+        ys = np.array([channel.outputs.index(label) for label in labels])
+        counts = np.bincount(xs * 3 + ys, minlength=9).reshape(3, 3)
+        failed += not check_pairs("abc", channel.matrix, counts, level).plausible
+        first.add(tuple(labels[:20]))
+    assert failed / runs <= level + 4 * np.sqrt(level * (1 - level) / runs)
+    assert len(first) > runs - 10
+
+
 def test_data_of_another_origin_are_allowed_when_asked_for(tmp_path, channel):
     rows = [[str(i), "a" if i % 10 else "c", "", ""] for i in range(RECORDS)]
     original = write_csv(tmp_path / "in.csv", rows)

@@ -44,6 +44,25 @@ def trade_off(joint: md.Joint) -> list[float]:
     return [row.nmi, row.max_log_lift, bound or 1.0, float(row.repaired)]
 
 
+def estimate(channel: md.Channel, released: Any, towns: Any, wages: list[float]) -> list[float]:
+    """What analysts call; counts do as well as columns."""
+    known: bool = md.identifiability(channel).identified
+    result: md.Frequencies = md.estimate_frequencies(
+        channel, released, method="ml", level=0.9, target="records"
+    )
+    result = md.estimate_frequencies(channel, {"y0": 3, "y1": 4}, functionals={"both": ["a", "b"]})
+    crossed: md.JointFrequencies = md.estimate_joint(channel, released, towns)
+    posterior: dict[str, dict[str, float]] = md.posterior_table(channel, result.as_dict()).as_dict()
+    rows: int = len(md.expand_records(channel, released, kind="posterior"))
+    slope: float = float(
+        md.corrected_regression(channel, released, wages, features={"a": "a"}).coefficients[0]
+    )
+    weight: float = float(md.record_weights(channel)[0, 0])
+    plausible: bool = md.check_release("out.csv", channel, original="in.csv").plausible
+    numbers = [float(known), float(crossed.estimates[0, 0]), float(rows), slope, weight, float(plausible)]
+    return [*numbers, *result.estimates.tolist(), *posterior["y0"].values()]
+
+
 def catch() -> str:
     """Errors form one family."""
     try:
