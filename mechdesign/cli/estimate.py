@@ -33,6 +33,14 @@ By = Annotated[
     str | None,
     typer.Option("--by", metavar="COL", help="Joint frequencies with a column that was kept as it was."),
 ]
+Identity = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--identity",
+        metavar="COL[,COL..]",
+        help="The job drew by this identifier: as given to `apply`. Each identifier counts once.",
+    ),
+]
 AsCsv = Annotated[bool, typer.Option("--csv", metavar="", help="Print a CSV table and nothing else.")]
 
 
@@ -47,6 +55,7 @@ def estimate(
     rename: r.Rename = None,
     released_column: r.ReleasedColumn = None,
     form: r.Form = "label",
+    identity: Identity = None,
     delimiter: r.Delimiter = ",",
     quote: r.Quote = '"',
     encoding: r.Encoding = "utf-8",
@@ -83,6 +92,7 @@ def estimate(
             columns=r.renamed(rename),
             released_columns=r.names("--released-column", released_column) or None,
             form=form,
+            identity=r.names("--identity", identity),
             text=text,
             advance=advance,
         )

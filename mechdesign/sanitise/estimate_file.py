@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -33,6 +34,7 @@ def estimate_file(
     columns: Mapping[str, str] | None = None,
     released_columns: Sequence[str] | None = None,
     form: str = "label",
+    identity: Sequence[str] = (),
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Frequencies | JointFrequencies:
@@ -46,6 +48,9 @@ def estimate_file(
         As in `estimation.estimate_frequencies`.
     by : str, optional
         A kept column: joint frequencies with it.
+    identity : sequence of str
+        Columns that identify a record, where the job drew by them: each identifier counts once, since records that
+        share it share their draw. Not together with `by`.
     columns, released_columns, text, advance
         As in `check_file.check_release`.
 
@@ -56,6 +61,9 @@ def estimate_file(
         out of range.
     """
     where, labels = columns_of(channel, dict(columns or {}), released_columns, form)
+    if by is not None and identity:
+        raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
+    where = replace(where, identity=tuple(identity))
     how, what = cast("Method", method), cast("Target", target)
     if by is not None:
         if by in where.released:
@@ -63,7 +71,7 @@ def estimate_file(
         crossed = _crossed(released, labels, where, by, text, advance)
         return estimate_joint(channel, crossed, method=how, level=level, target=what, form=form)
     counted = count_release(released, labels, where, text=text, advance=advance)
-    wrong = [finding for finding in counted.findings if finding.kind == "label"]
+    wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
     if wrong:
         raise InputError(wrong[0].text)
     counts = dict(zip(labels.names, counted.labels.tolist(), strict=True))

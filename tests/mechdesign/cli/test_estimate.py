@@ -120,6 +120,8 @@ def test_posterior_draws_and_parquet(run, folder, channel, released):
         (("--level", "x"), "--level ('x') must be a positive number"),
         (("--by", "job"), "--by 'job' is the released column itself"),
         (("--by", "street"), "there is no column 'street'"),
+        (("--by", "town", "--identity", "id"), "leave the identity (--identity) out"),
+        (("--identity", "town"), "the identifier 'T"),
         (("--csv", "--json"), "--csv and --json both claim standard output"),
         (("--column", "town=t"), "the channel has no column 'town' to rename"),
     ],
@@ -136,6 +138,20 @@ def test_a_label_that_is_not_the_channels_names_its_line(run, channel, released)
         result = run("estimate", "people.csv", "--channel", channel, *options)
         assert result.code == 2
         assert "people.csv, line " in result.err
+
+
+def test_records_that_share_an_identifier_count_once(run, folder, channel):
+    """Each person stands there twice, with one draw."""
+    lines = PEOPLE.splitlines()
+    (folder / "twice.csv").write_text("\n".join([*lines, *lines[1:]]) + "\n", encoding="utf-8")
+    done = run("apply", channel, "twice.csv", "out.csv", "--identity", "id", "--insecure-seed", "1")
+    assert done.code == 0, done.err
+    once = run("estimate", "out.csv", "--channel", channel, "--identity", "id", "--json").record
+    both = run("estimate", "out.csv", "--channel", channel, "--json").record
+    assert (once["records"], both["records"]) == (1200, 2400)
+    for one, two in zip(once["frequencies"], both["frequencies"], strict=True):
+        assert one["estimate"] == pytest.approx(two["estimate"])
+        assert one["standard_error"] > 1.4 * two["standard_error"]
 
 
 def test_too_few_records(run, folder, channel):
