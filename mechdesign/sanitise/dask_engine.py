@@ -56,7 +56,8 @@ def sanitise_dask(
         Required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same record
         must get the same draw in all.
     identity, row_numbers
-        What identifies a record, as above.
+        What identifies a record, as above. One identifier with two symbols, or one number twice, is found only where
+        both records are in one partition.
 
     Raises
     ------

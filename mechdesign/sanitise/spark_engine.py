@@ -59,7 +59,8 @@ def sanitise_spark(
         the same.
     identity : str or sequence of str
         Columns that identify a record. Either they or `row_numbers` are required: the rows of a Spark DataFrame have
-        no order, and so no numbers.
+        no order, and so no numbers. One identifier with two symbols, or one number twice, is found only where both
+        records are in one batch.
     row_numbers : str
         Column of integers, the number of each record, fixed with the data (``monotonically_increasing_id`` is not: it
         depends on the partitions).
