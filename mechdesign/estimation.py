@@ -234,11 +234,8 @@ def _likely(
     if bootstrap is not None:
         lower, upper = _percentiles(estimator, counts, fit, level, bootstrap, seed)
         result = replace(result, lower=lower, upper=upper)
-    notices = (
-        ()
-        if fit.converged
-        else (f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum",)
-    )
+    rough = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
+    notices = () if fit.converged else (rough,)
     return replace(result, likelihood=fit, notices=notices)
 
 
