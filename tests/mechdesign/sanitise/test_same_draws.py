@@ -19,27 +19,42 @@ def channel():
     return mixing_channel()
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("identity", [None, "id", "n"])
-def test_a_frame_with_the_key_file_of_a_job_gets_the_draws_of_the_file(channel, tmp_path, suffix, identity):
-    frame = people(500)
-    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
+@pytest.fixture(params=[".csv", ".parquet"])
+def suffix(request):
+    return request.param
+
+
+def by_file(channel, frame, folder, suffix, identity):
+    """What a job on a file of the frame releases; its key is in job.key."""
+    source, target = folder / f"in{suffix}", folder / f"out{suffix}"
     if suffix == ".csv":
         frame.to_csv(source, index=False)
     else:
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
-    sanitise_file(channel, source, target, job=tmp_path / "job.json", identity=identity)
-    if suffix == ".csv":
-        with open(target, encoding="utf-8", newline="") as stream:
-            in_file = [row["job"] for row in csv.DictReader(stream)]
-    else:
-        in_file = pq.read_table(target).column("job").to_pylist()
-    key = tmp_path / "job.key"
+    sanitise_file(channel, source, target, job=folder / "job.json", identity=identity)
+    if suffix == ".parquet":
+        return pq.read_table(target).column("job").to_pylist()
+    with open(target, encoding="utf-8", newline="") as stream:
+        return [row["job"] for row in csv.DictReader(stream)]
+
+
+@pytest.mark.parametrize("identity", [None, "id", "n"])
+def test_a_frame_with_the_key_file_of_a_job_gets_the_draws_of_the_file(channel, tmp_path, suffix, identity):
+    frame = people(500)
+    in_file = by_file(channel, frame, tmp_path, suffix, identity)
     assert len(set(in_file)) == len(channel.outputs)
-    assert sanitise(frame, channel, key=key, identity=identity)["job"].tolist() == in_file
+    released = sanitise(frame, channel, key=tmp_path / "job.key", identity=identity)
+    assert released["job"].tolist() == in_file
+
+
+@pytest.mark.parametrize("identity", [None, "id"])
+def test_a_dask_frame_with_the_key_file_of_a_job_too(channel, tmp_path, suffix, identity):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
-    in_dask = sanitise_dask(dd.from_pandas(frame, npartitions=3), channel, key=key, identity=identity)
-    assert in_dask.compute(scheduler="synchronous")["job"].tolist() == in_file
+    frame = people(500)
+    in_file = by_file(channel, frame, tmp_path, suffix, identity)
+    source = dd.from_pandas(frame, npartitions=3)
+    released = sanitise_dask(source, channel, key=tmp_path / "job.key", identity=identity)
+    assert released.compute(scheduler="synchronous")["job"].tolist() == in_file
 
 
 def test_a_job_file_stands_for_its_latest_draw(channel, tmp_path):
