@@ -9,11 +9,15 @@ from typing import NoReturn
 import numpy as np
 
 from mechdesign.errors import InputError
-from mechdesign.sanitise.csv_structure import Misquoted, Positions, Rows, split
+from mechdesign.sanitise.csv_quotes import Misquoted, Positions
+from mechdesign.sanitise.csv_structure import Rows, Splitter
 from mechdesign.sanitise.csv_text_input import TextInput, Undecodable
 
 BLOCK = 1 << 20
 """Bytes read at a time; arrays of a block stay in the processor's cache."""
+
+HEADER = 1 << 16
+"""Bytes read for the header, which are gone through again."""
 
 LONGEST = 1 << 24
 """Bytes of the longest record (16 MB): a quote that is never closed must not fill the memory."""
@@ -97,6 +101,8 @@ class Blocks:
         self._name = name
         self._delimiter = ord(delimiter)
         self._quote = None if quote is None else ord(quote)
+        self._splitter = Splitter(self._delimiter, self._quote)
+        self._width = 0
         self._line = 1
         self._blank_line = 0
         self._rest = b""
@@ -107,7 +113,7 @@ class Blocks:
     def _take_header(self) -> tuple[list[bytes], bytes]:
         """The first row; what follows is left to be read again."""
         text, rows = self._next()
-        self._require_text(text[: rows.size])
+        self._require_text(text, rows.size)
         width = int(rows.widths()[0]) if len(rows) else 0
         if not width:
             raise InputError(f"{self._name}: the first line is blank; it must name the columns")
@@ -129,10 +135,10 @@ class Blocks:
         InputError
             On a short, long or blank row, a broken quote, or text that is none; it names the line.
         """
-        width = len(self.header)
+        width = self._width = len(self.header)
         while self._rest or not self._ended:
             text, rows = self._next()
-            self._require_text(text[: rows.size])
+            self._require_text(text, rows.size)
             count = self._regular(text, rows, width)
             if count:
                 ends = rows.ends[: count * width].reshape(count, width)
@@ -143,11 +149,11 @@ class Blocks:
 
     def _next(self) -> tuple[bytes, Rows]:
         """Text that begins with a row, and its complete rows: at least one unless the file is at its end."""
-        text, wanted = self._rest, BLOCK
+        text, wanted = self._rest, BLOCK if self._width else min(BLOCK, HEADER)
         while True:
             text = self._more(text, wanted)
             try:
-                rows = split(text, self._delimiter, self._quote, len(getattr(self, "header", ())))
+                rows = self._splitter.split(text, self._width)
             except Misquoted as error:
                 self._refuse(
                     text[: error.position],
@@ -183,15 +189,16 @@ class Blocks:
                 parts.append(getattr(self, "newline", b"\n"))
         return b"".join(parts)
 
-    def _require_text(self, text: bytes) -> None:
-        """Refuse bytes that are no characters, and NUL, which is none that a table has."""
+    def _require_text(self, text: bytes, size: int) -> None:
+        """Refuse among the first `size` bytes those that are no characters, and NUL, which is none that a table has."""
         if not text.isascii():
             try:
-                text.decode()
+                text[:size].decode()
             except UnicodeDecodeError as error:
                 self._refuse(text[: error.start], self._no_text())
-        if b"\0" in text:
-            self._refuse(text[: text.index(b"\0")], "a NUL character, which is no text; is this a CSV file?")
+        nul = text.find(b"\0", 0, size)
+        if nul >= 0:
+            self._refuse(text[:nul], "a NUL character, which is no text; is this a CSV file?")
 
     def _no_text(self) -> str:
         if self._source.encoding == "utf-8":

@@ -16,8 +16,9 @@ from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.csv_blocks import Block, Blocks
+from mechdesign.sanitise.csv_quotes import Positions
 from mechdesign.sanitise.csv_sink import CsvSink
-from mechdesign.sanitise.csv_structure import Positions, pieces_of
+from mechdesign.sanitise.csv_structure import pieces_of
 from mechdesign.sanitise.csv_text_input import TextInput
 from mechdesign.sanitise.inputs import RawInput
 from mechdesign.sanitise.streams import Output

@@ -15,23 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LF, CR = 10, 13
-
-ONE, TOP = np.uint64(1), np.uint64(63)
-"""Shifts by one bit, and to or from the other end of a word."""
-
-Bytes = NDArray[np.uint8]
-Positions = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Words = NDArray[np.uint64]
-
-
-class Misquoted(Exception):
-    """There is text after a closing quote, at byte `position`."""
-
-    def __init__(self, position: int) -> None:
-        super().__init__(f"byte {position}")
-        self.position = position
+from mechdesign.sanitise.csv_quotes import CR, LF, Bytes, Mask, Positions, Words, bits_of, outside_quotes
 
 
 @dataclass(frozen=True)
@@ -71,131 +55,77 @@ class Rows:
         return widths
 
 
-def split(text: bytes, delimiter: int, quote: int | None, width: int = 0) -> Rows:
-    """Find the cells of all complete rows at the beginning of `text`; faster if all have `width` cells.
+class Splitter:
+    """Finds the cells of pieces of text, one after the other.
 
-    What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
-    quote unless the file ends there, since the next byte tells what they mean.
-
-    Raises
-    ------
-    Misquoted
-        If there is text after a closing quote.
-    """
-    quotes = quote is not None and quote in text
-    size = len(text) if quotes else 1 + max(text.rfind(b"\n"), text.rfind(b"\r"))
-    data = np.frombuffer(text, np.uint8, size)
-    breaks, delimiters = data == LF, data == delimiter
-    if CR in text:
-        returns = data == CR
-        edges = delimiters | breaks | returns if quotes else breaks
-        breaks[1:] &= ~returns[:-1]
-        breaks |= returns
-    else:
-        edges = delimiters | breaks if quotes else breaks
-    lines = breaks
-    if quote is not None and quotes:
-        lines = breaks.copy()
-        outside = _outside(data, edges, delimiter, quote)
-        breaks &= outside
-        delimiters &= outside
-    count = int(np.count_nonzero(breaks))
-    breaks |= delimiters
-    ends = np.flatnonzero(breaks)
-    last = _last_of_rows(data, ends, delimiter, count, width)
-    ends = ends[: last[-1] + 1 if len(last) else 0]
-    after = _after(data, ends[last])
-    starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
-    end = int(after[-1]) if len(after) else 0
-    return Rows(
-        ends, last, starts, end, quotes, int(np.count_nonzero(lines[:end])) if quotes else len(starts)
-    )
-
-
-def _last_of_rows(data: Bytes, ends: Positions, delimiter: int, breaks: int, width: int) -> Positions:
-    """Which of the cells end a row, where there are so many line breaks among the ends."""
-    if width and len(ends) == breaks * width and bool((data[ends[width - 1 :: width]] != delimiter).all()):
-        return np.arange(width - 1, len(ends), width)
-    return np.flatnonzero(data[ends] != delimiter)
-
-
-def _after(data: Bytes, breaks: Positions) -> Positions:
-    """Where the next row begins after each line break."""
-    after = breaks + 1
-    after += (data[breaks] == CR) & (data[np.minimum(after, len(data) - 1)] == LF)
-    return after
-
-
-def _outside(data: Bytes, edges: Mask, delimiter: int, quote: int) -> Mask:
-    """Which bytes are not within quotes (those that open count as within, those that close do not).
-
-    Mostly every odd quote opens (or is the second of two in a cell) and every even one closes (or is the first of
-    two). This is certain if each odd one has a delimiter, a line break, a quote or nothing before it, and each even
-    one has the same after it. If not, the quotes are gone through one by one.
+    Its masks are made once: fresh memory for every piece would take longer than what is written there.
 
     Parameters
     ----------
-    data : bytes
-    edges : mask
-        Delimiters and all bytes of line breaks.
+    delimiter : int
+    quote : int or None
     """
-    quotes = _packed(data == quote)
-    marked = _packed(edges) | quotes
-    inside = _odd(quotes)
-    before = marked << ONE | ONE
-    before[1:] = marked[1:] << ONE | marked[:-1] >> TOP
-    after = marked >> ONE
-    after[:-1] |= marked[1:] << TOP
-    after[-1] |= ONE << np.uint64((len(data) - 1) % 64)  # nothing comes after the last byte
-    if (quotes & ((inside & ~before) | (~inside & ~after))).any():
-        marks = data == quote
-        at = np.flatnonzero(marks)
-        marks[at] = _turns(data, at, delimiter, quote)
-        inside = _odd(_packed(marks))
-    return np.unpackbits(
-        (~inside).astype("<u8", copy=False).view(np.uint8), count=len(data), bitorder="little"
-    ).view(np.bool_)
 
+    def __init__(self, delimiter: int, quote: int | None) -> None:
+        self._delimiter = delimiter
+        self._quote = quote
+        self._masks = np.empty((3, 0), np.bool_)
 
-def _packed(marks: Mask) -> Words:
-    """The marks as bits, 64 a word, the first one lowest."""
-    bits = np.zeros(-(-len(marks) // 64) * 8, np.uint8)
-    bits[: -(-len(marks) // 8)] = np.packbits(marks, bitorder="little")
-    return bits.view("<u8").astype(np.uint64, copy=False)
+    def split(self, text: bytes, width: int = 0) -> Rows:
+        """Find the cells of all complete rows at the beginning of `text`; faster if all have `width` cells.
 
+        What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
+        quote unless the file ends there, since the next byte tells what they mean.
 
-def _odd(bits: Words) -> Words:
-    """For every bit, whether the number of ones up to it is odd."""
-    odd = bits.copy()
-    for shift in (1, 2, 4, 8, 16, 32):
-        odd ^= odd << np.uint64(shift)
-    carried = np.bitwise_xor.accumulate(odd >> TOP)
-    odd[1:] ^= np.uint64(0) - carried[:-1]
-    return odd
-
-
-def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> Mask:
-    """Which of the quotes begin or end quoted text, one after the other; the rest stand for themselves."""
-    ends = {LF, CR, delimiter}
-    before = data[np.maximum(at - 1, 0)].tolist()
-    after = data[np.minimum(at + 1, len(data) - 1)].tolist()
-    turns = [False] * len(at)
-    inside, doubled = False, False
-    for i, position in enumerate(at.tolist()):
-        if doubled:
-            doubled = False
-        elif not inside:
-            if position > 0 and before[i] not in ends:
-                continue
-            inside = True
-        elif position + 1 < len(data) and after[i] == quote:
-            doubled = True
-        elif position + 1 == len(data) or after[i] in ends:
-            inside = False
+        Raises
+        ------
+        Misquoted
+            If there is text after a closing quote.
+        """
+        quotes = self._quote is not None and self._quote in text
+        size = len(text) if quotes else 1 + max(text.rfind(b"\n"), text.rfind(b"\r"))
+        if self._masks.shape[1] < size:
+            self._masks = np.empty((3, size + size // 8), np.bool_)
+        breaks, marks, other = self._masks[:, :size]
+        data = np.frombuffer(text, np.uint8, size)
+        np.equal(data, LF, out=breaks)
+        np.equal(data, self._delimiter, out=marks)
+        returns = CR in text
+        if returns:
+            np.equal(data, CR, out=other)
+        edges = self._edges(marks, breaks, other if returns else None) if quotes else None
+        if returns:
+            breaks |= other
+            np.logical_not(other, out=other)
+            breaks[1:] &= other[:-1] | (data[1:] == CR)
+        count = int(np.count_nonzero(breaks))
+        marks |= breaks
+        if self._quote is not None and edges is not None:
+            bits = bits_of(marks) & outside_quotes(data, edges, self._delimiter, self._quote)
+            marked = np.unpackbits(bits.view(np.uint8), count=size, bitorder="little")
+            ends = np.flatnonzero(marked.view(np.bool_))  # faster than of integers
         else:
-            raise Misquoted(position + 1)
-        turns[i] = True
-    return np.array(turns)
+            ends = np.flatnonzero(marks)
+        last = self._last(data, ends, None if quotes else count, width)
+        ends = ends[: last[-1] + 1 if len(last) else 0]
+        after = ends[last] + 1
+        if returns:
+            after += (data[after - 1] == CR) & (data[np.minimum(after, size - 1)] == LF)
+        end = int(after[-1]) if len(after) else 0
+        starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
+        return Rows(ends, last, starts, end, quotes, int(np.count_nonzero(breaks[:end])) if quotes else count)
+
+    def _edges(self, delimiters: Mask, breaks: Mask, returns: Mask | None) -> Words:
+        """Delimiters and all bytes of line breaks."""
+        edges = bits_of(delimiters) | bits_of(breaks)
+        return edges if returns is None else edges | bits_of(returns)
+
+    def _last(self, data: Bytes, ends: Positions, breaks: int | None, width: int) -> Positions:
+        """Which of the cells end a row, where there are so many line breaks among the ends (None: not counted)."""
+        regular = width and (len(ends) == breaks * width if breaks is not None else False)
+        if regular and bool((data[ends[width - 1 :: width]] != self._delimiter).all()):
+            return np.arange(width - 1, len(ends), width)
+        return np.flatnonzero(data[ends] != self._delimiter)
 
 
 def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
