@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
 import signal
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -24,13 +26,14 @@ from tests.faults.job_cases import (
     copy_folder,
     keys,
     leftovers,
+    link_folder,
     read_table,
     write_folder,
 )
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
 
-ROWS = 100_000
+ROWS = 50_000
 """Enough that reading, drawing and writing take most of the time, and signals land there."""
 
 MEDIUM_ROWS = 20_000
@@ -52,19 +55,34 @@ def ok(ended: Ended) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def begun(nursery, tmp_path_factory) -> Path:
+def memory() -> Path:
+    """A folder in memory, where there is one: what a killed process wrote stays, so a disk adds nothing but waiting."""
+    where = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=where) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def place(memory) -> Path:
+    """An empty folder for one test."""
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def begun(nursery, memory) -> Path:
     """A folder whose job has released ref.csv, which all further runs of the job must equal."""
-    folder = write_folder(tmp_path_factory.mktemp("begun") / "folder", ROWS)
+    folder = write_folder(memory / "begun", ROWS)
     ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
     check_release(folder / "in.csv", folder / "ref.csv")
     return folder
 
 
 @pytest.fixture(scope="module")
-def small(nursery, tmp_path_factory) -> tuple[Path, Path]:
+def small(nursery, memory) -> tuple[Path, Path]:
     """Two small folders: without a job, and with one that has released ref.csv."""
-    bare = write_folder(tmp_path_factory.mktemp("bare") / "folder", FEW_ROWS)
-    folder = copy_folder(bare, tmp_path_factory.mktemp("begun") / "folder")
+    bare = write_folder(memory / "bare", FEW_ROWS)
+    folder = copy_folder(bare, memory / "small")
     ok(nursery.run(folder, *APPLY, "in.csv", "ref.csv"))
     return bare, folder
 
@@ -111,13 +129,13 @@ def check_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], refe
             assert digits.encode() not in content
 
 
-def kills(nursery: Nursery, begun: Path, tmp_path: Path, times: int, seed: int) -> Counter[str]:
+def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> Counter[str]:
     """Kill runs at random moments: every other time of all, else of those from the first byte of output on."""
-    usual = ok(nursery.run(copy_folder(begun, tmp_path / "usual"), *COMMAND)).seconds
+    usual = ok(nursery.run(link_folder(begun, place / "usual"), *COMMAND)).seconds
     draw = random.Random(seed)
     phases: Counter[str] = Counter()
     for i in range(3 * times):
-        folder = copy_folder(begun, tmp_path / str(i))
+        folder = link_folder(begun, place / str(i))
         if i % 2:
             request = {"after": draw.uniform(0, usual)}
         else:
@@ -134,24 +152,24 @@ def kills(nursery: Nursery, begun: Path, tmp_path: Path, times: int, seed: int) 
     return phases
 
 
-def test_kills_at_random_moments(nursery, begun, tmp_path):
-    assert kills(nursery, begun, tmp_path, 20, seed=7).total() == 20
+def test_kills_at_random_moments(nursery, begun, place):
+    assert kills(nursery, begun, place, 20, seed=7).total() == 20
 
 
 @pytest.mark.slow
-def test_two_hundred_kills_at_random_moments(nursery, begun, tmp_path):
-    phases = kills(nursery, begun, tmp_path, 200, seed=8)
+def test_two_hundred_kills_at_random_moments(nursery, begun, place):
+    phases = kills(nursery, begun, place, 200, seed=8)
     print("\n200 kills, 200 correct results after resuming; when they were killed:", dict(phases))
     assert phases.total() == 200
     assert {"before writing", "writing", "named, finishing"} <= set(phases)
 
 
 @pytest.mark.parametrize("compressed", ["in.parquet", "in.csv.gz"])
-def test_kills_while_other_kinds_of_files_are_written(nursery, tmp_path, compressed):
+def test_kills_while_other_kinds_of_files_are_written(nursery, place, compressed):
     import pyarrow.csv
     import pyarrow.parquet
 
-    start = write_folder(tmp_path / "start", MEDIUM_ROWS)
+    start = write_folder(place / "start", MEDIUM_ROWS)
     if compressed == "in.parquet":
         pyarrow.parquet.write_table(pyarrow.csv.read_csv(start / "in.csv"), start / compressed)
         target, reference = "out.parquet", "ref.parquet"
@@ -162,7 +180,7 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, tmp_path, compres
     if target == "out.csv.gz":
         check_release(start / "in.csv", start / reference)
     for i, share in enumerate((0, 0.1, 0.3)):
-        folder = copy_folder(start, tmp_path / str(i))
+        folder = link_folder(start, place / str(i))
         request = {"after": share * usual, "when": str(folder / f".{target}.part")}
         assert nursery.run(folder, *APPLY, compressed, target, signal=signal.SIGKILL, **request).status in (
             KILLED,
@@ -173,9 +191,9 @@ def test_kills_while_other_kinds_of_files_are_written(nursery, tmp_path, compres
         assert leftovers(folder) == []
 
 
-def test_nothing_is_left_of_standard_input(nursery, begun, tmp_path):
+def test_nothing_is_left_of_standard_input(nursery, begun, place):
     """The copy of it has no name, so kill -9 leaves no raw data behind."""
-    folder = copy_folder(begun, tmp_path / "folder")
+    folder = link_folder(begun, place / "folder")
     usual, command = set(folder.iterdir()), (*APPLY, "-", "out.csv")
     request = {"stdin": str(folder / "in.csv"), "when": str(folder / ".out.csv.part"), "after": 0}
     assert nursery.run(folder, *command, signal=signal.SIGKILL, **request).status == KILLED
@@ -202,15 +220,15 @@ def drawn_by_hand(folder: Path, identity: str | None) -> list[str]:
 
 @every
 @pytest.mark.parametrize("identity", [None, "id"])
-def test_kills_right_before_every_change_of_a_file(nursery, small, tmp_path, identity, every):
+def test_kills_right_before_every_change_of_a_file(nursery, small, place, identity, every):
     """The first run of a job: folder, lock, job file, key, temporary files, names."""
     bare, _ = small
     command = COMMAND if identity is None else (*COMMAND, "--identity", identity)
-    calls = ok(nursery.run(copy_folder(bare, tmp_path / "usual"), *command)).calls
+    calls = ok(nursery.run(link_folder(bare, place / "usual"), *command)).calls
     assert calls > 30
     phases: Counter[str] = Counter()
     for call in range(calls, 0, -every):
-        folder = copy_folder(bare, tmp_path / str(call))
+        folder = link_folder(bare, place / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         phases[phase(folder)] += 1
         check_after_kill(folder)
@@ -223,16 +241,16 @@ def test_kills_right_before_every_change_of_a_file(nursery, small, tmp_path, ide
 
 
 @every
-def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, tmp_path, every):
+def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, place, every):
     """Killed or not, one --fresh-draw is one further draw."""
     _, begun = small
     command = (*COMMAND, "--fresh-draw")
-    usual = copy_folder(begun, tmp_path / "usual")
+    usual = link_folder(begun, place / "usual")
     calls = ok(nursery.run(usual, *command)).calls
     expected = (usual / "out.csv").read_bytes()
     assert expected != (begun / "ref.csv").read_bytes()
     for call in range(calls, 0, -every):
-        folder = copy_folder(begun, tmp_path / str(call))
+        folder = link_folder(begun, place / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         (job,) = folder.glob("channel.json.jobs/*.json")
         if any(run["draw"] == 1 and run["state"] == "done" for run in json.loads(job.read_text())["runs"]):
@@ -245,16 +263,16 @@ def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, tmp_pat
 
 
 @every
-def test_kills_of_a_run_that_replaces_a_file(nursery, small, tmp_path, every):
+def test_kills_of_a_run_that_replaces_a_file(nursery, small, place, every):
     """With --force the old file stays until the new one takes its place."""
     _, begun = small
-    begun = copy_folder(begun, tmp_path / "old")
+    begun = link_folder(begun, place / "old")
     (begun / "out.csv").write_text("old")
     command = (*COMMAND, "--force")
-    calls = ok(nursery.run(copy_folder(begun, tmp_path / "usual"), *command)).calls
+    calls = ok(nursery.run(link_folder(begun, place / "usual"), *command)).calls
     seen = set()
     for call in range(calls, 0, -every):
-        folder = copy_folder(begun, tmp_path / str(call))
+        folder = link_folder(begun, place / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
         seen.add((folder / "out.csv").read_bytes())
         ok(nursery.run(folder, *command))
@@ -271,11 +289,11 @@ def test_kills_of_a_run_that_replaces_a_file(nursery, small, tmp_path, every):
         (signal.SIGINT, "interrupted; nothing was written"),
     ],
 )
-def test_signals_that_ask(nursery, begun, tmp_path, signum, message):
+def test_signals_that_ask(nursery, begun, place, signum, message):
     """The process clears everything away, says so, and the job is as it was."""
     asked = 0
     for i, after in enumerate((0, 0.003, 0.01)):
-        folder = copy_folder(begun, tmp_path / str(i))
+        folder = link_folder(begun, place / str(i))
         request = {"after": after, "when": str(folder / ".out.csv.part")}
         ended = nursery.run(folder, *COMMAND, signal=signum, **request)
         assert leftovers(folder) == []
