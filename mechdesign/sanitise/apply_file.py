@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from mechdesign.errors import InputError
@@ -14,47 +14,19 @@ from mechdesign.release import LABEL, POSTERIOR_DRAW, Policy
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path
-from mechdesign.sanitise.neighbours import Neighbours, neighbours_of
+from mechdesign.sanitise.neighbours import neighbours_of
 from mechdesign.sanitise.plan import FileChannel
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
-from mechdesign.sanitise.source_guard import STANDARD
-from mechdesign.sanitise.source_guard import Source as Guarded
+from mechdesign.sanitise.recipe import Into, Names, recipe_of
+from mechdesign.sanitise.run import Applied, Run
+from mechdesign.sanitise.source_guard import STANDARD, GuardedInput
 from mechdesign.sanitise.streams import Source, open_source
-from mechdesign.sanitise.target import Target, open_target
 from mechdesign.sanitise.text_options import TextOptions
-from mechdesign.sanitise.writing import Earlier, Sides, uses_of, write_release, write_sides
+from mechdesign.sanitise.writing import Sides, uses_of
 
 SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 """Endings of a CSV's name that ask for compression."""
 
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What was written.
-
-    Attributes
-    ----------
-    records : int
-    columns : tuple of str
-        The released columns.
-    sha256 : str
-        Of the output's bytes.
-    job : str or None
-        The job file.
-    already : bool
-        Whether all of it had been written by an earlier run of the same job, and nothing was left to do.
-    notices : tuple of str
-        What the user should know.
-    """
-
-    records: int
-    columns: tuple[str, ...]
-    sha256: str
-    job: str | None = None
-    already: bool = False
-    notices: tuple[str, ...] = ()
 
 
 def sanitise_file(
@@ -128,6 +100,7 @@ def sanitise_file(
     force : bool
         Whether existing files are replaced.
     progress : Progress, optional
+        Told of the bytes read; the input is read twice.
 
     Raises
     ------
@@ -157,11 +130,11 @@ def sanitise_file(
     sides = Sides(manifest, internal_manifest, codebook)
     folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
     with (
-        Guarded(source, spool=folder) as guarded,
+        GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
         packing = compression or _packing(table, target)
-        run = _Run(recipe, guarded, table, target, packing, sides, force, progress)
+        run = Run(recipe, guarded, table, target, packing, sides, force, progress)
         if job is None and job_beside is None:
             return run.alone(insecure_seed=insecure_seed is not None)
         uses = uses_of(recipe, run.plan, table.header)
@@ -197,98 +170,9 @@ def sanitise_file(
             known.abandon()
 
 
-class _Run:
-    """One run: from the opened input to the committed output."""
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        guarded: Guarded,
-        table: Source,
-        target: PathLike,
-        packing: Compression | None,
-        sides: Sides,
-        force: bool,
-        progress: Progress | None,
-    ) -> None:
-        self._recipe = recipe
-        self._guarded = guarded
-        self._table = table
-        self._target = target
-        self._packing: Compression | None = packing
-        self._sides = sides
-        self._force = force
-        self._progress = progress
-        try:
-            self.plan = recipe.plan(table.header)
-        except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
-
-    def alone(self, *, insecure_seed: bool) -> Applied:
-        """With the key of the recipe, which nobody keeps."""
-        with self._opened() as out:
-            sha256, records = self._written(out, self._recipe, Earlier(), insecure_seed=insecure_seed)
-            out.commit()
-        return self._applied(records, sha256)
-
-    def of_job(self, job: Job, neighbours: Neighbours) -> Applied:
-        """With the key of the job, which knows of this run and of those before."""
-        notices = (*job.notices, *neighbours.notices)
-        earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), job.other_channels)
-        done = job.finished(self._target, self._sides.paths)
-        if done is not None:
-            return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)
-        with self._opened(leftover=job.unfinished(self._target)) as out, job.running(self._target) as run:
-            sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)
-            out.commit(before=lambda: run.finishing(sha256, records), after=run.done)
-        return self._applied(records, sha256, job.path, notices)
-
-    def _opened(self, *, leftover: bool = False) -> Target:
-        return open_target(
-            self._target,
-            force=self._force,
-            sources=(self._guarded.path,),
-            sides=self._sides.paths,
-            leftover=leftover,
-        )
-
-    def _written(
-        self, out: Target, recipe: Recipe, earlier: Earlier, *, insecure_seed: bool = False
-    ) -> tuple[str, int]:
-        """Everything in its temporary place; the hash of the output, and the number of records."""
-        drawer = Drawer(recipe, self._table.header)
-        records = write_release(drawer, self._table, out.part, self._packing, self._progress)
-        self._guarded.check()
-        sha256 = out.seal()
-        write_sides(
-            self._sides,
-            out,
-            drawer,
-            output=sha256,
-            records=records,
-            dataset=self._guarded.sha256,
-            earlier=earlier,
-            insecure_seed=insecure_seed,
-        )
-        return sha256, records
-
-    def _applied(
-        self,
-        records: int,
-        sha256: str,
-        job: Path | None = None,
-        notices: tuple[str, ...] = (),
-        *,
-        already: bool = False,
-    ) -> Applied:
-        return Applied(
-            records,
-            self.plan.released,
-            sha256,
-            job=None if job is None else os.fspath(job),
-            already=already,
-            notices=(*self.plan.notices, *notices),
-        )
+def _first_half(progress: Progress | None) -> Progress | None:
+    """The input is read twice: to hash it, and to write it."""
+    return None if progress is None else lambda done, total: progress(done, 2 * total)
 
 
 def _packing(table: Source, target: PathLike) -> Compression | None:

@@ -23,7 +23,7 @@ BLOCK = 1 << 20
 """Bytes hashed or copied at a time."""
 
 
-class Source:
+class GuardedInput:
     """An input that can be read by path as often as is needed; use it in a ``with`` block.
 
     What cannot be read twice (standard input, a pipe) is copied to a nameless temporary file first.
@@ -130,7 +130,7 @@ class Source:
         if self._copy is not None:
             self._copy.close()
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> GuardedInput:
         return self
 
     def __exit__(

@@ -4,14 +4,13 @@
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike
-from mechdesign.progress import Progress
 from mechdesign.release import channel_digest
 from mechdesign.sanitise.codebook import write_codebook
 from mechdesign.sanitise.compression import Compression
@@ -57,9 +56,9 @@ class Earlier:
 
 
 def write_release(
-    drawer: Drawer, table: Source, target: Path, packing: Compression | None, progress: Progress | None
+    drawer: Drawer, table: Source, target: Path, packing: Compression | None, advance: Callable[[float], None]
 ) -> int:
-    """Write the sanitised copy of a table; the number of records.
+    """Write the sanitised copy of a table; the number of records. `advance` is told the share that is done.
 
     Raises
     ------
@@ -86,8 +85,7 @@ def write_release(
             except InputError as error:
                 raise InputError(f"{table.name}: {error}") from None
             sink.write(batch, [_column(drawn[key], key, labels) for key in released])
-            if progress is not None:
-                progress(table.position, table.size)
+            advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
 

@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.errors import InputError
 from mechdesign.sanitise import nameless
-from mechdesign.sanitise.source_guard import BLOCK, Source
+from mechdesign.sanitise.source_guard import BLOCK, GuardedInput
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
 
@@ -35,13 +35,13 @@ def stdin(monkeypatch):
 
 def refuse(message: str, *arguments, **options) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        Source(*arguments, **options)
+        GuardedInput(*arguments, **options)
     assert "\n" not in str(caught.value)
 
 
 def test_the_hash_of_a_file(path):
     told = []
-    with Source(path, progress=lambda done, total: told.append((done, total))) as source:
+    with GuardedInput(path, progress=lambda done, total: told.append((done, total))) as source:
         assert source.path.read_bytes() == DATA
         source.check()
     assert source.sha256 == hashlib.sha256(DATA).hexdigest()
@@ -51,7 +51,7 @@ def test_the_hash_of_a_file(path):
 
 def test_standard_input_is_read_as_often_as_needed(stdin, tmp_path):
     stdin(DATA)
-    with Source("-", spool=tmp_path) as source:
+    with GuardedInput("-", spool=tmp_path) as source:
         assert (source.name, source.size) == ("standard input", len(DATA))
         assert source.sha256 == hashlib.sha256(DATA).hexdigest()
         assert source.path.read_bytes() == source.path.read_bytes() == DATA
@@ -64,7 +64,7 @@ def test_standard_input_is_read_as_often_as_needed(stdin, tmp_path):
 def test_where_files_need_names(stdin, tmp_path, monkeypatch):
     monkeypatch.setattr(nameless, "DESCRIPTORS", tmp_path / "none")
     stdin(DATA)
-    with Source("-", spool=tmp_path) as source:
+    with GuardedInput("-", spool=tmp_path) as source:
         assert [source.path] == list(tmp_path.iterdir())
         assert source.path.read_bytes() == DATA
         if sys.platform != "win32":
@@ -83,7 +83,7 @@ def test_a_disk_that_makes_no_files_without_names(stdin, tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", none_of_these)
     stdin(DATA)
-    with Source("-", spool=tmp_path) as source:
+    with GuardedInput("-", spool=tmp_path) as source:
         assert list(tmp_path.iterdir()) == []
         assert source.path.read_bytes() == DATA
 
@@ -94,7 +94,7 @@ def test_a_pipe(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(DATA,))
     writer.start()
-    with Source(pipe, spool=tmp_path) as source:
+    with GuardedInput(pipe, spool=tmp_path) as source:
         assert source.path.read_bytes() == DATA
     writer.join()
     assert source.sha256 == hashlib.sha256(DATA).hexdigest()
@@ -129,7 +129,7 @@ def hide(path: Path) -> None:
 def test_an_input_that_changes(path, change):
     if change is hide and sys.platform == "win32":
         pytest.skip("Windows keeps no time of the last change of status")
-    with Source(path) as source:
+    with GuardedInput(path) as source:
         source.check()
         change(path)
         with pytest.raises(
@@ -141,11 +141,11 @@ def test_an_input_that_changes(path, change):
 def test_an_input_that_grows_while_it_is_hashed(path):
     """Reading to the end would never end."""
     with pytest.raises(InputError, match="changed while it was read"):
-        Source(path, progress=lambda _done, _total: append(path))
+        GuardedInput(path, progress=lambda _done, _total: append(path))
 
 
 def failing(path: Path, message: str, change=None) -> None:
-    with Source(path):
+    with GuardedInput(path):
         if change is not None:
             change(path)
         raise InputError(message)
@@ -161,7 +161,7 @@ def test_what_is_wrong_with_an_input_that_changes_is_that_it_changes(path):
 
 
 def test_reading_is_no_change(path):
-    with Source(path) as source:
+    with GuardedInput(path) as source:
         os.utime(path, ns=(0, path.stat().st_mtime_ns)) if sys.platform == "win32" else path.read_bytes()
         source.check()
 
