@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -44,6 +45,7 @@ class CsvSource:
         self.name = raw.name
         self.size = raw.size
         self.options = options
+        self._block: Block | None = None
         self._raw = raw
         self.text = TextInput(raw, options.encoding)
         self.blocks = self._blocks(self.text)
@@ -71,12 +73,14 @@ class CsvSource:
         for name in (*encode, *read):
             require_column(name, self.header)
         for block in self.blocks:
+            self._block = block
             yield CsvBatch(block, self.header, self.options.quote, frozenset(encode))
 
     def where(self, record: int) -> str:
-        """The file and the line where a record begins; the file is read again."""
-        for block in self._blocks(TextInput(self._raw, self.options.encoding)):
-            if record < block.record + len(block.starts):
+        """The file and the line where a record begins; the file is read again unless the last batch holds it."""
+        last = [] if self._block is None else [self._block]
+        for block in chain(last, self._blocks(TextInput(self._raw, self.options.encoding))):
+            if block.record <= record < block.record + len(block.starts):
                 return f"{self.name}, line {block.line_of(record - block.record)}"
         return f"{self.name}, record {record + 1}"
 

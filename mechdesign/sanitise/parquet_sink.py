@@ -205,7 +205,32 @@ def _properties(schema: Any, outputs: Sequence[Output], layout: Layout) -> dict[
     }
     if encodings:
         options["column_encoding"] = encodings
+    if sorting := _sorting(outputs, layout):
+        options["sorting_columns"] = sorting
     return options
+
+
+def _sorting(outputs: Sequence[Output], layout: Layout) -> list[Any]:
+    """What the rows stay sorted by: the source's sorting up to the first column that is not kept."""
+    import pyarrow.parquet as pq
+
+    stored = [i for i, leaves in enumerate(layout.columns) for _ in leaves]
+    places: dict[int, int] = {}
+    place = 0
+    for output in outputs:
+        if isinstance(output, Kept):
+            for i, column in enumerate(stored):
+                if column == output.position:
+                    places[i] = place
+                    place += 1
+        else:
+            place += 1
+    sorting: list[Any] = []
+    for column in layout.sorting:
+        if column.column_index not in places:
+            break
+        sorting.append(pq.SortingColumn(places[column.column_index], column.descending, column.nulls_first))
+    return sorting
 
 
 def _paths(schema: Any) -> list[str]:

@@ -24,7 +24,7 @@ ROWS_PER_BATCH = 1 << 16
 CELLS_PER_BATCH = 1 << 20
 """Most cells of a batch."""
 
-BUFFER = 1 << 18
+BUFFER = 1 << 16
 """Bytes read ahead in every column, where whole columns of a row group would take much memory."""
 
 

@@ -97,6 +97,45 @@ def test_headers_too(data, options, block):
         assert by_stream(text.encode(), options, encode=False) == by_csv(text, options)
 
 
+@settings(max_examples=MANY)
+@given(st.data(), dialects, blocks, st.integers(1, 3))
+def test_lines_are_those_that_the_csv_module_counts(data, options, block, width):
+    """Of every record of a table; of a row that is too short, too long or blank; of text after a quote."""
+    text = options.delimiter.join("xyz"[:width]) + "\n" + data.draw(pieces(options))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, **dialect(options))
+    lines, widths, misquoted = [], [], 0
+    try:
+        while True:
+            line = reader.line_num + 1
+            widths.append(len(next(reader)))
+            lines.append(line)
+    except StopIteration:
+        pass
+    except csv.Error as error:
+        misquoted = reader.line_num if "expected after" in str(error) else 0
+    while widths and not widths[-1]:
+        widths.pop()
+    wrong = [line for line, cells in zip(lines, widths, strict=False) if cells != width]
+    with mock.patch.object(csv_blocks, "BLOCK", block):
+        try:
+            with open_source(io.BytesIO(text.encode()), options, name="in.csv") as source:
+                records = sum(batch.num_rows for batch in source.batches())
+                found = [source.where(record) for record in range(records)]
+        except InputError as error:
+            message = str(error)
+        else:
+            message = ""
+            assert found == [f"in.csv, line {line}" for line in lines[1 : len(widths)]]
+    if "the row" in message:
+        assert message.startswith(f"in.csv, line {wrong[0]}: ")
+    elif "not a CSV row" in message:
+        assert message.startswith(f"in.csv, line {misquoted}: ")
+    elif "never closed" not in message:
+        assert not message
+        assert not wrong
+        assert not misquoted
+
+
 cells = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0") | st.sampled_from('",;|\t\r\n'),
     max_size=6,

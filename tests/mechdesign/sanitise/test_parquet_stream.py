@@ -264,6 +264,18 @@ def test_compression_encoding_and_statistics_of_every_column():
     assert table_of(copy).drop_columns(["work", "more"]).equals(table.drop_columns(["job"]))
 
 
+def test_what_the_rows_are_sorted_by():
+    table = pa.table({"r": [{"p": 1, "q": 2}], "a": [1], "b": [2], "job": ["x"], "c": [3]})
+    sorting = [pq.SortingColumn(3), pq.SortingColumn(1, True, True), pq.SortingColumn(4), pq.SortingColumn(5)]
+    data = stored(table, sorting_columns=sorting)
+    outputs = [Written("new"), Kept(0), Kept(2), Written("job", 3), Kept(4)]
+    copy = copied(data, outputs, ["n", "y"])
+    group = metadata_of(copy).row_group(0)
+    assert group.sorting_columns == (pq.SortingColumn(3), pq.SortingColumn(2, True, True))
+    assert group.column(3).path_in_schema == "b"
+    assert metadata_of(copied(stored(table), [Kept(0)])).row_group(0).sorting_columns == ()
+
+
 @pytest.mark.parametrize("compliant", [True, False])
 def test_names_within_lists_stay(compliant):
     table = pa.table({"list": pa.array([[1], []], pa.list_(pa.field("thing", pa.int64())))})
