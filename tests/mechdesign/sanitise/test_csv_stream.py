@@ -5,12 +5,14 @@ import io
 import re
 import zlib
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from mechdesign.errors import InputError
 from mechdesign.sanitise import csv_blocks
 from mechdesign.sanitise.compression import compression_named
+from mechdesign.sanitise.csv_structure import Splitter, pieces_of
 from mechdesign.sanitise.streams import Kept, Written, open_source
 from mechdesign.sanitise.text_options import TextOptions
 
@@ -420,3 +422,29 @@ def test_columns_that_are_not_there_and_outputs_out_of_order():
         for outputs in ([], [Kept(1), Kept(0)], [Kept(0), Kept(0)], [Kept(3)], [Kept(-1)]):
             with pytest.raises(InputError, match="the outputs must be columns of the source in their order"):
                 source.sink(io.BytesIO(), outputs)
+
+
+def test_offsets_that_would_read_other_memory():
+    for offsets in ([0, 2, 1], [0, 5], [-1, 2]):
+        with pytest.raises(IndexError, match="offsets must ascend within the text"):
+            pieces_of(b"text", np.array(offsets, np.int32))
+    assert pieces_of(b"text", np.array([1, 1, 4], np.int32)).to_pylist() == ["", "ext"]
+
+
+def test_a_record_that_is_not_there():
+    with open_source(io.BytesIO(PEOPLE), name="in.csv") as source:
+        assert source.where(2) == "in.csv, record 3"
+
+
+def test_pieces_of_different_length_share_one_splitter():
+    splitter = Splitter(ord(","), ord('"'))
+    for text in (b"a,b\nc,d\n", b'"x\n,y",z\n' * 50, b"", b"rest", b"p,q\r\nr,s\rt,u\n", b"a,b\nc,d\n"):
+        rows = splitter.split(text)
+        ends = [int(end) for end in rows.ends]
+        starts = [int(start) for start in rows.starts]
+        assert rows.size == (0 if text == b"rest" else len(text))
+        assert (
+            len(starts) == len(rows.last) == text.count(b"z") + 2 * text.count(b"c,d") + 3 * text.count(b"p")
+        )
+        assert all(text[end : end + 1] in b",\r\n" for end in ends)
+        assert rows.lines == csv_blocks.line_breaks(text)
