@@ -20,6 +20,7 @@ minus the signal that ended it.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -40,8 +41,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 PRELOADED = (
     "cryptography.hazmat.primitives.ciphers",
-    "pandas",  # pyarrow looks for it
-    "pydantic",
+    "pydantic.type_adapter",  # typer looks for it
     "pyarrow.csv",
     "pyarrow.parquet",
     "mechdesign.channel",
@@ -67,6 +67,7 @@ def preload() -> None:
 def main() -> None:
     sys.dont_write_bytecode = True  # it would count as a change of files
     preload()
+    gc.freeze()  # else every process copies what the collector of garbage touches
     for line in sys.stdin:
         request = json.loads(line)
         reading, writing = os.pipe()

@@ -36,6 +36,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are f
 ROWS = 50_000
 """Enough that reading, drawing and writing take most of the time, and signals land there."""
 
+LATE = 6
+"""Most of a run is over when the first byte is written: about this part of it is left."""
+
 MEDIUM_ROWS = 20_000
 FEW_ROWS = 50
 
@@ -130,16 +133,15 @@ def check_resumed(nursery: Nursery, folder: Path, command: tuple[str, ...], refe
 
 
 def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> Counter[str]:
-    """Kill runs at random moments: every other time of all, else of those from the first byte of output on."""
+    """Kill runs at random moments: a quarter of the times of all, else of those from the first byte of output on."""
     usual = ok(nursery.run(link_folder(begun, place / "usual"), *COMMAND)).seconds
     draw = random.Random(seed)
     phases: Counter[str] = Counter()
     for i in range(3 * times):
         folder = link_folder(begun, place / str(i))
-        if i % 2:
-            request = {"after": draw.uniform(0, usual)}
-        else:
-            request = {"after": draw.uniform(0, usual / 2), "when": str(folder / ".out.csv.part")}
+        request = {"after": draw.uniform(0, usual)}
+        if i % 4:
+            request = {"after": draw.uniform(0, usual / LATE), "when": str(folder / ".out.csv.part")}
         ended = nursery.run(folder, *COMMAND, signal=signal.SIGKILL, **request)
         assert ended.status in (KILLED, 0), ended.err
         if ended.status == KILLED:
@@ -161,7 +163,7 @@ def test_two_hundred_kills_at_random_moments(nursery, begun, place):
     phases = kills(nursery, begun, place, 200, seed=8)
     print("\n200 kills, 200 correct results after resuming; when they were killed:", dict(phases))
     assert phases.total() == 200
-    assert {"before writing", "writing", "named, finishing"} <= set(phases)
+    assert {"before writing", "writing"} < set(phases)
 
 
 @pytest.mark.parametrize("compressed", ["in.parquet", "in.csv.gz"])
