@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         MinLift,
         Notion,
     )
-    from mechdesign.release import Policy
+    from mechdesign.policies import Policy
     from mechdesign.sanitise.apply_file import sanitise_file
     from mechdesign.sanitise.check_file import check_release
     from mechdesign.sanitise.frame import sanitise_frame
@@ -109,7 +109,7 @@ _HOMES = {
     "MinLift": "notions",
     "NotPrivate": "errors",
     "Notion": "notions",
-    "Policy": "release",
+    "Policy": "policies",
     "SolverFailure": "errors",
     "audit": "auditing",
     "check_release": "sanitise.check_file",

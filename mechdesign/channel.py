@@ -20,7 +20,7 @@ from mechdesign.variable import Variable, check_text
 
 if TYPE_CHECKING:
     from mechdesign.draws import Key
-    from mechdesign.release import Policy
+    from mechdesign.policies import Policy
 
 Array = NDArray[np.float64]
 

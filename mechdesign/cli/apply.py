@@ -56,7 +56,7 @@ def apply(
     """
     from mechdesign.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.release import Policy
+    from mechdesign.policies import Policy
     from mechdesign.sanitise.apply_file import sanitise_file
     from mechdesign.sanitise.signals import Stopped, stoppable
     from mechdesign.sanitise.source_guard import STANDARD

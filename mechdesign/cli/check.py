@@ -116,7 +116,7 @@ def check(
     from mechdesign.channel import Channel
     from mechdesign.cli.numbers import number
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.release import Policy
+    from mechdesign.policies import Policy
     from mechdesign.report.check_text import check_record, check_text
     from mechdesign.report.records import to_json
     from mechdesign.sanitise.check_file import check_release

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mechdesign.draws import Key
-    from mechdesign.release import Policy
+    from mechdesign.policies import Policy
     from mechdesign.sanitise.apply_file import Applied, sanitise_file
     from mechdesign.sanitise.dask_engine import sanitise_dask
     from mechdesign.sanitise.frame import sanitise
@@ -38,7 +38,7 @@ __all__ = [
 _HOMES = {
     "Applied": "mechdesign.sanitise.apply_file",
     "Key": "mechdesign.draws",
-    "Policy": "mechdesign.release",
+    "Policy": "mechdesign.policies",
     "ReleaseTransformer": "mechdesign.sanitise.transformer",
     "create_key": "mechdesign.sanitise.key_file",
     "read_key": "mechdesign.sanitise.key_file",

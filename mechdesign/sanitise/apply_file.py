@@ -9,8 +9,9 @@ from pathlib import Path
 
 from mechdesign.errors import InputError
 from mechdesign.files import PARQUET_SUFFIXES, PathLike
+from mechdesign.policies import Policy
 from mechdesign.progress import Progress
-from mechdesign.release import LABEL, POSTERIOR_DRAW, Policy
+from mechdesign.release import LABEL, POSTERIOR_DRAW
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path

@@ -22,7 +22,8 @@ from mechdesign.errors import InputError
 from mechdesign.estimation_model import ReleaseModel, release_model
 from mechdesign.exact import listed, quoted
 from mechdesign.files import PathLike
-from mechdesign.release import MARGINAL, OUTPUT, POSTERIOR_DRAW, REFUSE, Policy
+from mechdesign.policies import MARGINAL, OUTPUT, REFUSE, Policy
+from mechdesign.release import POSTERIOR_DRAW
 from mechdesign.sanitise.counting import Advance, Counted, count_pairs, count_release
 from mechdesign.sanitise.findings import Columns, as_labels, normalised, renamed
 from mechdesign.sanitise.text_options import TextOptions

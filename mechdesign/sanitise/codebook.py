@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mechdesign.integer_rows import IntegerRows
-from mechdesign.release import ReleaseChannel
+from mechdesign.policies import ReleaseChannel
 
 OUTPUT = "output"
 FORWARD = "p_output_given_symbol"

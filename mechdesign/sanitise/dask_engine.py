@@ -13,7 +13,8 @@ import numpy as np
 from mechdesign.draws import Key
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike
-from mechdesign.release import LABEL, Policy
+from mechdesign.policies import Policy
+from mechdesign.release import LABEL
 from mechdesign.sanitise.frame import header_of, sanitised
 from mechdesign.sanitise.job_key import needs_key
 from mechdesign.sanitise.plan import FileChannel

@@ -12,7 +12,8 @@ from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
 from mechdesign.frames import rebuild
-from mechdesign.release import LABEL, Policy
+from mechdesign.policies import Policy
+from mechdesign.release import LABEL
 from mechdesign.sanitise.plan import FileChannel
 from mechdesign.sanitise.recipe import Drawer, Into, Names, recipe_of, stands_for
 

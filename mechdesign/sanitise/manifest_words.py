@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechdesign.exact import listed, quoted
-from mechdesign.release import MARGINAL, OUTPUT, POSTERIOR_DRAW
+from mechdesign.policies import MARGINAL, OUTPUT
+from mechdesign.release import POSTERIOR_DRAW
 from mechdesign.sanitise.job_file import Use
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}

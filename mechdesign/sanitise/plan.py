@@ -9,7 +9,8 @@ from typing import Protocol
 from mechdesign.cells import require_column
 from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
-from mechdesign.release import LABEL, ReleaseChannel
+from mechdesign.policies import ReleaseChannel
+from mechdesign.release import LABEL
 from mechdesign.variable import Variable
 
 

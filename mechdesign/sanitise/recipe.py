@@ -19,7 +19,8 @@ from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
 from mechdesign.frames import UnknownSymbol
-from mechdesign.release import LABEL, Policy, Release, key_of
+from mechdesign.policies import Policy
+from mechdesign.release import LABEL, Release, key_of
 from mechdesign.sanitise.job_key import key_at
 from mechdesign.sanitise.plan import Column, FileChannel, Plan, Wishes, make_plan
 

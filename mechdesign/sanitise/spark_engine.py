@@ -13,7 +13,8 @@ from mechdesign.draws import Key
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
-from mechdesign.release import LABEL, Policy
+from mechdesign.policies import Policy
+from mechdesign.release import LABEL
 from mechdesign.sanitise.job_key import needs_key
 from mechdesign.sanitise.plan import FileChannel, Plan
 from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of

@@ -19,7 +19,8 @@ from mechdesign.files import PathLike
 from mechdesign.frames import positions_of
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.notions import Notion
-from mechdesign.release import LABEL, REFUSE, Policy, key_of
+from mechdesign.policies import REFUSE, Policy
+from mechdesign.release import LABEL, key_of
 from mechdesign.sanitise.frame import sanitised
 from mechdesign.sanitise.job_key import key_at
 from mechdesign.sanitise.learning_table import LearningTable, released_array

@@ -13,7 +13,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.release import Policy
+from mechdesign.policies import Policy
 from mechdesign.sanitise.apply_file import sanitise_file
 from mechdesign.sanitise.text_options import TextOptions
 from tests.release_cases import channel_of

@@ -14,7 +14,8 @@ from mechdesign.draws import Identifiers, Key, NumberedRecords, RowNumbers
 from mechdesign.errors import InputError
 from mechdesign.frames import UnknownSymbol
 from mechdesign.joint import Joint
-from mechdesign.release import Policy, Release, apportioned, channel_digest
+from mechdesign.policies import Policy, apportioned
+from mechdesign.release import Release, channel_digest
 from mechdesign.variable import Variable
 
 D = 2**53

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mechdesign.errors import InputError
-from mechdesign.release import Policy
+from mechdesign.policies import Policy
 from mechdesign.sanitise import create_key, sanitise, sanitise_dask
 from tests.mechdesign.sanitise.records import (
     KEY,

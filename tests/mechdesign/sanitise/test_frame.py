@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.draws import Key
 from mechdesign.errors import InputError
-from mechdesign.release import Policy
+from mechdesign.policies import Policy
 from mechdesign.sanitise import create_key, sanitise
 from tests.mechdesign.sanitise.records import (
     KEY,

@@ -14,7 +14,8 @@ from mechdesign.channel import Channel, ChannelRecord
 from mechdesign.draws import Key, RowNumbers
 from mechdesign.errors import InputError
 from mechdesign.joint import Joint
-from mechdesign.release import Policy, Release, channel_digest
+from mechdesign.policies import Policy
+from mechdesign.release import Release, channel_digest
 from mechdesign.sanitise import versions
 from mechdesign.sanitise.job_file import Run, Use
 from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column

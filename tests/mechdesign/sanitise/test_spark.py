@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from mechdesign.errors import InputError
-from mechdesign.release import Policy
+from mechdesign.policies import Policy
 from mechdesign.sanitise import create_key, sanitise, sanitise_spark, spark_errors
 from tests.mechdesign.sanitise.records import (
     KEY,

@@ -14,7 +14,7 @@ import pytest
 import mechdesign as md
 from mechdesign.draws import Key
 from mechdesign.errors import InputError
-from mechdesign.release import Policy
+from mechdesign.policies import Policy
 from mechdesign.sanitise import create_key, sanitise
 from tests.mechdesign.sanitise.records import KEY, mixing_channel, people
 
