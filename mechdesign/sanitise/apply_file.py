@@ -12,7 +12,7 @@ from mechdesign.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.policies import Policy
 from mechdesign.progress import Progress
 from mechdesign.release import LABEL, POSTERIOR_DRAW
-from mechdesign.sanitise.compression import Compression
+from mechdesign.sanitise.compression import Compression, compression_named
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path
 from mechdesign.sanitise.neighbours import neighbours_of
@@ -23,9 +23,6 @@ from mechdesign.sanitise.source_guard import STANDARD, GuardedInput
 from mechdesign.sanitise.streams import Source, open_source
 from mechdesign.sanitise.text_options import TextOptions
 from mechdesign.sanitise.writing import Sides, uses_of
-
-SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
-"""Endings of a CSV's name that ask for compression."""
 
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
@@ -179,7 +176,7 @@ def _first_half(progress: Progress | None) -> Progress | None:
 def _packing(table: Source, target: PathLike) -> Compression | None:
     """The compression that the target's name asks for; refuses a name of the other kind of file."""
     path = Path(target)
-    packed = SUFFIXES.get(path.suffix.lower())
+    packed = compression_named(path)
     suffix = (path.with_suffix("") if packed else path).suffix.lower()
     if suffix in (_TEXT_SUFFIXES if table.kind == "Parquet" else PARQUET_SUFFIXES):
         raise InputError(

@@ -9,6 +9,7 @@ from pathlib import Path
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike
 from mechdesign.progress import Progress
+from mechdesign.sanitise.apart import keep_apart
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.neighbours import Neighbours
@@ -82,6 +83,9 @@ class Run:
 
     def of_job(self, job: Job, neighbours: Neighbours) -> Applied:
         """With the key of the job, which knows of this run and of those before."""
+        keep_apart(
+            (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))
+        )
         notices = (*job.notices, *neighbours.notices)
         earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), job.other_channels)
         done = job.finished(self._target, self._sides.paths)

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from mechdesign.arrow_arrays import arrow_integers, arrow_texts
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike
 from mechdesign.release import channel_digest
@@ -95,8 +98,8 @@ def _column(drawn: Any, key: tuple[int, int], labels: dict[tuple[int, int], Any]
     import pyarrow as pa
 
     if key not in labels:
-        labels[key] = pa.array(drawn.labels, pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(drawn.codes, pa.int32()), labels[key])
+        labels[key] = arrow_texts(drawn.labels)
+    return pa.DictionaryArray.from_arrays(arrow_integers(drawn.codes.astype(np.int32, copy=False)), labels[key])
 
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:

@@ -365,6 +365,7 @@ def test_a_run_that_fails_before_the_name_was_not_released(path, tmp_path):
 def test_standard_output_may_have_been_read(path):
     failing(open_job(path), "-", finishing)
     assert states(path) == ["finishing"]
+    assert not open_job(path).unfinished("-")  # there is nothing to mend
     assert open_job(path, fresh_draw=True).draw == 1
 
 

@@ -112,6 +112,15 @@ def test_what_is_no_key_file(tmp_path):
     refuse(tmp_path, "is a folder|cannot be read: permission denied")
 
 
+def test_a_disk_that_does_not_give_it_back(path, monkeypatch):
+    def broken(*_arguments):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("mechdesign.sanitise.key_file.os.open", broken)
+        refuse(path, "cannot be read: input/output error")
+
+
 @posix
 def test_a_pipe_does_not_make_it_wait(tmp_path):
     os.mkfifo(tmp_path / "pipe.key", 0o600)

@@ -175,6 +175,16 @@ def test_what_cannot_be_read(tmp_path, stdin):
     )
 
 
+def test_a_disk_that_does_not_give_it_back(path, monkeypatch):
+    def broken(*_arguments, **_options):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", broken)
+        with pytest.raises(InputError, match=r"in\.csv cannot be read: input/output error"):
+            GuardedInput(path)
+
+
 def test_no_room_for_a_copy(stdin, tmp_path, monkeypatch):
     def full(*_arguments):
         raise OSError(28, "No space left on device")

@@ -230,6 +230,14 @@ def test_the_target_that_came_while_waiting_for_the_lock_is_refused(tmp_path, mo
     assert files(tmp_path) == {"out.csv": "of another job"}
 
 
+def test_a_folder_that_refuses(tmp_path, monkeypatch):
+    def refuses(*_arguments):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("mechdesign.sanitise.locks.os.open", refuses)
+    refuse(r"out\.csv cannot be written: permission denied", tmp_path / "out.csv")
+
+
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
     def unknown(_descriptor):
         raise OSError(95, "Operation not supported")
@@ -363,6 +371,19 @@ def test_a_host_program_gets_its_signal_afterwards(tmp_path):
     finally:
         signal.signal(signal.SIGINT, previous)
     assert files(tmp_path) == {"out": "new"}
+
+
+@posix
+def test_a_host_program_without_a_handler_ends_afterwards(tmp_path):
+    program = (
+        "import signal, sys; from mechdesign.sanitise.target import Target\n"
+        "with Target(sys.argv[1]) as t:\n"
+        "    t.part.write_text('data')\n"
+        "    t.commit(before=lambda: signal.raise_signal(signal.SIGTERM))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, tmp_path / "out"], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert files(tmp_path) == {"out": "data"}
 
 
 @posix

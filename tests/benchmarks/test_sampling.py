@@ -1,0 +1,42 @@
+"""Draws on codes, with their key stream, against the plain way in floating point; one core each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mechdesign.draws import Identifiers, Key, RowNumbers
+from mechdesign.mechanisms import design
+from mechdesign.notions import ALIP
+from mechdesign.sampling import Sampler
+from tests.benchmarks.measuring import alternately, table
+
+ROWS = 5_000_000
+
+
+@pytest.mark.benchmark
+def test_draws_on_codes(adult):
+    channel = design(adult, ALIP.from_epsilon(1.0)).channel
+    codes = np.random.default_rng(0).integers(0, len(channel.useful), ROWS).astype(np.int32)
+    sampler, cumulated = Sampler(channel.rows, channel.denominator), np.cumsum(channel.matrix, axis=1)
+
+    def ours():
+        return sampler.draw(codes, RowNumbers(0, ROWS).source(Key.fresh()))
+
+    def plain():
+        uniform = np.random.default_rng(1).random(ROWS)
+        return sum((uniform >= cumulated[codes, y]).astype(np.int8) for y in range(cumulated.shape[1]))
+
+    def identified():
+        few = codes[: ROWS // 10]
+        return sampler.draw(few, Identifiers([list(map(str, range(len(few))))]).source(Key.fresh()))
+
+    draw, peer, by_name = alternately([ours, plain, identified], 3)
+    rates = {"by row number": ROWS / draw.cpu, "NumPy, floating point": ROWS / peer.cpu}
+    rates["by identifier"] = ROWS / 10 / by_name.cpu
+    table(
+        "draws of Adult's channel at epsilon 1, millions of records a second and core",
+        ["", "millions"],
+        [[name, f"{rate / 1e6:.1f}"] for name, rate in rates.items()],
+    )
+    assert rates["by row number"] > 2 * rates["NumPy, floating point"]
