@@ -15,8 +15,8 @@ from mechdesign.channel_file import canonical
 from mechdesign.comparison_rows import ComparisonRow, read_rows, rows_csv
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike, check_target, replacing
+from mechdesign.hashed_json import read_hashed, write_hashed
 from mechdesign.joint import Joint
-from mechdesign.nonstochastic.hashed_json import read_hashed, write_hashed
 
 FORMAT = "mechdesign.comparison"
 VERSION = 1

@@ -16,8 +16,8 @@ from typing import Any
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
+from mechdesign.hashed_json import read_hashed, write_hashed
 from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.hashed_json import read_hashed, write_hashed
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, common_integers

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import replacing
-from mechdesign.nonstochastic.hashed_json import hashed_text, read_hashed
+from mechdesign.hashed_json import hashed_text, read_hashed
 
 FORMAT = "mechdesign.job"
 VERSION = 1

@@ -9,7 +9,7 @@ from mechdesign.draws import Key
 from mechdesign.errors import InputError
 from mechdesign.exact import listed
 from mechdesign.files import PathLike
-from mechdesign.sanitise.job_store import JobStore
+from mechdesign.sanitise.job_store import JobStore, key_of_draw
 from mechdesign.sanitise.key_file import read_key
 
 JOB_SUFFIX = ".json"
@@ -42,7 +42,7 @@ def key_at(path: PathLike, identity: Sequence[str] = ()) -> Key:
     key = store.key(record)
     if key is None or record.draw < record.key_since:
         raise InputError(f"the key file {store.key_path} of the job {store.path} is gone")
-    return key if record.draw == 0 else key.derived("draw", str(record.draw))
+    return key_of_draw(key, record.draw)
 
 
 def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from mechdesign.files import PathLike
+from mechdesign.hashed_json import hashed_text, read_hashed
 from mechdesign.joint import Joint
-from mechdesign.nonstochastic.hashed_json import hashed_text, read_hashed
 from mechdesign.release import POSTERIOR_DRAW, Release
 from mechdesign.sanitise.job_file import Run, Use
 from mechdesign.sanitise.manifest_words import covers, voids

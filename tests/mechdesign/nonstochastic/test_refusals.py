@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mechdesign.errors import InputError, NotPrivate
+from mechdesign.hashed_json import write_hashed
 from mechdesign.nonstochastic import (
     JointRange,
     Ledger,
@@ -30,7 +31,6 @@ from mechdesign.nonstochastic import (
     sum_query,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.hashed_json import write_hashed
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions

@@ -10,7 +10,7 @@ import pytest
 
 from mechdesign.draws import Key
 from mechdesign.errors import InputError
-from mechdesign.nonstochastic.hashed_json import hashed_text
+from mechdesign.hashed_json import hashed_text
 from mechdesign.sanitise import job_store
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_file import FORMAT, Use, read_job
