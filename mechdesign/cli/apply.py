@@ -57,6 +57,7 @@ def apply(
     from mechdesign.channel import Channel
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.policies import Policy
+    from mechdesign.sanitise.apart import keep_apart
     from mechdesign.sanitise.apply_file import sanitise_file
     from mechdesign.sanitise.signals import Stopped, stoppable
     from mechdesign.sanitise.source_guard import STANDARD
@@ -75,7 +76,10 @@ def apply(
         quote=None if quote == "none" else quote,
         encoding=encoding,
     )
-    channels = [Channel.load(path) for path in (channel, *(also or []))]
+    files = (channel, *(also or []))
+    channels = [Channel.load(path) for path in files]
+    outputs = [path for path in (target, manifest, internal_manifest, codebook) if path is not None]
+    keep_apart(outputs, [("the channel file", path) for path in files])
     try:
         with stoppable(), reporter.work("sanitising", unit="B") as work:
             result = sanitise_file(

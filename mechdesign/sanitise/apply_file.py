@@ -142,10 +142,10 @@ def sanitise_file(
         path = Path(job or beside or "")
         neighbours = neighbours_of(
             path,
-            (beside or path).parent,
+            job_beside,
             guarded.sha256,
             {use.channel for use in uses},
-            by_row=not recipe.wishes.identity,
+            identity=recipe.wishes.identity,
             fresh_draw=fresh_draw,
         )
         settings = {
@@ -163,7 +163,7 @@ def sanitise_file(
             settings=settings,
         )
         try:
-            return run.of_job(known, neighbours)
+            return run.of_job(known, neighbours, job_beside)
         finally:
             known.abandon()
 

@@ -15,6 +15,7 @@ from mechdesign.files import PathLike, reason
 from mechdesign.sanitise.job_file import JobRecord, read_job, write_job
 from mechdesign.sanitise.key_file import create_key, read_key
 from mechdesign.sanitise.locks import open_locked
+from mechdesign.sanitise.paths import real_path
 
 FOLDER_MODE = 0o700
 LOCK_MODE = 0o600
@@ -24,6 +25,9 @@ PATIENCE = 30.0
 """Seconds to wait for another process that writes the job file, which takes milliseconds."""
 
 KEY_SUFFIX = ".key"
+
+FOLDER_SUFFIX = ".jobs"
+"""Ending of the folder of jobs beside a channel file."""
 
 SHORT = 16
 """Hexadecimal digits of the data set's hash in the name of its job file."""
@@ -50,7 +54,14 @@ def default_path(channel: PathLike, dataset: str, identity: Sequence[str] = ()) 
         stem = "id-" + "+".join(urllib.parse.quote(name, safe=" ") for name in identity)
         if len(stem) > LONGEST_STEM:
             stem = "id-" + hashlib.sha256("\0".join(identity).encode()).hexdigest()
-    return Path(f"{os.fspath(channel)}.jobs") / f"{stem}.json"
+    return jobs_folder(channel) / f"{stem}.json"
+
+
+def jobs_folder(channel: PathLike) -> Path:
+    """The folder beside a channel file, wherever links lead to it from, in which its jobs are kept."""
+    path = Path(channel)
+    real = real_path(path) if path.is_symlink() else path
+    return real.with_name(real.name + FOLDER_SUFFIX)
 
 
 class JobStore:
@@ -68,18 +79,26 @@ class JobStore:
 
     def __init__(self, path: PathLike) -> None:
         self.path = Path(path)
+        if not self.path.name or self.path.is_dir():
+            raise InputError(f"{os.fspath(path)} is a folder; give the name of a job file (--job)")
         self.key_path = self.path.with_suffix(KEY_SUFFIX)
         if self.key_path == self.path:
             raise InputError(
                 f"the job file {self.path} has the ending of its key; give it another one (.json)"
             )
         self._lock_path = self.path.with_name(f".{self.path.name}.lock")
+        self._made_folder = False
+
+    def _make_folder(self) -> None:
+        if not self.path.parent.is_dir():
+            self.path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            self._made_folder = True
 
     @contextmanager
     def locked(self) -> Generator[None]:
         """Keep other processes from the job."""
         try:
-            self.path.parent.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            self._make_folder()
             lock = open_locked(
                 self._lock_path,
                 busy=f"another process keeps the job {self.path} busy; try again",
@@ -156,7 +175,8 @@ class JobStore:
             self.key_path.unlink(missing_ok=True)
             self.path.unlink()
             self._lock_path.unlink()
-            self.path.parent.rmdir()
+            if self._made_folder:
+                self.path.parent.rmdir()
 
 
 def check_of(key: Key) -> str:

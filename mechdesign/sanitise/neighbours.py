@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.errors import InputError
 from mechdesign.exact import listed
+from mechdesign.files import PathLike
 from mechdesign.sanitise.job_file import JobRecord, Run, read_job
+from mechdesign.sanitise.job_store import FOLDER_MODE, FOLDER_SUFFIX, SHORT, jobs_folder
+from mechdesign.sanitise.paths import real_path
+
+ELSEWHERE = ".elsewhere"
+"""Ending of a note beside the channel file that holds the path of a job that is kept in another place."""
 
 
 @dataclass(frozen=True)
@@ -30,22 +40,28 @@ class Neighbours:
 
 
 def neighbours_of(
-    own: Path, folder: Path, dataset: str, channels: set[str], *, by_row: bool, fresh_draw: bool
+    own: Path,
+    channel: PathLike | None,
+    dataset: str,
+    channels: set[str],
+    *,
+    identity: Sequence[str],
+    fresh_draw: bool,
 ) -> Neighbours:
-    """Look through the jobs of a folder.
+    """Look through the jobs that are kept beside the channel file and beside its copies, and beside the own job.
 
     Parameters
     ----------
     own : Path
         The job that is going to run, which is left out.
-    folder : Path
-        That of the jobs beside the channel file; it need not be there.
+    channel : path, optional
+        The channel file, where the jobs are kept beside one.
     dataset : str
         SHA-256 of the data set.
     channels : set of str
         Digests of the channels that are going to be applied.
-    by_row : bool
-        Whether records are known by their row number.
+    identity : sequence of str
+        Columns that identify a record; empty for the row number.
     fresh_draw : bool
         Whether a second draw is accepted.
 
@@ -53,15 +69,12 @@ def neighbours_of(
     ------
     InputError
         If another job has released the same data through one of the channels, and no second draw is accepted; or if
-        one of the job files cannot be read.
+        one of the job files beside the channel cannot be read.
     """
     same: list[Run] = []
     draws = 0
     others = False
-    for path in sorted(folder.glob("*.json")):
-        if path.absolute() == own.absolute():
-            continue
-        job = read_job(path)
+    for path, job in _jobs(own, channel):
         released = [run for run in job.runs if run.released and channels & {use.channel for use in run.uses}]
         found = [run for run in released if run.dataset == dataset]
         if found and not fresh_draw:
@@ -72,13 +85,55 @@ def neighbours_of(
             )
         same += found
         draws += len({run.draw for run in found})
-        others = others or (by_row and not job.identity and bool(released) and not found)
+        others = others or (bool(released) and not found)
     notices: list[str] = []
     if same:
         notices.append(_AGAIN)
     if others:
-        notices.append(_OTHERS)
+        notices.append(_OTHERS if identity else f"{_OTHERS}; {_NAME_IT}")
     return Neighbours(tuple(same), draws, tuple(notices))
+
+
+def _jobs(own: Path, channel: PathLike | None) -> Iterator[tuple[Path, JobRecord]]:
+    """Every other job nearby, once, and its path.
+
+    The channel's own folder holds nothing but jobs, so a file there that cannot be read is told. The other folders
+    belong to copies of the channel, if they do at all, and may hold any files.
+    """
+    beside = None if channel is None else jobs_folder(channel)
+    places = [] if beside is None else [beside]
+    if channel is not None:
+        parents = (Path(channel).parent, real_path(channel).parent)
+        places += [found for parent in parents for found in sorted(parent.glob(f"*{FOLDER_SUFFIX}"))]
+    places.append(own.parent)
+    paths = [path for place in places for path in sorted(place.glob("*.json"))]
+    if beside is not None:
+        paths += [Path(os.fsdecode(note.read_bytes())) for note in sorted(beside.glob(f"*{ELSEWHERE}"))]
+    seen = {real_path(own)}
+    for path in paths:
+        if real_path(path) in seen:
+            continue
+        seen.add(real_path(path))
+        try:
+            yield path, read_job(path)
+        except InputError:
+            if path.parent == beside:
+                raise
+
+
+def remember(job: Path, channel: PathLike) -> None:
+    """Leave a note beside the channel file of a job that is kept elsewhere, so that other runs find it.
+
+    Where the folder of the channel cannot be written, there is no note.
+    """
+    folder, real = jobs_folder(channel), os.fsencode(real_path(job))
+    if os.fsencode(real_path(folder)) == os.path.dirname(real):
+        return
+    note = folder / f"{hashlib.sha256(real).hexdigest()[:SHORT]}{ELSEWHERE}"
+    with suppress(OSError):
+        folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        if not note.exists():
+            note.write_bytes(real)
 
 
 def _identity(job: JobRecord) -> str:
@@ -88,6 +143,8 @@ def _identity(job: JobRecord) -> str:
 _AGAIN = "another job has released these records before: independent releases of a record can tell far more than each"
 
 _OTHERS = (
-    "other data sets have been released through this channel with draws of their own: if records occur in both, name "
-    "the column that identifies them (--identity), so that each keeps its draw"
+    "other data sets have been released through this channel with draws of their own: records that occur in both are "
+    "released twice"
 )
+
+_NAME_IT = "name the column that identifies them (--identity), so that each keeps its draw from now on"

@@ -12,7 +12,7 @@ from mechdesign.progress import Progress
 from mechdesign.sanitise.apart import keep_apart
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
-from mechdesign.sanitise.neighbours import Neighbours
+from mechdesign.sanitise.neighbours import Neighbours, remember
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source_guard import GuardedInput
 from mechdesign.sanitise.streams import Source
@@ -81,8 +81,8 @@ class Run:
             out.commit()
         return self._applied(records, sha256)
 
-    def of_job(self, job: Job, neighbours: Neighbours) -> Applied:
-        """With the key of the job, which knows of this run and of those before."""
+    def of_job(self, job: Job, neighbours: Neighbours, channel: PathLike | None = None) -> Applied:
+        """With the key of the job, which knows of this run and of those before; `channel` is the file it is beside."""
         keep_apart(
             (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))
         )
@@ -93,6 +93,8 @@ class Run:
             return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)
         with self._opened(leftover=job.unfinished(self._target)) as out, job.running(self._target) as run:
             sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)
+            if channel is not None:
+                remember(job.path, channel)
             out.commit(before=lambda: run.finishing(sha256, records), after=run.done)
         return self._applied(records, sha256, job.path, notices)
 

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from mechdesign.channel import Channel
+from mechdesign.errors import InputError
+from mechdesign.sanitise.apply_file import sanitise_file
+from mechdesign.variable import Variable
+
+D = 2**53
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    coin = ((D // 2, D // 2), (D // 2, D // 2))
+    Channel(Variable(("job",), (("a",), ("b",))), ("y", "z"), coin, D).save("channel.json")
+    (tmp_path / "in.csv").write_text("id,job\n" + "".join(f"{i},a\n" for i in range(60)))
+    return tmp_path
+
+
+def release(target, *, source="in.csv", channel="channel.json", **options):
+    return sanitise_file(Channel.load(channel), source, target, job_beside=channel, **options)
+
+
+def same(one, other):
+    with open(one, "rb") as first, open(other, "rb") as second:
+        return first.read() == second.read()
+
+
+def test_a_link_to_the_channel_has_the_same_job(folder):
+    (folder / "sub").mkdir()
+    (folder / "sub" / "link.json").symlink_to(folder / "channel.json")
+    release("one.csv")
+    release("two.csv", channel="sub/link.json")
+    assert same("one.csv", "two.csv")
+    assert not (folder / "sub" / "link.json.jobs").exists()
+
+
+def test_a_copy_of_the_channel_does_not_draw_the_same_data_again(folder):
+    shutil.copy("channel.json", "copy.json")
+    release("one.csv")
+    with pytest.raises(
+        InputError, match=r"channel\.json\.jobs/.*\.json has released these data through this"
+    ):
+        release("two.csv", channel="copy.json")
+    assert release("two.csv", channel="copy.json", fresh_draw=True).notices
+    assert not same("one.csv", "two.csv")
+
+
+def test_a_job_elsewhere_is_remembered(folder):
+    (folder / "far").mkdir()
+    release("one.csv", job="far/night.json")
+    with pytest.raises(
+        InputError, match=r"far/night\.json has released these data through this channel before"
+    ):
+        release("two.csv")
+    release("two.csv", job="far/night.json")
+    assert same("one.csv", "two.csv")
+    (folder / "far" / "night.json").unlink()
+    release("three.csv")  # of a job that is gone nothing is known
+
+
+def test_a_job_that_failed_leaves_no_note(folder):
+    (folder / "far").mkdir()
+    (folder / "bad.csv").write_text("id,job\n1,c\n")
+    with pytest.raises(InputError, match="does not know the symbol 'c'"):
+        release("one.csv", source="bad.csv", job="far/night.json")
+    assert sorted(os.listdir(folder)) == ["bad.csv", "channel.json", "far", "in.csv"]
+
+
+def test_a_channel_in_a_folder_that_cannot_be_written(folder):
+    (folder / "channel.json.jobs").write_text("in the way")
+    assert release("one.csv", job="night.json").records == 60
+
+
+def test_other_files_beside_a_job_are_none_of_its_business(folder):
+    (folder / "notes.json").write_text("no job")
+    first = sanitise_file(Channel.load("channel.json"), "in.csv", "one.csv", job="night.json")
+    again = sanitise_file(Channel.load("channel.json"), "in.csv", "two.csv", job="night.json")
+    assert first.sha256 == again.sha256
+    with pytest.raises(InputError, match=r"night\.json has released these data"):
+        sanitise_file(Channel.load("channel.json"), "in.csv", "three.csv", job="other.json")
+
+
+@pytest.mark.parametrize("before", [None, "id"])
+@pytest.mark.parametrize("now", [None, "id"])
+def test_other_data_with_other_draws_are_told_of(folder, before, now):
+    (folder / "more.csv").write_text((folder / "in.csv").read_text() + "60,b\n")
+    release("one.csv", identity=before)
+    told = [
+        text for text in release("two.csv", source="more.csv", identity=now).notices if "other data" in text
+    ]
+    assert len(told) == (not before == now == "id")  # one job keeps the draws of its identifiers
+    assert ["--identity" in text for text in told] == [now is None] * len(told)
+
+
+def test_a_folder_is_no_job(folder):
+    for name in (".", "far"):
+        (folder / "far").mkdir(exist_ok=True)
+        with pytest.raises(InputError, match="is a folder; give the name of a job file"):
+            release("one.csv", job=name)
