@@ -31,6 +31,9 @@ FACTORS = (0.5, 2.0, 1.5, 0.25, 2.5, 0.75, 1.25, 1.75, 2.25)
 FEWEST = 3
 """Points that make a curve."""
 
+VARIED = ("subset-response", "subset-merging", "complete-merging")
+"""Mechanisms with options that `compare` does not vary."""
+
 MORE = "`mechdesign compare` computes the curve without a limit."
 
 
@@ -157,6 +160,11 @@ class _Collected:
             texts.append(
                 f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
                 "may keep more than the line shows, never more than the proven bound."
+            )
+        if self.chosen.mechanism in VARIED:
+            texts.append(
+                f"The line of {self.chosen.mechanism} is drawn with its default options (--risk, --randomisation); a "
+                "channel made with others may lie beside it."
             )
         if any(math.isinf(row.min_log_lift) for row in [self.chosen, *self.rows]):
             texts.append("Where a lift is 0 the loss of belief is infinite; such points are not drawn.")
