@@ -11,6 +11,7 @@ from mechdesign.errors import InputError
 from mechdesign.exact import listed, quoted
 from mechdesign.policies import ReleaseChannel
 from mechdesign.release import LABEL
+from mechdesign.sanitise.lookalikes import refuse_lookalikes
 from mechdesign.variable import Variable
 
 
@@ -132,7 +133,12 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wi
         require_column(name, header)
         if name in inside.names or name in secret:
             raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
+    for name in secret:
+        if name in wishes.rename.values():
+            require_column(name, header)
     kept = _kept_private(header, inside, secret, wishes)
+    if not wishes.keep_sensitive:
+        refuse_lookalikes(header, secret, [*inside.names, *secret, *wishes.correlated])
     columns = _layout(header, inside, wishes)
     notices: list[str] = []
     if any(channel.sensitive is None for channel in channels):

@@ -28,7 +28,13 @@ def test_a_label_takes_the_place_of_x():
     assert plan([JOB]) == Plan(
         ((2,),),
         (),
-        (Column("id", 0), Column("street", 1), Column("job", 2, (0, 0)), Column("note", 3), Column("city", 4)),
+        (
+            Column("id", 0),
+            Column("street", 1),
+            Column("job", 2, (0, 0)),
+            Column("note", 3),
+            Column("city", 4),
+        ),
     )
 
 
@@ -80,8 +86,29 @@ def test_private_columns_stay_only_on_demand():
         plan([JOB], header)
     with pytest.raises(InputError, match=r"the correlated column 'wealth' would stay .*--keep-sensitive"):
         plan([JOB], ["job", "wealth"], correlated=["wealth"])
-    assert plan([JOB], header, correlated=["wealth"], keep_sensitive=True).kept_private == ("income", "wealth")
+    assert plan([JOB], header, correlated=["wealth"], keep_sensitive=True).kept_private == (
+        "income",
+        "wealth",
+    )
     assert plan([JOB], ["job"]).kept_private == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["Income", " income", "income ", "in_come", "income\u200b", "\ufeffincome", "ｉncome"]
+)
+def test_names_that_hardly_differ_from_the_sensitive_one(name):
+    with pytest.raises(
+        InputError, match=r"looks like the sensitive column 'income' and would stay .*--keep-sens"
+    ):
+        plan([JOB], ["job", name])
+    assert plan([JOB], ["job", name], keep_sensitive=True).header == ("job", name)
+    assert plan([JOB], ["job", name], rename={"job": name}, add=[["y"]]).released == ("y",)
+    with pytest.raises(InputError, match=r"the sensitive column .* would stay"):
+        plan([JOB], ["job", name], rename={"income": name})
+
+
+def test_names_without_letters_are_like_no_other():
+    assert plan([channel_of(["job"], ["?"])], ["job", "!", ""]).header == ("job", "!", "")
 
 
 def test_a_released_column_may_be_called_correlated_but_not_kept_so():
@@ -97,16 +124,37 @@ def test_a_public_channel_cannot_tell():
 @pytest.mark.parametrize(
     ("channels", "options", "message"),
     [
-        ([JOB], {"rename": {"work": "job"}}, r"the channel has no column 'work' to rename \(its columns: 'job', 'inc"),
-        ([JOB, PLACE], {"rename": {"work": "x"}}, r"the channels have no column 'work' to rename \(their columns: "),
+        (
+            [JOB],
+            {"rename": {"work": "job"}},
+            r"the channel has no column 'work' to rename \(its columns: 'job', 'inc",
+        ),
+        (
+            [JOB, PLACE],
+            {"rename": {"work": "x"}},
+            r"the channels have no column 'work' to rename \(their columns: ",
+        ),
         ([JOB], {"rename": {"job": "jbo"}}, "there is no column 'jbo'; did you mean 'job'"),
-        ([PLACE], {"rename": {"city": "street"}}, "one column of the file cannot stand for two of the channel"),
+        ([JOB], {"rename": {"income": "earnings"}}, "there is no column 'earnings'"),
+        (
+            [PLACE],
+            {"rename": {"city": "street"}},
+            "one column of the file cannot stand for two of the channel",
+        ),
         ([JOB, JOB], {}, "two channels release the column 'job': together they would tell more of a record"),
-        ([JOB, channel_of(["note"], ["job"])], {}, "'job' cannot stand for a sensitive and a useful column at once"),
+        (
+            [JOB, channel_of(["note"], ["job"])],
+            {},
+            "'job' cannot stand for a sensitive and a useful column at once",
+        ),
         ([JOB], {"correlated": ["wealth"]}, "there is no column 'wealth'"),
         ([JOB], {"identity": ["idd"]}, "there is no column 'idd'; did you mean 'id'"),
         ([JOB], {"identity": ["job"]}, "the column 'job' is useful or sensitive and cannot identify records"),
-        ([JOB], {"add": [["note"]]}, "the file has another column 'note', the name of the released one; rename it"),
+        (
+            [JOB],
+            {"add": [["note"]]},
+            "the file has another column 'note', the name of the released one; rename it",
+        ),
         ([JOB], {"add": [["a", "b"]]}, "give a name for every column that is added: one for 'job'"),
         ([PLACE, JOB], {"add": [["a"]]}, "column that is added: one for 'city,street', one for 'job'"),
         ([PLACE], {"header": ["city", "street", "city,street"]}, "the file has another column 'city,street'"),
