@@ -102,6 +102,7 @@ def apply(
                 manifest=manifest,
                 internal_manifest=internal_manifest,
                 codebook=codebook,
+                channel_files=files,
                 force=force,
                 progress=work.at,
             )

@@ -48,6 +48,7 @@ def sanitise_file(
     manifest: PathLike | None = None,
     internal_manifest: PathLike | None = None,
     codebook: PathLike | None = None,
+    channel_files: Sequence[PathLike] = (),
     force: bool = False,
     progress: Progress | None = None,
 ) -> Applied:
@@ -95,6 +96,8 @@ def sanitise_file(
         Reproducible draws, for tests only, and without a job: whoever knows the seed can undo the release.
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
+    channel_files : sequence of paths
+        The files that the channels were read from, whose hashes go into the internal manifest.
     force : bool
         Whether existing files are replaced.
     progress : Progress, optional
@@ -125,7 +128,7 @@ def sanitise_file(
         correlated=correlated,
         insecure_seed=insecure_seed,
     )
-    sides = Sides(manifest, internal_manifest, codebook)
+    sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
     with (
         GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,

@@ -115,7 +115,7 @@ def notices(
     """What the user should know of the releases before this one."""
     told: list[str] = []
     if fresh_draw and not draw:
-        told.append("nothing of this job has been released yet: --fresh-draw changes nothing")
+        told.append("this job has released nothing before: its first draw is a fresh one in any case")
     before = len({run.draw for run in released if run.draw < draw})
     if before:
         told.append(

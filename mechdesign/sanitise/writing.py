@@ -19,6 +19,7 @@ from mechdesign.sanitise.codebook import write_codebook
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job_file import Run, Use
 from mechdesign.sanitise.manifest import Manifest, released_column
+from mechdesign.sanitise.paths import sha256_of
 from mechdesign.sanitise.plan import Plan
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
 from mechdesign.sanitise.streams import Kept, Output, Source, Written
@@ -27,11 +28,12 @@ from mechdesign.sanitise.target import Target
 
 @dataclass(frozen=True)
 class Sides:
-    """Files that are written with the output, where they are wanted."""
+    """Files that are written with the output, where they are wanted; `channel_files` are those they tell of."""
 
     manifest: PathLike | None = None
     internal: PathLike | None = None
     codebook: PathLike | None = None
+    channel_files: tuple[PathLike, ...] = ()
 
     @property
     def paths(self) -> tuple[PathLike, ...]:
@@ -153,6 +155,7 @@ def write_sides(
                 tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
                 sensitive=_sensitive(recipe, k),
                 record=getattr(recipe.channels[k], "record", None),
+                channel_file=sha256_of(sides.channel_files[k]) if k < len(sides.channel_files) else None,
             )
             for k, (release, use) in enumerate(
                 zip(drawer.releases, uses_of(recipe, plan, drawer.header), strict=True)

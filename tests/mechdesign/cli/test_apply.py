@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -91,6 +92,7 @@ def test_policies_and_the_internal_manifest(channel, people, run):
     assert released[2] == label
     internal = json.loads((people / "int.json").read_text(encoding="utf-8"))["released"][0]
     assert (internal["missing"], internal["unknown_symbols"]) == (1, 1)
+    assert internal["channel_file"] == hashlib.sha256(channel.read_bytes()).hexdigest()
     assert sum(entry["records"] for entry in internal["outputs"]) == 3
     public = (people / "out.csv.manifest.json").read_text(encoding="utf-8")
     assert json.loads(public)["insecure_seed"] is True

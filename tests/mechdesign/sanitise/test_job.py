@@ -179,7 +179,7 @@ def test_a_fresh_draw_of_nothing_is_no_other_draw(path, tmp_path):
     released(first, tmp_path / "out.csv", stop="running")
     job = open_job(path, fresh_draw=True)
     assert (job.key, job.draw) == (first.key, 0)
-    assert job.notices == ("nothing of this job has been released yet: --fresh-draw changes nothing",)
+    assert job.notices == ("this job has released nothing before: its first draw is a fresh one in any case",)
 
 
 def test_a_fresh_draw_that_fails_changes_nothing(path, tmp_path):
