@@ -62,6 +62,8 @@ class GuardedInput:
         self.path = Path(path)
         self._copy: NamelessFile | None = None
         self._stamp: tuple[int, ...] | None = None
+        if standard and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InputError("standard input is closed; open it, or name a file to read")
         try:
             if standard:
                 self._spool(sys.stdin.buffer, spool)

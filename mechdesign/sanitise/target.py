@@ -243,6 +243,8 @@ class StandardOutput(Target):
         self._file: NamelessFile | None = None
 
     def __enter__(self) -> Target:
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InputError("standard output is closed; open it, or name a file to write to")
         with self._refusals():
             self._file = NamelessFile()
         self.part = self._file.path

@@ -201,3 +201,9 @@ def test_no_room_for_a_copy(stdin, tmp_path, monkeypatch):
     refuse(f"standard input cannot be copied to {tmp_path}: no space left on device", "-", spool=tmp_path)
     monkeypatch.undo()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_standard_input_that_is_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="standard input is closed; open it, or name a file"):
+        GuardedInput("-")

@@ -465,3 +465,12 @@ def test_standard_output_gets_nothing_of_a_failed_job(tmp_path, capfd):
     with pytest.raises(ValueError, match="no"):
         attempt("-", fail_with(ValueError("no")))
     assert capfd.readouterr().out == ""
+
+
+def test_a_standard_output_that_is_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with (
+        pytest.raises(InputError, match="standard output is closed; open it, or name a file"),
+        open_target("-"),
+    ):
+        pass
