@@ -121,7 +121,7 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wi
     InputError
         If X is not in the table, a sensitive column would stay, or names clash.
     """
-    inside, secret = _useful(channels, header, wishes), _secret(channels, wishes)
+    inside, secret = _useful(channels, header, wishes), secret_columns(channels, wishes)
     for name in inside.names:
         if name in secret:
             raise InputError(
@@ -194,7 +194,8 @@ def _columns_of(channel: FileChannel) -> tuple[str, ...]:
     return channel.useful.columns + (channel.sensitive.columns if channel.sensitive is not None else ())
 
 
-def _secret(channels: Sequence[FileChannel], wishes: Wishes) -> list[str]:
+def secret_columns(channels: Sequence[FileChannel], wishes: Wishes) -> list[str]:
+    """The sensitive columns of the channels, by their names in the table."""
     names = [
         wishes.rename.get(name, name)
         for channel in channels

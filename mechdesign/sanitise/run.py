@@ -12,7 +12,9 @@ from mechdesign.progress import Progress
 from mechdesign.sanitise.apart import keep_apart
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
+from mechdesign.sanitise.lookalikes import refuse_inner
 from mechdesign.sanitise.neighbours import Neighbours, remember
+from mechdesign.sanitise.plan import secret_columns
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source_guard import GuardedInput
 from mechdesign.sanitise.streams import Source
@@ -71,8 +73,17 @@ class Run:
         self._progress = progress
         try:
             self.plan = recipe.plan(table.header)
+            self._check_inside()
         except InputError as error:
             raise InputError(f"{table.name}: {error}") from None
+
+    def _check_inside(self) -> None:
+        """Columns of a Parquet file can hold others."""
+        schema, wishes = getattr(self._table, "schema", None), self._recipe.wishes
+        if schema is not None and not wishes.keep_sensitive:
+            kept = [column.name for column in self.plan.columns if column.release is None]
+            secret = [*secret_columns(self._recipe.channels, wishes), *wishes.correlated]
+            refuse_inner(schema, kept, secret)
 
     def alone(self, *, insecure_seed: bool) -> Applied:
         """With the key of the recipe, which nobody keeps."""

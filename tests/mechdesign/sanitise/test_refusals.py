@@ -4,6 +4,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mechdesign import csv_text
@@ -193,3 +195,29 @@ def test_a_relative_target(channel, source, monkeypatch):
     monkeypatch.chdir(source.parent)
     assert sanitise_file(channel, "in.csv", "out.csv").records == 3
     assert Path("out.csv").read_text().splitlines()[0] == "job,id"
+
+
+@pytest.mark.parametrize(
+    "cell", [{"rel": "w"}, [{"age": 1, "Rel": "w"}], {"age": 1, "more": {"home": [{"rel": None}]}}], ids=str
+)
+def test_fields_inside_of_other_columns(channel, tmp_path, cell):
+    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(pa.table({"job": ["a", "c"], "person": [cell, None]}), source)
+    refuse(
+        r"in\.parquet: the column 'person' holds the field '[Rr]el', which looks like the sensitive column 'rel' and",
+        channel,
+        source,
+        target,
+    )
+    sanitise_file(channel, source, target, keep_sensitive=True)
+    assert pq.read_table(target)["person"].to_pylist() == [cell, None]
+
+
+def test_lists_and_maps_have_no_names_of_their_own(channel, tmp_path):
+    names = Variable(("item", "element", "key", "value"), (("w",) * 4,))
+    table = pa.table(
+        {"job": ["a"], "l": [[1]], "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))}
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    sanitise_file(replace(channel, sensitive=names), tmp_path / "in.parquet", tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet").drop_columns("job") == table.drop_columns("job")
