@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mechdesign.checking import Finding
 from mechdesign.exact import listed, quoted
+from mechdesign.sanitise.lookalikes import lookalikes
 from mechdesign.sanitise.rereading import Table
 from mechdesign.variable import Variable
 
@@ -40,12 +41,18 @@ class Columns:
 def private_columns(table: Table, columns: Columns) -> list[Finding]:
     """Columns that a release has no more."""
     allowed = {*columns.released, *columns.ignored}
-    return [
-        Finding("private column", f"{table.name}: the {what} column {quoted(name)} is in the released file")
+    found = [
+        f"the {what} column {quoted(name)}"
         for what, names in (("sensitive", columns.private), ("useful", columns.useful))
         for name in names
         if name in table.header and name not in allowed
     ]
+    known = allowed | {*columns.private, *columns.useful}
+    found += [
+        f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
+        for name, like in lookalikes(table.header, columns.private, known)
+    ]
+    return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
 
 
 def header_changes(before: Table, after: Table, columns: Columns) -> list[Finding]:

@@ -28,15 +28,18 @@ def refuse_lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Colle
     InputError
         Naming both.
     """
+    for name, like in lookalikes(header, secret, known):
+        raise InputError(
+            f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
+            "remove it from the input, rename it if it is another one, or keep it knowingly (--keep-sensitive)"
+        )
+
+
+def lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> list[tuple[Any, Any]]:
+    """Columns that are called like a sensitive one, as in `refuse_lookalikes`, and which one."""
     plain = {_plain(name): name for name in secret}
     plain.pop("", None)
-    for name in header:
-        if name not in known and _plain(name) in plain:
-            raise InputError(
-                f"the column {quoted(name)} looks like the sensitive column {quoted(plain[_plain(name)])} and would "
-                "stay in the output; remove it from the input, rename it if it is another one, or keep it knowingly "
-                "(--keep-sensitive)"
-            )
+    return [(name, plain[_plain(name)]) for name in header if name not in known and _plain(name) in plain]
 
 
 def refuse_inner(schema: Any, kept: Collection[Any], secret: Iterable[Any]) -> None:
