@@ -266,7 +266,9 @@ def test_sensitive_and_correlated_columns_must_be_gone(files, channel, tmp_path)
     assert md.check_release(renamed, channel).plausible
     assert not md.check_release(renamed, channel, columns={"s": "secret"}).plausible
     alike = md.check_release(write_csv(tmp_path / "alike.csv", rows, [*HEADER, "S "]), channel)
-    assert "the column 'S ', which looks like the sensitive column 's', is in the rel" in alike.findings[0].text
+    assert (
+        "the column 'S ', which looks like the sensitive column 's', is in the rel" in alike.findings[0].text
+    )
     assert not md.check_release(released, channel, correlated=["zip"]).plausible
 
 
