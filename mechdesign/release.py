@@ -28,8 +28,8 @@ from mechdesign.policies import (
     posterior_sampler,
     sampler_with_policies,
 )
+from mechdesign.repeats import Repeats
 from mechdesign.sampling import ChannelLike
-from mechdesign.variable import Variable
 
 LABEL = "label"
 POSTERIOR_DRAW = "posterior-draw"
@@ -62,6 +62,8 @@ class Release:
         Records of each symbol so far, then those that are missing and those that are unknown.
     output_counts : (outputs,) integer array
         Records of each code so far.
+    repeats : Repeats
+        The identifiers so far.
 
     Raises
     ------
@@ -90,6 +92,7 @@ class Release:
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(len(self.texts[0]), dtype=np.int64)
+        self.repeats = Repeats()
 
     def draw(self, columns: Sequence[Encoded], records: Records) -> NDArray[np.int32]:
         """What to publish for each record, as codes into `texts`.
@@ -106,12 +109,13 @@ class Release:
         UnknownSymbol
             At the first record that the policy refuses.
         InputError
-            If an identifier stands for two records with different symbols.
+            If an identifier stands for two records with different symbols, in these or in earlier calls (as far as
+            they are remembered).
         """
         codes = self._rows(columns)
         drawn = self._sampler.draw(codes, records.source(self._key.derived(records.kind, "output")))
         if isinstance(records, Identifiers):
-            _check_identifiers(codes, records, self.channel.useful)
+            self._check_identifiers(codes, records)
         if self._posterior is not None:
             drawn = self._posterior.draw(
                 drawn.astype(np.int64), records.source(self._key.derived(records.kind, LABEL))
@@ -119,6 +123,23 @@ class Release:
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         return drawn
+
+    def _check_identifiers(self, codes: Integers, records: Identifiers) -> None:
+        """Refuse identifiers that stand for records with different symbols: their draws would depend on each other."""
+        first: dict[tuple[str, ...], int] = {}
+        conflict = None
+        for position, parts in enumerate(zip(*records.columns, strict=True)):
+            if codes[first.setdefault(parts, position)] != codes[position]:
+                conflict = position
+                break
+        else:
+            conflict = self.repeats.conflict(records.columns, codes)
+        if conflict is not None:
+            name = ", ".join(column[conflict] for column in records.columns)
+            raise InputError(
+                f"the identifier {quoted(name)} stands for records with different symbols of "
+                f"{quoted(','.join(self.channel.useful.columns))}; name columns that identify a record"
+            )
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
@@ -187,15 +208,3 @@ def key_of(key: Key | None, insecure_seed: int | None) -> Key:
     if key is None:
         return Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
     return key
-
-
-def _check_identifiers(codes: Integers, records: Identifiers, useful: Variable) -> None:
-    """Refuse identifiers that stand for records with different symbols: their draws would depend on each other."""
-    first: dict[tuple[str, ...], int] = {}
-    for position, parts in enumerate(zip(*records.columns, strict=True)):
-        before = first.setdefault(parts, position)
-        if codes[before] != codes[position]:
-            raise InputError(
-                f"the identifier {quoted(', '.join(parts))} stands for records with different symbols of "
-                f"{quoted(','.join(useful.columns))}; name columns that identify a record"
-            )

@@ -9,6 +9,7 @@ from pathlib import Path
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike
 from mechdesign.progress import Progress
+from mechdesign.repeats import REMEMBERED
 from mechdesign.sanitise.apart import keep_apart
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
@@ -71,6 +72,7 @@ class Run:
         self._sides = sides
         self._force = force
         self._progress = progress
+        self._forgotten: tuple[str, ...] = ()
         try:
             self.plan = recipe.plan(table.header)
             self._check_inside()
@@ -90,7 +92,7 @@ class Run:
         with self._opened() as out:
             sha256, records = self._written(out, self._recipe, Earlier(), insecure_seed=insecure_seed)
             out.commit()
-        return self._applied(records, sha256)
+        return self._applied(records, sha256, notices=self._forgotten)
 
     def of_job(self, job: Job, neighbours: Neighbours, channel: PathLike | None = None) -> Applied:
         """With the key of the job, which knows of this run and of those before; `channel` is the file it is beside."""
@@ -107,7 +109,7 @@ class Run:
             if channel is not None:
                 remember(job.path, channel)
             out.commit(before=lambda: run.finishing(sha256, records), after=run.done)
-        return self._applied(records, sha256, job.path, notices)
+        return self._applied(records, sha256, job.path, (*notices, *self._forgotten))
 
     def _opened(self, *, leftover: bool = False) -> Target:
         return open_target(
@@ -124,6 +126,8 @@ class Run:
         """Everything in its temporary place; the hash of the output, and the number of records."""
         drawer = Drawer(recipe, self._table.header)
         records = write_release(drawer, self._table, out.part, self._packing, self._advance)
+        if any(release.repeats.full for release in drawer.releases):
+            self._forgotten = (_FORGOTTEN,)
         self._guarded.check()
         sha256 = out.seal()
         write_sides(
@@ -160,3 +164,9 @@ class Run:
             already=already,
             notices=(*self.plan.notices, *notices),
         )
+
+
+_FORGOTTEN = (
+    f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again with another symbol, "
+    "and so uses its random number twice, was not looked at"
+)
