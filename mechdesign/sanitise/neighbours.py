@@ -30,12 +30,15 @@ class Neighbours:
         From the same data set.
     draws : int
         With how many draws.
+    other_channels : bool
+        Whether the same data set has been released through other channels.
     notices : tuple of str
         What the user should know.
     """
 
     same: tuple[Run, ...]
     draws: int
+    other_channels: bool
     notices: tuple[str, ...]
 
 
@@ -73,9 +76,10 @@ def neighbours_of(
     """
     same: list[Run] = []
     draws = 0
-    others = False
+    others = other_channels = False
     for path, job in _jobs(own, channel):
-        released = [run for run in job.runs if run.released and channels & {use.channel for use in run.uses}]
+        every = [run for run in job.runs if run.released]
+        released = [run for run in every if channels & {use.channel for use in run.uses}]
         found = [run for run in released if run.dataset == dataset]
         if found and not fresh_draw:
             raise InputError(
@@ -86,12 +90,15 @@ def neighbours_of(
         same += found
         draws += len({run.draw for run in found})
         others = others or (bool(released) and not found)
+        other_channels = other_channels or any(run.dataset == dataset for run in every if run not in released)
     notices: list[str] = []
     if same:
         notices.append(_AGAIN)
     if others:
         notices.append(_OTHERS if identity else f"{_OTHERS}; {_NAME_IT}")
-    return Neighbours(tuple(same), draws, tuple(notices))
+    if other_channels:
+        notices.append(_OTHER_CHANNELS)
+    return Neighbours(tuple(same), draws, other_channels, tuple(notices))
 
 
 def _jobs(own: Path, channel: PathLike | None) -> Iterator[tuple[Path, JobRecord]]:
@@ -148,3 +155,8 @@ _OTHERS = (
 )
 
 _NAME_IT = "name the column that identifies them (--identity), so that each keeps its draw from now on"
+
+_OTHER_CHANNELS = (
+    "these data have been released through another channel as well: each release keeps its own promise, but together "
+    "they can tell more than either"
+)

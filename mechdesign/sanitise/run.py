@@ -100,7 +100,8 @@ class Run:
             (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))
         )
         notices = (*job.notices, *neighbours.notices)
-        earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), job.other_channels)
+        others = job.other_channels or neighbours.other_channels
+        earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), others)
         done = job.finished(self._target, self._sides.paths)
         if done is not None:
             return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)

@@ -103,3 +103,15 @@ def test_a_folder_is_no_job(folder):
         (folder / "far").mkdir(exist_ok=True)
         with pytest.raises(InputError, match="is a folder; give the name of a job file"):
             release("one.csv", job=name)
+
+
+def test_the_same_data_through_another_channel(folder):
+    rows = ((D // 4, D - D // 4), (D // 2, D // 2))
+    Channel(Variable(("job",), (("a",), ("b",))), ("y", "z"), rows, D).save("weaker.json")
+    release("one.csv")
+    told = release("two.csv", channel="weaker.json", manifest="two.json").notices
+    assert [text for text in told if "these data have been released through another channel as well" in text]
+    assert "Several channels have been applied to the same records" in (folder / "two.json").read_text()
+    (folder / "more.csv").write_text("id,job\n1,a\n")
+    assert release("three.csv", source="more.csv", channel="weaker.json", manifest="three.json").notices
+    assert "Several channels" not in (folder / "three.json").read_text()
