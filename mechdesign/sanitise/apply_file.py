@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from mechdesign.errors import InputError
@@ -143,7 +144,8 @@ def sanitise_file(
             None if job_beside is None else default_path(job_beside, guarded.sha256, recipe.wishes.identity)
         )
         path = Path(job or beside or "")
-        neighbours = neighbours_of(
+        look = partial(
+            neighbours_of,
             path,
             job_beside,
             guarded.sha256,
@@ -151,6 +153,7 @@ def sanitise_file(
             identity=recipe.wishes.identity,
             fresh_draw=fresh_draw,
         )
+        look()  # before a job comes into being
         settings = {
             "into": into,
             "text": asdict(text or TextOptions()),
@@ -166,7 +169,7 @@ def sanitise_file(
             settings=settings,
         )
         try:
-            return run.of_job(known, neighbours, job_beside)
+            return run.of_job(known, look, job_beside)
         finally:
             known.abandon()
 

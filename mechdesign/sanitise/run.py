@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,8 +95,18 @@ class Run:
             out.commit()
         return self._applied(records, sha256, notices=self._forgotten)
 
-    def of_job(self, job: Job, neighbours: Neighbours, channel: PathLike | None = None) -> Applied:
-        """With the key of the job, which knows of this run and of those before; `channel` is the file it is beside."""
+    def of_job(self, job: Job, look: Callable[[], Neighbours], channel: PathLike | None = None) -> Applied:
+        """With the key of the job, which knows of this run and of those before.
+
+        Parameters
+        ----------
+        job : Job
+        look : callable
+            Looks through the other jobs, and refuses what they have released.
+        channel : path, optional
+            The file that the job is kept beside.
+        """
+        neighbours = look()
         keep_apart(
             (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))
         )
@@ -109,7 +120,13 @@ class Run:
             sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)
             if channel is not None:
                 remember(job.path, channel)
-            out.commit(before=lambda: run.finishing(sha256, records), after=run.done)
+
+            def before() -> None:
+                # First the own entry, then the look at the others: of two jobs at the same time one sees the other.
+                run.finishing(sha256, records)
+                look()
+
+            out.commit(before=before, after=run.done)
         return self._applied(records, sha256, job.path, (*notices, *self._forgotten))
 
     def _opened(self, *, leftover: bool = False) -> Target:

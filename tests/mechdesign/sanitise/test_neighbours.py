@@ -7,7 +7,9 @@ import pytest
 
 from mechdesign.channel import Channel
 from mechdesign.errors import InputError
+from mechdesign.sanitise import run
 from mechdesign.sanitise.apply_file import sanitise_file
+from mechdesign.sanitise.writing import write_release
 from mechdesign.variable import Variable
 
 D = 2**53
@@ -115,3 +117,16 @@ def test_the_same_data_through_another_channel(folder):
     (folder / "more.csv").write_text("id,job\n1,a\n")
     assert release("three.csv", source="more.csv", channel="weaker.json", manifest="three.json").notices
     assert "Several channels" not in (folder / "three.json").read_text()
+
+
+def test_another_job_that_finishes_meanwhile_is_seen(folder, monkeypatch):
+    def meanwhile(*arguments):
+        monkeypatch.setattr(run, "write_release", write_release)
+        release("two.csv", identity="id")
+        return write_release(*arguments)
+
+    monkeypatch.setattr(run, "write_release", meanwhile)
+    with pytest.raises(InputError, match=r"id-id\.json has released these data through this channel before"):
+        release("one.csv")
+    assert not (folder / "one.csv").exists()
+    assert [path.name for path in (folder / "channel.json.jobs").glob("*.json")] == ["id-id.json"]
