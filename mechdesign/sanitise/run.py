@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mechdesign.errors import InputError
+from mechdesign.exact import listed
 from mechdesign.files import PathLike
 from mechdesign.progress import Progress
 from mechdesign.repeats import REMEMBERED
@@ -16,6 +17,7 @@ from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.lookalikes import refuse_inner
 from mechdesign.sanitise.neighbours import Neighbours, remember
+from mechdesign.sanitise.parquet_notes import free_notes
 from mechdesign.sanitise.plan import secret_columns
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source_guard import GuardedInput
@@ -74,6 +76,7 @@ class Run:
         self._force = force
         self._progress = progress
         self._forgotten: tuple[str, ...] = ()
+        self._told: tuple[str, ...] = ()
         try:
             self.plan = recipe.plan(table.header)
             self._check_inside()
@@ -81,9 +84,16 @@ class Run:
             raise InputError(f"{table.name}: {error}") from None
 
     def _check_inside(self) -> None:
-        """Columns of a Parquet file can hold others."""
+        """Columns of a Parquet file can hold others, and the file notes of any kind."""
         schema, wishes = getattr(self._table, "schema", None), self._recipe.wishes
-        if schema is not None and not wishes.keep_sensitive:
+        if schema is None:
+            return
+        notes = free_notes(schema.metadata)
+        if notes:
+            self._told = (
+                f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records",
+            )
+        if not wishes.keep_sensitive:
             kept = [column.name for column in self.plan.columns if column.release is None]
             secret = [*secret_columns(self._recipe.channels, wishes), *wishes.correlated]
             refuse_inner(schema, kept, secret)
@@ -180,7 +190,7 @@ class Run:
             sha256,
             job=None if job is None else os.fspath(job),
             already=already,
-            notices=(*self.plan.notices, *notices),
+            notices=(*self.plan.notices, *self._told, *notices),
         )
 
 
