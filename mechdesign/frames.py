@@ -162,7 +162,30 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     )
 
 
-def rebuild(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str) -> Any:
+def own_values(labels: Sequence[str], kind: Any) -> Any:
+    """Texts of symbols as the values of an arrow type that they were written from, or None.
+
+    There are none if the type is no integer, float, truth value or date, or one of the texts is another writing of
+    its value (`cells`); the empty text is null.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_date32)
+    if not any(test(kind) for test in plain):
+        return None
+    try:
+        values = pa.array([label or None for label in labels], pa.string()).cast(kind)
+    except pa.ArrowException:
+        return None
+    written = encode(values, "the symbols")
+    texts = tuple("" if code < 0 else written.texts[code] for code in written.codes.tolist())
+    return values if texts == tuple(labels) else None
+
+
+def rebuild(
+    column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str, *, own: bool = False
+) -> Any:
     """The texts ``labels[codes]`` in the same kind of container as `column`.
 
     A pandas Series keeps its index and name, a polars Series its name. A column of categories (pandas category,
@@ -176,9 +199,15 @@ def rebuild(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str],
     codes : (n,) integer array
     labels : sequence of str
     name : str
+    own : bool
+        Whether the labels are symbols of the column: numbers, truth values and dates become what they were.
     """
     import pyarrow as pa
 
+    if own:
+        found = _own_column(column, codes, labels)
+        if found is not None:
+            return found
     if isinstance(column, pa.Table):
         kinds = {field.type for field in column.schema}
         return pa.chunked_array([_arrow_column(kinds.pop() if len(kinds) == 1 else pa.null(), codes, labels)])
@@ -193,6 +222,31 @@ def rebuild(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str],
     return _rebuild_series(column, codes, labels, name)
 
 
+def _own_column(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
+    """The values of the symbols in the type of the column, None where it is another one."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        values = own_values(labels, column.type)
+        if values is None:
+            return None
+        taken = values.take(pa.array(codes))
+        return taken if isinstance(column, pa.Array) else pa.chunked_array([taken])
+    series = nw.from_native(column, eager_only=True, allow_series=True)
+    if not isinstance(series, nw.Series) or series.dtype in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum):
+        return None
+    values = own_values(labels, series.head(0).to_arrow().type)
+    if values is None or values.null_count:  # not every type of pandas has a place for the missing
+        return None
+    small = type(column)(values.to_pylist(), dtype=column.dtype)
+    if series.implementation.is_polars():
+        return small.gather(codes).alias(series.name)
+    taken = small.take(codes)
+    taken.index = column.index
+    return taken.rename(series.name)
+
+
 def arrow_type(kind: Any) -> Any:
     """The arrow type of labels that take the place of a column of type `kind`."""
     import pyarrow as pa
@@ -200,8 +254,15 @@ def arrow_type(kind: Any) -> Any:
     types = pa.types
     if types.is_dictionary(kind):
         return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
-    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return kind if is_text else pa.string()
+    return kind if is_text(kind) else pa.string()
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an arrow type is one of text."""
+    import pyarrow as pa
+
+    types = pa.types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
 def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mechdesign.frames import arrow_type, rebuild
+from mechdesign.frames import arrow_type, is_text, own_values, rebuild
 from mechdesign.sanitise.plan import Plan
 from mechdesign.sanitise.recipe import Drawer, stands_for
 
@@ -38,14 +38,15 @@ def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: 
             columns.append(table.column(column.source))
         else:
             released, like = drawn[column.release], table.column(stands_for(drawer.plan, column))
-            columns.append(rebuild(like, released.codes, released.labels, column.name))
-    return type(table).from_arrays(columns, schema=released_schema(table.schema, drawer.plan))
+            columns.append(rebuild(like, released.codes, released.labels, column.name, own=drawer.own))
+    return type(table).from_arrays(columns, schema=released_schema(table.schema, drawer))
 
 
-def released_schema(schema: Any, plan: Plan) -> Any:
+def released_schema(schema: Any, drawer: Drawer) -> Any:
     """The schema of the output: labels in the place of X, all else as it was, pandas' notes kept right."""
     import pyarrow as pa
 
+    plan = drawer.plan
     fields: list[Any] = []
     for column in plan.columns:
         if column.release is None:
@@ -53,7 +54,9 @@ def released_schema(schema: Any, plan: Plan) -> Any:
         else:
             like = schema.field(stands_for(plan, column))
             nullable = column.source is None or like.nullable
-            fields.append(pa.field(column.name, arrow_type(like.type), nullable=nullable))
+            own = drawer.own and own_values(drawer.labels[column.release], like.type) is not None
+            kind = like.type if own else arrow_type(like.type)
+            fields.append(pa.field(column.name, kind, nullable=nullable))
     metadata = dict(schema.metadata or {})
     if PANDAS in metadata:
         metadata[PANDAS] = _notes(json.loads(metadata[PANDAS]), schema, pa.schema(fields), plan)
@@ -84,7 +87,10 @@ def _notes(notes: dict[str, Any], before: Any, after: Any, plan: Plan) -> bytes:
 def _as_labels(name: str, kind: Any) -> dict[str, Any]:
     import pyarrow as pa
 
-    note = {"name": name, "field_name": name, "metadata": None}
+    note: dict[str, Any] = {"name": name, "field_name": name}
+    if not (pa.types.is_dictionary(kind) or is_text(kind)):
+        return note  # symbols of the type that the column had
+    note["metadata"] = None
     if pa.types.is_dictionary(kind):
         return note | {
             "pandas_type": "categorical",

@@ -166,7 +166,9 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
         if part.release is not None:
             codes, labels = drawn[part.release].codes, drawn[part.release].labels
             place = part.name if part.source is None else header[part.source]
-            released[place] = rebuild(column(stands_for(plan, part)), codes, labels, part.name)
+            released[place] = rebuild(
+                column(stands_for(plan, part)), codes, labels, part.name, own=drawer.own
+            )
     stay = {part.source for part in plan.columns}
     gone = [name for i, name in enumerate(header) if i not in stay]
     new = {header[part.source]: part.name for part in plan.columns if part.source is not None}

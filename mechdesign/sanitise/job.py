@@ -23,6 +23,7 @@ from mechdesign.sanitise.job_file import DONE, FINISHING, JobRecord, Run, Settin
 from mechdesign.sanitise.job_rules import (
     check_dataset,
     check_identity,
+    check_reading,
     check_treatment,
     check_uses,
     notices,
@@ -214,6 +215,7 @@ class Job:
         name = os.fspath(self.path)
         if not self._identity:
             check_dataset(before, self._dataset, name)
+        check_reading(before, self._dataset, self._settings, name)
         check_treatment(before, self._uses, name)
 
     def _with_new_key(self, record: JobRecord) -> JobRecord:

@@ -6,13 +6,17 @@ of X, the two outputs would depend on each other through it, and could tell more
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mechdesign.errors import InputError
-from mechdesign.exact import listed
-from mechdesign.sanitise.job_file import Run, Use
+from mechdesign.exact import listed, quoted
+from mechdesign.sanitise.job_file import Run, Settings, Use
 
 REFUSE = "refuse"
+TEXT = "text"
+"""Among the settings of a run, how its CSV was read."""
+
 SHORT = 12
 """Hexadecimal digits of a hash that are enough for people to tell data sets apart."""
 
@@ -101,6 +105,36 @@ def check_treatment(runs: Sequence[Run], uses: Sequence[Use], name: str) -> None
                     f"the job {name} has released {_columns(use)} with the normalisation {old.normalise}, not "
                     f"{use.normalise}, which gives some records another symbol; keep it, or use another job (--job)"
                 )
+
+
+def check_reading(runs: Sequence[Run], dataset: str, settings: Settings, name: str) -> None:
+    """Refuse to read the same bytes in another way, where rows may be others and get the random numbers of these.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        What was released with the same draw.
+    settings : mapping
+        With delimiter, quote and encoding under ``text``, if there are any.
+
+    Raises
+    ------
+    InputError
+        Naming what is another one now.
+    """
+    now: Mapping[str, Any] = settings.get(TEXT, {})
+    for run in runs:
+        before: Mapping[str, Any] = run.settings.get(TEXT, {}) if run.dataset == dataset else {}
+        for what in sorted(before.keys() & now.keys()):
+            if before[what] != now[what]:
+                raise InputError(
+                    f"the job {name} has read these data with the {what} {_said(before[what])}, not {_said(now[what])}: "
+                    "records could get the random numbers of others; keep it, or draw anew (--fresh-draw)"
+                )
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else quoted(value)
 
 
 def notices(

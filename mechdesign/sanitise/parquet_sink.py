@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mechdesign.sanitise.compression import LeftOpen
 from mechdesign.sanitise.parquet_layout import ARROW_SCHEMA, Layout, Leaf
+from mechdesign.sanitise.parquet_notes import SPARK, spark_notes
 from mechdesign.sanitise.streams import Kept, Output, Written, check_outputs
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ class ParquetSink:
 
         fresh = iter(written)
         columns = [
-            batch.stored.column(output.position) if isinstance(output, Kept) else _coded(next(fresh))
+            batch.stored.column(output.position)
+            if isinstance(output, Kept)
+            else _coded(next(fresh))
+            if output.kind is None
+            else _plain(next(fresh), output.kind)
             for output in self._outputs
         ]
         if self._writer is None:
@@ -120,7 +125,7 @@ def _field(output: Output, schema: Any) -> Any:
     if isinstance(output, Kept):
         return schema.field(output.position)
     nullable = output.replaces is None or schema.field(output.replaces).nullable
-    return pa.field(output.name, pa.string(), nullable=nullable)
+    return pa.field(output.name, output.kind or pa.string(), nullable=nullable)
 
 
 def _coded(column: Any) -> Any:
@@ -138,31 +143,56 @@ def _coded(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(indices, texts)
 
 
+def _plain(column: Any, kind: Any) -> Any:
+    """A written column as an array of this type."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return decoded.cast(kind)
+
+
 def _metadata(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
     metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
-    if PANDAS in metadata:
-        metadata[PANDAS] = _pandas_notes(metadata[PANDAS], schema.names, outputs)
+    for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
+        if key in metadata:
+            notes = rewritten(metadata.pop(key), schema.names, outputs)
+            if notes is not None:
+                metadata[key] = notes
     return metadata
 
 
-def _pandas_notes(text: bytes, names: Sequence[str], outputs: Sequence[Output]) -> bytes:
-    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers."""
-    notes = json.loads(text)
+def _pandas_notes(text: bytes, names: Sequence[str], outputs: Sequence[Output]) -> bytes | None:
+    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
+
+    None if they are not understood, and better left out.
+    """
+    try:
+        return _rewritten(json.loads(text), names, outputs)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def _rewritten(notes: Any, names: Sequence[str], outputs: Sequence[Output]) -> bytes:
     kept = {names[output.position] for output in outputs if isinstance(output, Kept)}
     replaced = {
         names[output.replaces]: output.name
         for output in outputs
         if isinstance(output, Written) and output.replaces is not None
     }
+    typed = {output.name for output in outputs if isinstance(output, Written) and output.kind is not None}
     columns: list[dict[str, Any]] = []
     for note in notes.get("columns", []):
         field = note.get("field_name")
-        if field in replaced:
+        if field in replaced and replaced[field] in typed:
+            columns.append(note | {"name": replaced[field], "field_name": replaced[field]})
+        elif field in replaced:
             columns.append(note | _text_note(replaced[field]))
         elif field in kept or field not in names:
             columns.append(note)
     for output in outputs:
-        if isinstance(output, Written) and output.replaces is None:
+        if isinstance(output, Written) and output.replaces is None and output.kind is None:
             columns.append(_text_note(output.name))
     notes["columns"] = columns
     notes["index_columns"] = [

@@ -20,7 +20,7 @@ from mechdesign.exact import quoted
 from mechdesign.files import PathLike
 from mechdesign.frames import UnknownSymbol
 from mechdesign.policies import Policy
-from mechdesign.release import LABEL, Release, key_of
+from mechdesign.release import LABEL, POSTERIOR_DRAW, Release, key_of
 from mechdesign.sanitise.job_key import key_at
 from mechdesign.sanitise.plan import Column, FileChannel, Plan, Wishes, make_plan
 
@@ -109,6 +109,16 @@ class Drawer:
             Release(channel, recipe.key, policy=recipe.policy, form=recipe.wishes.form)
             for channel in recipe.channels
         ]
+
+    @property
+    def own(self) -> bool:
+        """Whether what is released are symbols of X, which may have the type of their column."""
+        return self.recipe.wishes.form == POSTERIOR_DRAW
+
+    @property
+    def labels(self) -> dict[tuple[int, int], tuple[str, ...]]:
+        """The different labels of every released column."""
+        return {key: labels for key, (labels, _) in self._labels.items()}
 
     @cached_property
     def _labels(self) -> dict[tuple[int, int], tuple[tuple[str, ...], Codes]]:

@@ -1,7 +1,7 @@
 """Sanitised Spark DataFrames: each batch of each partition by itself, with the draws of one machine."""
 
 # pyspark and pyarrow tell too little of their types for the strict mode.
-# pyright: basic
+# pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
 import re
@@ -13,11 +13,12 @@ from mechdesign.draws import Key
 from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
+from mechdesign.frames import own_values
 from mechdesign.policies import Policy
 from mechdesign.release import LABEL
 from mechdesign.sanitise.job_key import needs_key
 from mechdesign.sanitise.plan import FileChannel, Plan
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of, stands_for
 
 _OURS = re.compile(r"^mechdesign\.(?:errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE)
 """The last line of the traceback that an executor sends of an error of this package."""
@@ -100,7 +101,7 @@ def sanitise_spark(
         raise InputError(f"two columns have the same name {quoted(twice)}; rename one")
     drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
     _check_types(frame.schema, recipe, drawer.plan)
-    return frame.mapInArrow(_partition_worker(recipe, header), _schema(frame.schema, drawer.plan))
+    return frame.mapInArrow(_partition_worker(recipe, header), _schema(frame.schema, drawer))
 
 
 @contextmanager
@@ -137,22 +138,33 @@ def _partition_worker(recipe: Recipe, header: Sequence[str]) -> Callable[[Iterat
     return sanitise_partition
 
 
-def _schema(schema: Any, plan: Plan) -> Any:
-    """The types of the output: strings in the place of X, all else as it was."""
-    from pyspark.sql.types import StringType, StructField, StructType
+def _schema(schema: Any, drawer: Drawer) -> Any:
+    """The types of the output: strings in the place of X (or its own type, for symbols), all else as it was."""
+    from pyspark.sql.types import StructField, StructType
 
+    plan = drawer.plan
     return StructType(
         [
             schema.fields[column.source]
             if column.release is None
             else StructField(
                 column.name,
-                StringType(),
+                _kind(schema.fields[stands_for(plan, column)].dataType, drawer, column.release),
                 nullable=column.source is None or schema.fields[column.source].nullable,
             )
             for column in plan.columns
         ]
     )
+
+
+def _kind(had: Any, drawer: Drawer, release: tuple[int, int]) -> Any:
+    """The type of a released column, as `arrow_table.released_schema` has it."""
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StringType
+
+    if drawer.own and own_values(drawer.labels[release], to_arrow_type(had)) is not None:
+        return had
+    return StringType()
 
 
 def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:

@@ -40,11 +40,13 @@ class Kept:
 class Written:
     """A column of text that the job writes; `replaces` is the source's column it stands for, if there is one.
 
-    A Parquet file takes the compression of the replaced column over, and pandas' notes on it.
+    A Parquet file takes the compression of the replaced column over, and pandas' notes on it. With a `kind`, an arrow
+    type, the column is of this type there, and so are the arrays written.
     """
 
     name: str
     replaces: int | None = None
+    kind: Any = None
 
 
 Output: TypeAlias = Kept | Written

@@ -14,6 +14,7 @@ import numpy as np
 from mechdesign.arrow_arrays import arrow_integers, arrow_texts
 from mechdesign.errors import InputError
 from mechdesign.files import PathLike
+from mechdesign.frames import own_values
 from mechdesign.release import channel_digest
 from mechdesign.sanitise.codebook import write_codebook
 from mechdesign.sanitise.compression import Compression
@@ -21,7 +22,7 @@ from mechdesign.sanitise.job_file import Run, Use
 from mechdesign.sanitise.manifest import Manifest, released_column
 from mechdesign.sanitise.paths import sha256_of
 from mechdesign.sanitise.plan import Plan
-from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
+from mechdesign.sanitise.recipe import BadRecord, Drawer, Drawn, Recipe, stands_for
 from mechdesign.sanitise.streams import Kept, Output, Source, Written
 from mechdesign.sanitise.target import Target
 
@@ -71,14 +72,21 @@ def write_release(
         Naming the file and the line of a record that cannot be released.
     """
     plan, header = drawer.plan, table.header
+    kinds = _own_kinds(drawer, table)
     outputs: list[Output] = [
-        Kept(column.source or 0) if column.release is None else Written(column.name, column.source)
+        Kept(column.source or 0)
+        if column.release is None
+        else Written(column.name, column.source, kinds.get(column.release))
         for column in plan.columns
     ]
     released = [column.release for column in plan.columns if column.release is not None]
     symbols = [header[at] for places in plan.inputs for at in places]
     identifiers = [header[at] for at in plan.identity]
-    labels: dict[tuple[int, int], Any] = {}
+    # One array each for the whole table, of text where the column has no type of its own.
+    labels = {
+        key: arrow_texts(texts) if key not in kinds else own_values(texts, kinds[key])
+        for key, texts in drawer.labels.items()
+    }
     with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
         for batch in table.batches(encode=symbols, read=identifiers):
             try:
@@ -89,19 +97,30 @@ def write_release(
                 raise InputError(f"{table.where(sink.records + error.position)}: {error.what}") from None
             except InputError as error:
                 raise InputError(f"{table.name}: {error}") from None
-            sink.write(batch, [_column(drawn[key], key, labels) for key in released])
+            sink.write(batch, [_column(drawn[key], labels[key]) for key in released])
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
 
 
-def _column(drawn: Any, key: tuple[int, int], labels: dict[tuple[int, int], Any]) -> Any:
-    """Codes into the labels, which are one array for the whole table."""
+def _own_kinds(drawer: Drawer, table: Source) -> dict[tuple[int, int], Any]:
+    """The types of released symbols of X that are of the type of their column: in Parquet alone, text has none."""
+    schema = getattr(table, "schema", None)
+    if schema is None or not drawer.own:
+        return {}
+    kinds = {
+        column.release: schema.field(stands_for(drawer.plan, column)).type
+        for column in drawer.plan.columns
+        if column.release is not None
+    }
+    return {key: kind for key, kind in kinds.items() if own_values(drawer.labels[key], kind) is not None}
+
+
+def _column(drawn: Drawn, labels: Any) -> Any:
+    """Codes into the labels."""
     import pyarrow as pa
 
-    if key not in labels:
-        labels[key] = arrow_texts(drawn.labels)
-    return pa.DictionaryArray.from_arrays(arrow_integers(drawn.codes.astype(np.int32, copy=False)), labels[key])
+    return pa.DictionaryArray.from_arrays(arrow_integers(drawn.codes.astype(np.int32, copy=False)), labels)
 
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:

@@ -137,7 +137,7 @@ def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> 
     usual = ok(nursery.run(link_folder(begun, place / "usual"), *COMMAND)).seconds
     draw = random.Random(seed)
     phases: Counter[str] = Counter()
-    for i in range(3 * times):
+    for i in range(20 * times):
         folder = link_folder(begun, place / str(i))
         request = {"after": draw.uniform(0, usual)}
         if i % 4:
@@ -148,6 +148,8 @@ def kills(nursery: Nursery, begun: Path, place: Path, times: int, seed: int) -> 
             phases[phase(folder)] += 1
             check_after_kill(folder, "ref.csv")
             check_resumed(nursery, folder, COMMAND, "ref.csv")
+        else:  # what was usual on a busy machine comes too late on an idle one
+            usual = min(usual, ended.seconds)
         shutil.rmtree(folder)
         if phases.total() == times:
             break
@@ -238,7 +240,8 @@ def test_kills_right_before_every_change_of_a_file(nursery, small, place, identi
         check_release(folder / "in.csv", folder / "out.csv")
         assert [row[1] for row in read_table(folder / "out.csv")[1:]] == drawn_by_hand(folder, identity)
         assert leftovers(folder) == []
-    assert {"before writing", "named, finishing"} <= set(phases)
+    # A walk in steps need not meet the few changes of the last phase.
+    assert ({"before writing", "named, finishing"} if every == 1 else {"before writing"}) <= set(phases)
     assert every > 1 or "finishing" in phases
 
 

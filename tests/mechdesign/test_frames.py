@@ -10,7 +10,7 @@ import pytest
 
 from mechdesign.cells import Encoded, encode
 from mechdesign.errors import InputError
-from mechdesign.frames import codes_of, rebuild, values_of
+from mechdesign.frames import codes_of, own_values, rebuild, values_of
 from mechdesign.variable import Variable
 
 LABELS = ("{a, b}", "c", "")
@@ -295,3 +295,49 @@ def test_what_is_no_column_of_symbols_is_refused(column, message):
 )
 def test_texts_of_cells(column, expected):
     assert texts(column) == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "values"),
+    [
+        (("1", "-20", "300"), pa.int64(), [1, -20, 300]),
+        (("1", "2"), pa.uint8(), [1, 2]),
+        (("1.0", "0.1", ""), pa.float64(), [1.0, 0.1, None]),
+        (("True", "False"), pa.bool_(), [True, False]),
+        (("2024-01-31", ""), pa.date32(), [dt.date(2024, 1, 31), None]),
+        (("01", "2"), pa.int64(), None),
+        (("1", "x"), pa.int64(), None),
+        (("1", "300"), pa.uint8(), None),
+        (("1", "2"), pa.float64(), None),
+        (("yes", "no"), pa.bool_(), None),
+        (("a", "b"), pa.string(), None),
+    ],
+)
+def test_symbols_become_values_where_this_is_how_the_values_are_written(labels, kind, values):
+    found = own_values(labels, kind)
+    assert (found if found is None else found.to_pylist()) == values
+    assert found is None or found.type == kind
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([1, 2, 3], index=[5, 6, 7], name="n"),
+        pd.Series([1, None, 3], dtype="Int64", name="n"),
+        pl.Series("n", [1, 2, 3], dtype=pl.Int16),
+        pa.array([1, 2, 3], pa.int32()),
+        pa.chunked_array([[1], [2, 3]]),
+    ],
+)
+def test_symbols_of_a_column_of_numbers_come_back_as_numbers(column):
+    codes = np.array([2, 0, 2])
+    released = rebuild(column, codes, ("1", "2", "3"), "n", own=True)
+    kind = "dtype" if hasattr(column, "dtype") else "type"
+    assert getattr(released, kind) == getattr(column, kind)
+    values = released.to_pylist() if hasattr(released, "to_pylist") else released.to_list()
+    assert values == [3, 1, 3]
+    if isinstance(column, pd.Series):
+        assert released.index.equals(column.index)
+        assert released.name == "n"
+    texts = rebuild(column, codes, ("1", "2", "03"), "n", own=True)
+    assert (texts.to_pylist() if hasattr(texts, "to_pylist") else texts.to_list()) == ["03", "1", "03"]

@@ -4,15 +4,20 @@ import datetime as dt
 import decimal
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from mechdesign import parquet
+from mechdesign.channel import Channel
 from mechdesign.errors import InputError
+from mechdesign.joint import Joint
 from mechdesign.sanitise.apply_file import sanitise_file
 from mechdesign.variable import Variable
+
+D = 2**53
 
 OTHERS = {
     "text": pa.array(["x", None, "", "é"]),
@@ -156,3 +161,24 @@ def test_a_damaged_file_leaves_nothing(channel, tmp_path):
     with pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet"):
         sanitise_file(channel, tmp_path / "in.parquet", tmp_path / "out.parquet")
     assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
+
+
+def test_posterior_draws_keep_the_type_of_numbers(tmp_path):
+    counts, labels = np.array([[3, 1, 4], [1, 5, 2]]), ["10", "20", "30"]
+    joint = Joint.from_counts(counts, useful_labels=labels, useful="n", sensitive="s")
+    channel = Channel(joint.useful, ("u", "v"), ((D, 0), (D // 2, D // 2), (0, D)), D, joint=joint)
+    frame = pd.DataFrame({"n": [10, 20, 30] * 50, "k": range(150)}, index=range(5, 155))
+    for name, kind in (("in", "int64"), ("nullable", "Int16")):
+        frame.astype({"n": kind}).to_parquet(tmp_path / f"{name}.parquet")
+        source, target = tmp_path / f"{name}.parquet", tmp_path / "out.parquet"
+        sanitise_file(channel, source, target, form="posterior-draw", force=True)
+        released = pd.read_parquet(tmp_path / "out.parquet")
+        assert released["n"].dtype == kind
+        assert set(released["n"]) == {10, 20, 30}
+        assert released.index.equals(frame.index)
+    sanitise_file(
+        channel, tmp_path / "in.parquet", tmp_path / "more.parquet", form="posterior-draw", into="drawn"
+    )
+    added = pd.read_parquet(tmp_path / "more.parquet")
+    assert added["n"].tolist() == frame["n"].tolist()
+    assert added["drawn"].dtype == "int64"

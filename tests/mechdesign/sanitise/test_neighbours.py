@@ -7,8 +7,10 @@ import pytest
 
 from mechdesign.channel import Channel
 from mechdesign.errors import InputError
+from mechdesign.policies import Policy
 from mechdesign.sanitise import run
 from mechdesign.sanitise.apply_file import sanitise_file
+from mechdesign.sanitise.text_options import TextOptions
 from mechdesign.sanitise.writing import write_release
 from mechdesign.variable import Variable
 
@@ -130,3 +132,26 @@ def test_another_job_that_finishes_meanwhile_is_seen(folder, monkeypatch):
         release("one.csv")
     assert not (folder / "one.csv").exists()
     assert [path.name for path in (folder / "channel.json.jobs").glob("*.json")] == ["id-id.json"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"quote": None},
+            "with the quote '\"', not none: records could get the random numbers of others; keep it",
+        ),
+        ({"delimiter": ";"}, "with the delimiter ',', not ';'"),
+        ({"encoding": "latin-1"}, "with the encoding 'utf-8', not 'latin-1'"),
+    ],
+)
+def test_the_same_bytes_read_in_another_way(folder, options, message):
+    (folder / "in.csv").write_text('job,b;job\na,"1\na,2"\nb,3;b\n')
+    policy = Policy(unknown="output:y", null="output:y")
+    other = TextOptions(**options)
+    release("one.csv", policy=policy)
+    with pytest.raises(InputError, match=message):
+        release("two.csv", text=other, policy=policy)
+    release("two.csv", text=other, policy=policy, fresh_draw=True)
+    (folder / "other.csv").write_text("id,job\n1,a\n")
+    release("three.csv", source="other.csv", policy=policy, text=TextOptions(encoding="latin-1"))

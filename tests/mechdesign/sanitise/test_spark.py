@@ -14,7 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from mechdesign.channel import Channel
 from mechdesign.errors import InputError
+from mechdesign.joint import Joint
 from mechdesign.policies import Policy
 from mechdesign.sanitise import create_key, sanitise, sanitise_spark, spark_errors
 from tests.mechdesign.sanitise.records import (
@@ -131,6 +133,20 @@ def test_integer_symbols_become_strings(spark):
     released = sanitise_spark(in_spark(spark, frame, 2), channel, key=KEY, row_numbers="n")
     assert released.schema["job"].dataType.simpleString() == "string"
     assert by_number(released) == sanitise(frame, channel, key=KEY)["job"].tolist()
+
+
+def test_posterior_draws_of_integers_are_integers(spark):
+    counts = np.array([[3, 1, 4], [1, 5, 2]])
+    joint = Joint.from_counts(counts, useful_labels=["1", "2", "3"], useful="job", sensitive="s")
+    half = 2**52
+    channel = Channel(joint.useful, ("u", "v"), ((2 * half, 0), (half, half), (0, 2 * half)), 2 * half, joint=joint)
+    frame = people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
+    options = {"key": KEY, "form": "posterior-draw"}
+    released = sanitise_spark(in_spark(spark, frame, 2), channel, row_numbers="n", **options)
+    assert released.schema["job"].dataType.simpleString() == "int"
+    alone = sanitise(frame, channel, **options)["job"]
+    assert alone.dtype == "int32"
+    assert by_number(released) == alone.tolist()
 
 
 def test_forms_policies_and_several_channels_are_those_of_frames(spark):
