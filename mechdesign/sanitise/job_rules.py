@@ -129,7 +129,8 @@ def check_reading(runs: Sequence[Run], dataset: str, settings: Settings, name: s
             if before[what] != now[what]:
                 raise InputError(
                     f"the job {name} has read these data with the {what} {_said(before[what])}, not "
-                    f"{_said(now[what])}: records could get the random numbers of others; keep it, or draw anew (--fresh-draw)"
+                    f"{_said(now[what])}: records could get the random numbers of others; keep it, or draw anew "
+                    "(--fresh-draw)"
                 )
 
 
