@@ -58,7 +58,7 @@ class Repeats:
         self._add(hashes[new], found[new])
         return None
 
-    def _add(self, hashes: Hashes, codes: Integers) -> None:
+    def _add(self, hashes: Hashes, codes: NDArray[np.int32]) -> None:
         self.full = self.full or len(hashes) > self._room
         hashes, codes = hashes[: self._room], codes[: self._room]
         if not len(hashes):
