@@ -31,7 +31,7 @@ class Repeats:
         self.full = False
         self._room = remembered
         # Sorted hashes with their codes, long runs first.
-        self._runs: list[tuple[Hashes, Integers]] = []
+        self._runs: list[tuple[Hashes, NDArray[np.int32]]] = []
 
     def conflict(self, columns: Sequence[Sequence[str]], codes: Integers) -> int | None:
         """Position of a record whose identifier came with another code in an earlier part; remembers this part.
