@@ -23,7 +23,7 @@ from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source_guard import GuardedInput
 from mechdesign.sanitise.streams import Source
 from mechdesign.sanitise.target import Target, open_target
-from mechdesign.sanitise.writing import Earlier, Sides, write_release, write_sides
+from mechdesign.sanitise.writing import Earlier, Sides, sides_hold, write_release, write_sides
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Run:
         others = job.other_channels or neighbours.other_channels
         earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), others)
         done = job.finished(self._target, self._sides.paths)
-        if done is not None:
+        if done is not None and sides_hold(self._sides, self._recipe, done.output or ""):
             return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)
         with self._opened(leftover=job.unfinished(self._target)) as out, job.running(self._target) as run:
             sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)

@@ -16,10 +16,10 @@ from mechdesign.errors import InputError
 from mechdesign.files import PathLike
 from mechdesign.frames import own_values
 from mechdesign.release import channel_digest
-from mechdesign.sanitise.codebook import write_codebook
+from mechdesign.sanitise.codebook import is_codebook, write_codebook
 from mechdesign.sanitise.compression import Compression
 from mechdesign.sanitise.job_file import Run, Use
-from mechdesign.sanitise.manifest import Manifest, released_column
+from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
 from mechdesign.sanitise.paths import sha256_of
 from mechdesign.sanitise.plan import Plan
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Drawn, Recipe, stands_for
@@ -191,6 +191,24 @@ def write_sides(
     for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
         if path is not None:
             out.part_of_side(path).write_text(manifest.text(audience), encoding="utf-8")  # type: ignore[arg-type]
+
+
+def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
+    """Whether the files that go with an output are there, and say what belongs to it.
+
+    Parameters
+    ----------
+    output : str
+        SHA-256 of the released file.
+    """
+    try:
+        if sides.manifest is not None and read_manifest(sides.manifest, "public")["output"] != output:
+            return False
+        if sides.internal is not None and read_manifest(sides.internal, "internal")["output"] != output:
+            return False
+    except InputError:  # some other file has the name
+        return False
+    return sides.codebook is None or is_codebook(recipe.channels[0], sides.codebook)
 
 
 def _sensitive(recipe: Recipe, k: int) -> tuple[str, ...] | None:

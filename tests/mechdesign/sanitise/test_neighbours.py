@@ -155,3 +155,20 @@ def test_the_same_bytes_read_in_another_way(folder, options, message):
     release("two.csv", text=other, policy=policy, fresh_draw=True)
     (folder / "other.csv").write_text("id,job\n1,a\n")
     release("three.csv", source="other.csv", policy=policy, text=TextOptions(encoding="latin-1"))
+
+
+@pytest.mark.parametrize("side", ["manifest", "internal_manifest", "codebook"])
+@pytest.mark.parametrize("text", ["hello", "{}", "the manifest of another release"])
+def test_other_files_are_no_sides_of_a_release_that_is_complete(folder, side, text):
+    release("one.csv", job="night.json", **{side: "side"})
+    right = (folder / "side").read_bytes()
+    assert release("one.csv", job="night.json", **{side: "side"}).already
+    (folder / "more.csv").write_text("id,job\n1,a\n")
+    release("two.csv", source="more.csv", manifest="other")
+    wrong = (folder / "other").read_text() if text.startswith("the") else text
+    (folder / "side").write_text(wrong)
+    with pytest.raises(InputError, match=r"one\.csv exists"):
+        release("one.csv", job="night.json", **{side: "side"})
+    assert (folder / "side").read_text() == wrong
+    assert not release("one.csv", job="night.json", force=True, **{side: "side"}).already
+    assert (folder / "side").read_bytes() == right
