@@ -76,7 +76,8 @@ class Run:
         self._force = force
         self._progress = progress
         self._forgotten: tuple[str, ...] = ()
-        self._told: tuple[str, ...] = ()
+        tells = sides.codebook is not None and recipe.channels[0].joint is not None
+        self._told: tuple[str, ...] = (_CODEBOOK,) if tells else ()
         try:
             self.plan = recipe.plan(table.header)
             self._check_inside()
@@ -90,7 +91,7 @@ class Run:
             return
         notes = free_notes(schema.metadata)
         if notes:
-            self._told = (
+            self._told += (
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records",
             )
         if not wishes.keep_sensitive:
@@ -197,4 +198,9 @@ class Run:
 _FORGOTTEN = (
     f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again with another symbol, "
     "and so uses its random number twice, was not looked at"
+)
+
+_CODEBOOK = (
+    "the last column of the codebook is computed from the table that the channel was designed for: leave it out of "
+    "what is published if the frequencies in that table are secret"
 )

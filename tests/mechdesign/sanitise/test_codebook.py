@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from mechdesign.channel import Channel
 from mechdesign.joint import Joint
+from mechdesign.sanitise.apply_file import sanitise_file
 from mechdesign.sanitise.codebook import write_codebook
 
 
@@ -47,3 +49,15 @@ def test_a_public_channel_says_what_it_knows(channel, tmp_path):
     lines = read(tmp_path / "codebook.csv")
     assert {line["p_symbol_given_output"] for line in lines} == {""}
     assert sum(float(line["p_output_given_symbol"]) for line in lines) == 4
+
+
+def test_a_codebook_that_tells_of_the_table_says_so(channel, tmp_path):
+    (tmp_path / "in.csv").write_text('city,job\n"a,b",x\n')
+    for known, name in ((channel, "one"), (replace(channel, joint=None), "two")):
+        done = sanitise_file(
+            known, tmp_path / "in.csv", tmp_path / name, codebook=tmp_path / f"{name}.book", insecure_seed=1
+        )
+        told = [text for text in done.notices if "the last column of the codebook is computed from the table" in text]
+        assert len(told) == (name == "one")
+        values = {line["p_symbol_given_output"] for line in read(tmp_path / f"{name}.book")}
+        assert (values == {""}) == (name == "two")
