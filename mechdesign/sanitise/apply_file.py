@@ -149,7 +149,7 @@ def sanitise_file(
             path,
             job_beside,
             guarded.sha256,
-            {use.channel for use in uses},
+            uses,
             identity=recipe.wishes.identity,
             fresh_draw=fresh_draw,
         )

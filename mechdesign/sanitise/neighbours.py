@@ -12,7 +12,7 @@ from pathlib import Path
 from mechdesign.errors import InputError
 from mechdesign.exact import listed
 from mechdesign.files import PathLike
-from mechdesign.sanitise.job_file import JobRecord, Run, read_job
+from mechdesign.sanitise.job_file import JobRecord, Run, Use, read_job
 from mechdesign.sanitise.job_store import FOLDER_MODE, FOLDER_SUFFIX, SHORT, jobs_folder
 from mechdesign.sanitise.paths import real_path
 
@@ -46,7 +46,7 @@ def neighbours_of(
     own: Path,
     channel: PathLike | None,
     dataset: str,
-    channels: set[str],
+    uses: Sequence[Use],
     *,
     identity: Sequence[str],
     fresh_draw: bool,
@@ -61,8 +61,8 @@ def neighbours_of(
         The channel file, where the jobs are kept beside one.
     dataset : str
         SHA-256 of the data set.
-    channels : set of str
-        Digests of the channels that are going to be applied.
+    uses : sequence of Use
+        The channels that are going to be applied, and the columns.
     identity : sequence of str
         Columns that identify a record; empty for the row number.
     fresh_draw : bool
@@ -77,10 +77,16 @@ def neighbours_of(
     same: list[Run] = []
     draws = 0
     others = other_channels = False
+    channels = {use.channel for use in uses}
+    wanted = {(use.channel, use.columns) for use in uses}
     for path, job in _jobs(own, channel):
         every = [run for run in job.runs if run.released]
         released = [run for run in every if channels & {use.channel for use in run.uses}]
-        found = [run for run in released if run.dataset == dataset]
+        found = [
+            run
+            for run in released
+            if run.dataset == dataset and wanted & {(use.channel, use.columns) for use in run.uses}
+        ]
         if found and not fresh_draw:
             raise InputError(
                 f"the job {path} has released these data through this channel before (records known by "
@@ -89,8 +95,8 @@ def neighbours_of(
             )
         same += found
         draws += len({run.draw for run in found})
-        others = others or (bool(released) and not found)
-        other_channels = other_channels or any(run.dataset == dataset for run in every if run not in released)
+        others = others or any(run.dataset != dataset for run in released)
+        other_channels = other_channels or any(run.dataset == dataset for run in every if run not in found)
     notices: list[str] = []
     if same:
         notices.append(_AGAIN)
@@ -157,6 +163,6 @@ _OTHERS = (
 _NAME_IT = "name the column that identifies them (--identity), so that each keeps its draw from now on"
 
 _OTHER_CHANNELS = (
-    "these data have been released through another channel as well: each release keeps its own promise, but together "
-    "they can tell more than either"
+    "these data have been released through another channel, or in another column, as well: each release keeps its own "
+    "promise, but together they can tell more than either"
 )

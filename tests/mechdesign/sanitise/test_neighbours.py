@@ -114,7 +114,9 @@ def test_the_same_data_through_another_channel(folder):
     Channel(Variable(("job",), (("a",), ("b",))), ("y", "z"), rows, D).save("weaker.json")
     release("one.csv")
     told = release("two.csv", channel="weaker.json", manifest="two.json").notices
-    assert [text for text in told if "these data have been released through another channel as well" in text]
+    assert [
+        text for text in told if "these data have been released through another channel, or in an" in text
+    ]
     assert "Several channels have been applied to the same records" in (folder / "two.json").read_text()
     (folder / "more.csv").write_text("id,job\n1,a\n")
     assert release("three.csv", source="more.csv", channel="weaker.json", manifest="three.json").notices
@@ -172,3 +174,14 @@ def test_other_files_are_no_sides_of_a_release_that_is_complete(folder, side, te
     assert (folder / "side").read_text() == wrong
     assert not release("one.csv", job="night.json", force=True, **{side: "side"}).already
     assert (folder / "side").read_bytes() == right
+
+
+def test_another_column_of_the_same_data_has_a_job_of_its_own(folder):
+    (folder / "in.csv").write_text("id,job,wish\n" + "".join(f"{i},a,a\n" for i in range(60)))
+    release("one.csv")
+    with pytest.raises(InputError, match=r"has applied this channel to 'job'; on 'wish' .*; use another job"):
+        release("two.csv", columns={"job": "wish"})
+    told = release("two.csv", columns={"job": "wish"}, job="wish.json").notices
+    assert [text for text in told if "or in another column, as well" in text]
+    one, two = ((folder / name).read_text().splitlines()[1:] for name in ("one.csv", "two.csv"))
+    assert [line.split(",")[1] for line in one] != [line.split(",")[2] for line in two]
