@@ -16,11 +16,17 @@ _AGAINST = {
     "any data": "the labels against everything that any data could give",
 }
 
+_OF = {"table": " of records like those of the table"}
+"""For which data a test keeps its promise, where these are not all."""
+
 
 def check_text(check: ReleaseCheck, path: str) -> str:
     """Verdict, findings, the test of frequencies and what was not checked, without a final newline."""
     verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
-    lines = [f"{label(path)}: {verdict} as a draw of the channel ({count(check.records, 'record')})."]
+    # Of other records a faithful release may fail this test, and the verdict must not say more than it.
+    narrow = not check.plausible and not check.findings and check.frequencies.against == "table"
+    whose = ", if the records are like those of its table" if narrow else ""
+    lines = [f"{label(path)}: {verdict} as a draw of the channel{whose} ({count(check.records, 'record')})."]
     if check.findings:
         lines += ["", "Impossible"]
         for found in check.findings:
@@ -45,7 +51,7 @@ def _test(test: FrequencyTest) -> list[str]:
     lines = [
         item(
             f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} "
-            f"(a faithful release fails with a chance of at most {test.level:g})"
+            f"(a faithful release{_OF.get(test.against, '')} fails with a chance of at most {test.level:g})"
         )
     ]
     for suspect in test.suspects[:MOST_SHOWN]:

@@ -70,6 +70,25 @@ def test_an_unsanitised_file_exits_1_and_names_the_line(run, channel, released, 
     assert record.record["plausible"] is False
 
 
+def test_a_faithful_release_of_other_data_is_not_called_impossible(run, channel, folder):
+    lines = ["id,job", *(f"{i},weaver" for i in range(400))]
+    (folder / "weavers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert run("apply", channel, "weavers.csv", "woven.csv", "--insecure-seed", "1").code == 0
+    result = run("check", "woven.csv", "--channel", channel)
+    assert result.code == 1
+    told = " ".join(result.out.split())
+    assert (
+        "NOT PLAUSIBLE as a draw of the channel, if the records are like those of its table (400 records)"
+        in told
+    )
+    assert (
+        "(a faithful release of records like those of the table fails with a chance of at most 0.001)" in told
+    )
+    assert "--any-data" in told
+    assert run("check", "woven.csv", "--channel", channel, "--any-data").code == 0
+    assert run("check", "woven.csv", "--channel", channel, "--original", "weavers.csv").code == 0
+
+
 def test_a_file_that_is_no_table_exits_2(run, channel, released):
     with open(released, "a", encoding="utf-8") as stream:
         stream.write("601,clerk\n")
