@@ -201,8 +201,10 @@ def key_of(key: Key | None, insecure_seed: int | None) -> Key:
     Raises
     ------
     InputError
-        If both are given.
+        If both are given, or the key is none.
     """
+    if key is not None and not isinstance(key, Key):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"the key must be a Key (Key.fresh(), read_key), not {type(key).__name__}")
     if key is not None and insecure_seed is not None:
         raise InputError("give a key or an insecure seed, not both")
     if key is None:

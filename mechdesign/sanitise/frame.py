@@ -14,6 +14,7 @@ from mechdesign.files import PathLike
 from mechdesign.frames import rebuild
 from mechdesign.policies import Policy
 from mechdesign.release import LABEL
+from mechdesign.sanitise.hidden import refuse_hidden
 from mechdesign.sanitise.plan import FileChannel
 from mechdesign.sanitise.recipe import Drawer, Into, Names, recipe_of, stands_for
 
@@ -150,6 +151,7 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     import narwhals as nw
     import pyarrow as pa
 
+    refuse_hidden(frame, drawer.recipe, drawer.plan)
     if isinstance(frame, (pa.Table, pa.RecordBatch)):
         from mechdesign.sanitise.arrow_table import sanitised_arrow
 
