@@ -83,8 +83,8 @@ class Job:
         fresh_draw: bool = False,
         settings: Settings | None = None,
     ) -> None:
-        self.path = Path(path)
         self._store = JobStore(path)
+        self.path = self._store.path
         self._dataset, self._uses, self._identity = dataset, tuple(uses), tuple(identity)
         self._fresh = fresh_draw
         # As they come back from the file: lists for tuples.

@@ -78,7 +78,8 @@ class JobStore:
     """
 
     def __init__(self, path: PathLike) -> None:
-        self.path = Path(path)
+        # Through a link to it, a job is the same one, with the same lock and the key beside the file itself.
+        self.path = real_path(path) if Path(path).is_symlink() else Path(path)
         if not self.path.name or self.path.is_dir():
             raise InputError(f"{os.fspath(path)} is a folder; give the name of a job file (--job)")
         self.key_path = self.path.with_suffix(KEY_SUFFIX)
@@ -97,6 +98,8 @@ class JobStore:
     @contextmanager
     def locked(self) -> Generator[None]:
         """Keep other processes from the job."""
+        if self.path.exists():
+            self.peek()  # a lock beside what is no job would be left behind
         try:
             self._make_folder()
             lock = open_locked(

@@ -185,3 +185,21 @@ def test_another_column_of_the_same_data_has_a_job_of_its_own(folder):
     assert [text for text in told if "or in another column, as well" in text]
     one, two = ((folder / name).read_text().splitlines()[1:] for name in ("one.csv", "two.csv"))
     assert [line.split(",")[1] for line in one] != [line.split(",")[2] for line in two]
+
+
+@pytest.mark.parametrize("place", ["far/link.json", "link.json"])
+def test_a_link_to_a_job_is_that_job(folder, place):
+    (folder / "far").mkdir()
+    release("one.csv", job="far/night.json")
+    (folder / place).symlink_to(folder / "far" / "night.json")
+    release("two.csv", job=place)
+    assert same("one.csv", "two.csv")
+    assert (folder / place).is_symlink()
+    assert sorted(path.name for path in folder.rglob(".*.lock")) == [".night.json.lock"]
+
+
+def test_what_is_no_job_gets_no_lock(folder):
+    (folder / "notes.json").write_text("no job")
+    with pytest.raises(InputError, match="is not a job file"):
+        release("one.csv", job="notes.json")
+    assert not list(folder.rglob(".*.lock"))
