@@ -21,6 +21,7 @@ from mechdesign.estimation_cells import Cells, Estimator
 from mechdesign.estimation_counts import label_counts
 from mechdesign.estimation_linear import (
     Identification,
+    bernstein_reach,
     identify,
     population_covariance,
     randomisation_covariance,
@@ -36,6 +37,9 @@ Target = Literal["population", "records"]
 
 FEW = 10
 """Occurrences of a label below which the normal approximation of an interval is worth a warning."""
+
+SMALL = 30
+"""Records below which no normal approximation is trusted."""
 
 RESAMPLES = 400
 """Bootstrap resamples: percentiles of a 95 % interval then have some ten values beyond them."""
@@ -202,7 +206,7 @@ def _unbiased(estimator: Estimator, shares: Array, records: int, target: str, le
     if not all(estimator.cells.identified):
         estimate = _nearest(estimator, shares)
     result = _with_intervals(estimator.cells, estimate, covariance, level, ("unbiased", target, records))
-    return replace(result, notices=tuple(notices))
+    return replace(_not_too_sure(result, estimator), notices=tuple(notices))
 
 
 def _nearest(estimator: Estimator, shares: Array) -> Array:
@@ -230,7 +234,9 @@ def _likely(
     if target == "records":
         second: Array = (c.T * fit.frequencies) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
-    result = _with_intervals(cells, estimate, covariance, level, ("ml", target, records))
+    result = _not_too_sure(
+        _with_intervals(cells, estimate, covariance, level, ("ml", target, records)), estimator
+    )
     if bootstrap is not None:
         lower, upper = _percentiles(estimator, counts, fit, level, bootstrap, seed)
         result = replace(result, lower=lower, upper=upper)
@@ -279,6 +285,22 @@ def _with_intervals(
         method,
         target,
         level,
+    )
+
+
+def _not_too_sure(found: Frequencies, estimator: Estimator) -> Frequencies:
+    """Wider intervals where the normal ones would be too short: few records, or none that differ.
+
+    A sample whose records all say the same of a frequency has no variance, and still leaves its population open.
+    """
+    if found.target != "population":
+        return found
+    reach = bernstein_reach(estimator.weights, found.standard_errors, found.records, found.level)
+    lowest, highest = estimator.cells.bounds
+    doubtful = (found.standard_errors == 0.0) | (found.records < SMALL)
+    lower, upper = np.maximum(found.estimates - reach, lowest), np.minimum(found.estimates + reach, highest)
+    return replace(
+        found, lower=np.where(doubtful, lower, found.lower), upper=np.where(doubtful, upper, found.upper)
     )
 
 

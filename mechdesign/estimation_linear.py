@@ -6,6 +6,7 @@ A released record with label y says the number ``b(y)``; ``E b(Y) = sum_x P(x) c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -195,3 +196,25 @@ def randomisation_covariance(weights: Array, frequencies: Array, records: int, p
     """
     second: Array = (weights.T * frequencies) @ weights
     return (second - products) / records
+
+
+def bernstein_reach(weights: Array, errors: Array, records: int, level: float) -> Array:
+    """Half of an interval for each mean of bounded values that holds for any number of independent records.
+
+    Maurer and Pontil 2009, "Empirical Bernstein bounds and sample variance penalization", Theorem 4, on both sides.
+
+    Parameters
+    ----------
+    weights : (|Y|, m) array
+        The values that a record can have.
+    errors : (m,) array
+        Standard errors of the means.
+    records : int
+        At least 2.
+    level : float
+        Confidence of each interval.
+    """
+    tail = math.log(4.0 / (1.0 - level))
+    span: Array = np.max(weights, axis=0) - np.min(weights, axis=0)
+    reach: Array = errors * math.sqrt(2.0 * tail) + span * (7.0 * tail / (3.0 * (records - 1)))
+    return reach

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import mechdesign as md
+from mechdesign.channel import Channel
 from mechdesign.errors import InputError
+from mechdesign.variable import Variable
 from tests.release_cases import channel_of, draw, labels_of
 
 ROWS = ((8, 1, 1), (1, 8, 1), (2, 2, 6))
@@ -298,3 +300,18 @@ def test_the_records_interval_is_shorter_but_too_short_for_the_population(channe
 def test_a_group_never_has_the_name_of_a_symbol():
     odd = channel_of(((1, 0), (0, 1), (0, 1)), names=("{b, c}", "b", "c"))
     assert md.estimate_frequencies(odd, {"y0": 5, "y1": 5}).names == ("{b, c}", "{b, c}+")
+
+
+def test_records_that_all_say_the_same_leave_the_population_open():
+    """A normal interval would be one point."""
+    channel = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)), 1)
+    found = md.estimate_frequencies(channel, {"u": 100, "v": 0})
+    assert found.estimates.tolist() == [1.0, 0.0]
+    assert found.lower.tolist() == pytest.approx([1 - 7 * np.log(80) / (3 * 99), 0.0])
+    assert found.upper.tolist() == pytest.approx([1.0, 7 * np.log(80) / (3 * 99)])
+    likely = md.estimate_frequencies(channel, {"u": 100, "v": 0}, method="ml")
+    assert likely.upper[1] > 0.01
+    alone = md.estimate_frequencies(channel, {"u": 100, "v": 0}, target="records")
+    assert (alone.lower.tolist(), alone.upper.tolist()) == ([1.0, 0.0], [1.0, 0.0])
+    few = md.estimate_frequencies(channel, {"u": 1, "v": 1})
+    assert (few.lower.tolist(), few.upper.tolist()) == ([0.0, 0.0], [1.0, 1.0])
