@@ -37,6 +37,8 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         # So ends typer where standard output is a closed pipe; 1 would read as a verdict.
         return NOBODY_READS
     except (Exception, KeyboardInterrupt) as error:
+        if reporter.finished and isinstance(error, KeyboardInterrupt):
+            return 0
         failure = failure_of(error)
         if debug and failure.puzzling:
             if not reporter.log_json:
@@ -45,6 +47,8 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
 
             trace = format_exc()
     if failure is None and code == INTERRUPTED:
+        if reporter.finished:
+            return 0
         failure = interrupted()
     if failure is None:
         return code if isinstance(code, int) else 0

@@ -81,47 +81,50 @@ def apply(
     outputs = [path for path in (target, manifest, internal_manifest, codebook) if path is not None]
     keep_apart(outputs, [("the channel file", path) for path in files])
     try:
-        with stoppable(), reporter.work("sanitising", unit="B") as work:
-            result = sanitise_file(
-                channels,
-                source,
-                target,
-                columns=_renamed(rename or []),
-                form=form,
-                into=None if add is None else [_names("--add", names) for names in add],
-                identity=None if identity is None else _names("--identity", identity),
-                policy=policy,
-                keep_sensitive=keep_sensitive,
-                correlated=[name for names in correlated or [] for name in _names("--correlated", names)],
-                text=text,
-                compression=_compression(compress),
-                job=job,
-                job_beside=channel if insecure_seed is None else None,
-                fresh_draw=fresh_draw,
-                insecure_seed=insecure_seed,
-                manifest=manifest,
-                internal_manifest=internal_manifest,
-                codebook=codebook,
-                channel_files=files,
-                force=force,
-                progress=work.at,
-            )
+        # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
+        with stoppable():
+            with reporter.work("sanitising", unit="B") as work:
+                result = sanitise_file(
+                    channels,
+                    source,
+                    target,
+                    columns=_renamed(rename or []),
+                    form=form,
+                    into=None if add is None else [_names("--add", names) for names in add],
+                    identity=None if identity is None else _names("--identity", identity),
+                    policy=policy,
+                    keep_sensitive=keep_sensitive,
+                    correlated=[name for names in correlated or [] for name in _names("--correlated", names)],
+                    text=text,
+                    compression=_compression(compress),
+                    job=job,
+                    job_beside=channel if insecure_seed is None else None,
+                    fresh_draw=fresh_draw,
+                    insecure_seed=insecure_seed,
+                    manifest=manifest,
+                    internal_manifest=internal_manifest,
+                    codebook=codebook,
+                    channel_files=files,
+                    force=force,
+                    progress=work.at,
+                )
+            reporter.finished = True
+            reporter.notices(result.notices)
+            reporter.done("applied", f"written to {target}", output=target, **asdict(result))
+            if as_json:
+                from mechdesign.report.records import to_json
+
+                typer.echo(to_json({"output": target, "manifest": manifest, **asdict(result)}))
+            elif target != STANDARD:
+                from mechdesign.report.wording import count, label
+
+                what, names = count(result.records, "record"), ", ".join(map(label, result.columns))
+                kind = f"the column {names} is" if len(result.columns) == 1 else f"the columns {names} are"
+                was = "are complete already in" if result.already else "written to"
+                typer.echo(f"{what} {was} {target}; {kind} released.")
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
-    reporter.notices(result.notices)
-    reporter.done("applied", f"written to {target}", output=target, **asdict(result))
-    if as_json:
-        from mechdesign.report.records import to_json
-
-        typer.echo(to_json({"output": target, "manifest": manifest, **asdict(result)}))
-    elif target != STANDARD:
-        from mechdesign.report.wording import count, label
-
-        what, names = count(result.records, "record"), ", ".join(map(label, result.columns))
-        kind = f"the column {names} is" if len(result.columns) == 1 else f"the columns {names} are"
-        was = "are complete already in" if result.already else "written to"
-        typer.echo(f"{what} {was} {target}; {kind} released.")
     return 0
 
 

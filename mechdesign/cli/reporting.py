@@ -31,12 +31,18 @@ class Reporter:
     With `quiet` only errors are left. With `log_json` each message is a line with one JSON object: `time`
     (UTC), `level` (info, warning, error), `event`, `message`, and what belongs to the event. Nobody gives it
     keys or cells of a table, beyond what an error must name.
+
+    Attributes
+    ----------
+    finished : bool
+        Set by a command whose result is out and a success: an interrupt from then on changes nothing.
     """
 
     def __init__(self, *, quiet: bool = False, log_json: bool = False) -> None:
         self.quiet = quiet
         self.log_json = log_json
         self.console: Any = None
+        self.finished = False
         self._began = time.monotonic()
         self._lock = threading.Lock()
 

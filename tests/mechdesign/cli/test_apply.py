@@ -249,3 +249,13 @@ def test_a_truncated_gzip(channel, people, refused):
     (people / "in.csv.gz").write_bytes(packed[: len(packed) // 2])
     message = refused("apply", channel, "in.csv.gz", "out.csv")
     assert "in.csv.gz" in message
+
+
+def test_ctrl_c_after_the_end_does_not_deny_what_was_written(channel, people, run, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mechdesign.report.wording.count", interrupted)
+    result = run("apply", channel, "in.csv", "out.csv")
+    assert (result.code, result.err) == (0, "")
+    assert len(rows_of((people / "out.csv").read_text())) == 5
