@@ -71,6 +71,11 @@ class Policy:
             raise InputError(f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}")
 
 
+def normal_form(text: str, form: str) -> str:
+    """`text` in a Unicode normal form, or as it is for the form ``none``."""
+    return text if form == "none" else unicodedata.normalize(form, text)  # type: ignore[arg-type]
+
+
 def normalised(variable: Variable, form: str) -> Variable:
     """The variable with its symbols in a Unicode form.
 
@@ -81,7 +86,7 @@ def normalised(variable: Variable, form: str) -> Variable:
     """
     if form == "none":
         return variable
-    symbols = tuple(tuple(unicodedata.normalize(form, part) for part in s) for s in variable.symbols)  # type: ignore[arg-type]
+    symbols = tuple(tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols)
     seen: dict[tuple[str, ...], int] = {}
     for i, symbol in enumerate(symbols):
         j = seen.setdefault(symbol, i)
@@ -95,7 +100,9 @@ def normalised(variable: Variable, form: str) -> Variable:
 
 def normalised_cells(column: Encoded, form: str) -> Encoded:
     """The cells with their texts in a Unicode form."""
-    texts = tuple(unicodedata.normalize(form, text) for text in column.texts)  # type: ignore[arg-type]
+    if form == "none":
+        return column
+    texts = tuple(normal_form(text, form) for text in column.texts)
     return Encoded(column.codes, texts, column.is_float)
 
 

@@ -143,9 +143,7 @@ class Release:
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
-        form = self.policy.normalise
-        if form != "none":
-            columns = [normalised_cells(column, form) for column in columns]
+        columns = [normalised_cells(column, self.policy.normalise) for column in columns]
         codes = positions_of(columns, self._alphabet)
         if codes.size and codes.min() < 0:
             for code, rule, place in ((MISSING, self.policy.null, 0), (UNKNOWN, self.policy.unknown, 1)):

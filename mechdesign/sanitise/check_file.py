@@ -22,10 +22,10 @@ from mechdesign.errors import InputError
 from mechdesign.estimation_model import ReleaseModel, release_model
 from mechdesign.exact import listed, quoted
 from mechdesign.files import PathLike
-from mechdesign.policies import MARGINAL, OUTPUT, REFUSE, Policy
+from mechdesign.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
 from mechdesign.release import POSTERIOR_DRAW
 from mechdesign.sanitise.counting import Advance, Counted, count_pairs, count_release
-from mechdesign.sanitise.findings import Columns, as_labels, normalised, renamed
+from mechdesign.sanitise.findings import Columns, as_labels, renamed
 from mechdesign.sanitise.text_options import TextOptions
 from mechdesign.variable import Variable
 
@@ -176,8 +176,7 @@ def _with_original(
     advance: Advance | None,
 ) -> Counted:
     form = policy.normalise
-    symbols = tuple(tuple(normalised(part, form) for part in symbol) for symbol in channel.useful.symbols)
-    useful = Variable(where.useful, symbols)
+    useful = Variable(where.useful, normalised(channel.useful, form).symbols)
     refused = (policy.null == REFUSE, policy.unknown == REFUSE)
     return count_pairs(
         original,

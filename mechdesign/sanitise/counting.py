@@ -20,11 +20,11 @@ from mechdesign.errors import InputError
 from mechdesign.exact import quoted
 from mechdesign.files import PathLike
 from mechdesign.frames import MISSING, positions_of, unknown_at
+from mechdesign.policies import normalised_cells
 from mechdesign.sanitise.findings import (
     Columns,
     compared,
     header_changes,
-    normalised,
     private_columns,
     type_changes,
 )
@@ -155,7 +155,11 @@ def count_pairs(
         for old, new in pairs(olds, news):
             ys = _label_codes(tally, after, new.cells(columns.released), labels, records)
             xs = _symbol_codes(
-                before, _normalised(old.cells(columns.useful), normalise), useful, records, refused
+                before,
+                [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)],
+                useful,
+                records,
+                refused,
             )
             _impossible(tally, after, xs, ys, (useful, labels), possible, records)
             at = new.first_difference(old, common)
@@ -214,12 +218,6 @@ def _once(
         what = f"the identifier {quoted(name)} had another symbol or label before; the same record gets the same draw"
         tally.offend("identity", lambda: f"{table.place(before + int(known[at]))}: {what}", len(other))
     return known[first]
-
-
-def _normalised(cells: list[Encoded], form: str) -> list[Encoded]:
-    if form == "none":
-        return cells
-    return [Encoded(c.codes, tuple(normalised(text, form) for text in c.texts), c.is_float) for c in cells]
 
 
 def _symbol_codes(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -98,11 +97,6 @@ def type_changes(before: Table, after: Table, names: Sequence[str]) -> list[Find
 def renamed(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
     """`names` as the files call them."""
     return tuple(mapping.get(name, name) for name in names)
-
-
-def normalised(text: str, form: str) -> str:
-    """`text` in a Unicode normal form, or as it is for the form ``none``."""
-    return text if form == "none" else unicodedata.normalize(form, text)  # type: ignore[arg-type]
 
 
 def as_labels(labels: Sequence[str], name: str) -> Variable:

@@ -97,6 +97,7 @@ def test_two_cores():
     rows = []
     for case in (CASES[8], CASES[9]):
         one, two = (solve(case, time_limit=case.target, workers=w) for w in (1, 2))
+        assert max(one["nmi"], two["nmi"]) <= min(one["upper"], two["upper"])
         rows.append([f"{case.n} x {case.m}", f"{case.epsilon:g}", seconds(one["wall"]), seconds(two["wall"])])
     table("One thread and two", ["|X| x |S|", "epsilon", "s, one", "s, two"], rows)
 

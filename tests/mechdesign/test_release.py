@@ -101,6 +101,22 @@ def test_a_policy_changes_no_draw_of_a_known_record(denominator):
         assert drawn(channel, list("abc") * 200, policy=policy)[0] == plain
 
 
+def test_the_marginal_of_a_coarse_channel_is_exact_all_the_same():
+    """Its own denominator, 1, has no room for probabilities but 0 and 1."""
+    channel = channel_of(((1, 0, 0), (0, 1, 0), (0, 0, 1)), 1)
+    given_, _ = drawn(channel, [None] * 20_000, policy=Policy(null="marginal"))
+    for y, share in zip(channel.outputs, (4 / 16, 6 / 16, 6 / 16), strict=True):
+        assert given_.count(y) / 20_000 == pytest.approx(share, abs=0.02)
+
+
+def test_purposes_and_kinds_of_identity_have_keys_of_their_own():
+    """The first draw by hand: the key of the channel, then that of the kind and purpose."""
+    key = KEY.derived("channel", channel_digest(SPREAD)).derived("rows", "output")
+    numbers = RowNumbers(0, 30).source(key).below(D, 30)
+    cumulated = np.cumsum(SPREAD.rows[0])
+    assert drawn(SPREAD, ["a"] * 30)[0] == [SPREAD.outputs[np.argmax(cumulated > u)] for u in numbers]
+
+
 def test_the_empty_symbol_is_no_null():
     channel = channel_of(((D, 0), (0, D), (0, D)), symbols=("a", "b", ""))
     assert drawn(channel, ["a", "", None], policy=Policy(null="marginal"))[0] == ["y0", "y1", "y1"]
