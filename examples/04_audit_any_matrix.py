@@ -5,7 +5,7 @@ from __future__ import annotations
 import adult
 
 import mechdesign as md
-from mechdesign.outside import audit_matrix
+from mechdesign.auditing.matrix import audit_matrix
 
 joint = adult.load()
 n = len(joint.useful)

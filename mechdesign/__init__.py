@@ -14,34 +14,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.auditing import Audit, audit
-    from mechdesign.channel import Channel
-    from mechdesign.comparison import Comparison, compare
-    from mechdesign.comparison_rows import ComparisonRow
-    from mechdesign.draws import Key
-    from mechdesign.errors import InputError, MechdesignError, NotPrivate, SolverFailure
-    from mechdesign.estimation import Frequencies, estimate_frequencies, identifiability
-    from mechdesign.estimation_joint import JointFrequencies, estimate_joint
-    from mechdesign.estimation_regression import corrected_regression
-    from mechdesign.estimation_weights import expand_records, posterior_table, record_weights
-    from mechdesign.joint import Joint
+    from mechdesign.analysis.check_file import check_release
+    from mechdesign.analysis.frequencies import (
+        Frequencies,
+        JointFrequencies,
+        estimate_frequencies,
+        estimate_joint,
+        identifiability,
+    )
+    from mechdesign.analysis.weights import (
+        corrected_regression,
+        expand_records,
+        posterior_table,
+        record_weights,
+    )
+    from mechdesign.auditing.verdict import Audit, audit
+    from mechdesign.channel.channel import Channel
+    from mechdesign.comparison.rows import ComparisonRow
+    from mechdesign.comparison.run import Comparison, compare
+    from mechdesign.core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
     from mechdesign.mechanisms import design
     from mechdesign.mechanisms.result import Certificate, Design
-    from mechdesign.notions import (
-        ALIP,
-        LDP,
-        LIP,
-        AlphaLift,
-        Chi2Lift,
-        L1Lift,
-        MaxLift,
-        MinLift,
-        Notion,
-    )
-    from mechdesign.policies import Policy
-    from mechdesign.sanitise.apply_file import sanitise_file
-    from mechdesign.sanitise.check_file import check_release
-    from mechdesign.sanitise.frame import sanitise_frame
+    from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift, Notion
+    from mechdesign.release.draws import Key
+    from mechdesign.release.policies import Policy
+    from mechdesign.sanitise.apply import sanitise_file
+    from mechdesign.sanitise.frames import sanitise_frame
+    from mechdesign.tables.joint import Joint
 
 __version__ = "0.1.0"
 
@@ -91,39 +90,39 @@ _HOMES = {
     "LDP": "notions",
     "LIP": "notions",
     "AlphaLift": "notions",
-    "Audit": "auditing",
+    "Audit": "auditing.verdict",
     "Certificate": "mechanisms.result",
-    "Channel": "channel",
+    "Channel": "channel.channel",
     "Chi2Lift": "notions",
-    "Comparison": "comparison",
-    "ComparisonRow": "comparison_rows",
+    "Comparison": "comparison.run",
+    "ComparisonRow": "comparison.rows",
     "Design": "mechanisms.result",
-    "Frequencies": "estimation",
-    "InputError": "errors",
-    "Joint": "joint",
-    "JointFrequencies": "estimation_joint",
-    "Key": "draws",
+    "Frequencies": "analysis.frequencies",
+    "InputError": "core.errors",
+    "Joint": "tables.joint",
+    "JointFrequencies": "analysis.frequencies",
+    "Key": "release.draws",
     "L1Lift": "notions",
     "MaxLift": "notions",
-    "MechdesignError": "errors",
+    "MechdesignError": "core.errors",
     "MinLift": "notions",
-    "NotPrivate": "errors",
+    "NotPrivate": "core.errors",
     "Notion": "notions",
-    "Policy": "policies",
-    "SolverFailure": "errors",
-    "audit": "auditing",
-    "check_release": "sanitise.check_file",
-    "compare": "comparison",
-    "corrected_regression": "estimation_regression",
+    "Policy": "release.policies",
+    "SolverFailure": "core.errors",
+    "audit": "auditing.verdict",
+    "check_release": "analysis.check_file",
+    "compare": "comparison.run",
+    "corrected_regression": "analysis.weights",
     "design": "mechanisms",
-    "estimate_frequencies": "estimation",
-    "estimate_joint": "estimation_joint",
-    "expand_records": "estimation_weights",
-    "identifiability": "estimation",
-    "posterior_table": "estimation_weights",
-    "record_weights": "estimation_weights",
-    "sanitise_file": "sanitise.apply_file",
-    "sanitise_frame": "sanitise.frame",
+    "estimate_frequencies": "analysis.frequencies",
+    "estimate_joint": "analysis.frequencies",
+    "expand_records": "analysis.weights",
+    "identifiability": "analysis.frequencies",
+    "posterior_table": "analysis.weights",
+    "record_weights": "analysis.weights",
+    "sanitise_file": "sanitise.apply",
+    "sanitise_frame": "sanitise.frames",
 }
 
 

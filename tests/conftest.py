@@ -26,7 +26,7 @@ def adult_path() -> Path:
 @pytest.fixture(scope="session")
 def adult(adult_path):
     """The Adult joint of the published figures."""
-    from mechdesign.tables import read_joint
+    from mechdesign.tables.reading import read_joint
 
     return read_joint(adult_path, contingency=True, useful="occupation")
 

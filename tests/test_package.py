@@ -96,8 +96,8 @@ def test_every_public_name_resolves_and_is_listed(name):
 
 def test_public_names_are_the_objects_of_their_modules():
     assert md.design is import_module("mechdesign.mechanisms").design
-    assert md.audit is import_module("mechdesign.auditing").audit
-    assert md.Channel is import_module("mechdesign.channel").Channel
+    assert md.audit is import_module("mechdesign.auditing.verdict").audit
+    assert md.Channel is import_module("mechdesign.channel.channel").Channel
 
 
 def test_the_package_sanitise_bears_its_name_whatever_is_used_first():

@@ -9,10 +9,10 @@ import typer
 
 from mechdesign.cli import apply_options as a
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.sanitise.compression import Compression
+    from mechdesign.formats.compression import Compression
 
 EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
 
@@ -54,14 +54,13 @@ def apply(
     runs: it is a function of the job's secret key and of the record's row number or identifier. A job that was
     killed is run again, and writes the same bytes. OUT is complete or not there at all.
     """
-    from mechdesign.channel import Channel
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.policies import Policy
-    from mechdesign.sanitise.apart import keep_apart
-    from mechdesign.sanitise.apply_file import sanitise_file
-    from mechdesign.sanitise.signals import Stopped, stoppable
-    from mechdesign.sanitise.source_guard import STANDARD
-    from mechdesign.sanitise.text_options import TextOptions
+    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.release.policies import Policy
+    from mechdesign.sanitise.apply import keep_apart, sanitise_file
+    from mechdesign.sanitise.source import STANDARD
+    from mechdesign.sanitise.target import Stopped, stoppable
 
     if as_json and target == STANDARD:
         raise InputError(

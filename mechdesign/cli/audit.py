@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.auditing import Audit
+    from mechdesign.auditing.verdict import Audit
     from mechdesign.cli.reporting import Reporter
 
 EXAMPLE = (
@@ -76,7 +76,7 @@ def audit(
             raise InputError(
                 "--matrix needs --table TABLE: privacy is a matter of the table that it is used on"
             )
-        from mechdesign.matrix_file import audit_file
+        from mechdesign.auditing.matrix import audit_file
 
         wanted = notion_of(notion or "alip", **budgets)
         with reporter.work("auditing"):
@@ -85,8 +85,8 @@ def audit(
         reporter.notices(joint.notices)
         return _answer(result, matrix, reporter, as_json)
 
-    from mechdesign.auditing import audit as verdict
-    from mechdesign.channel import Channel
+    from mechdesign.auditing.verdict import audit as verdict
+    from mechdesign.channel.channel import Channel
     from mechdesign.notions import from_record
 
     path = channel or ""

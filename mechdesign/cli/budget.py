@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.budgets import split
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.notions import (
     ALIP,
     DEFAULT_ALPHA,
@@ -20,6 +19,7 @@ from mechdesign.notions import (
     MaxLift,
     MinLift,
     Notion,
+    split,
 )
 
 TWO_SIDED: dict[str, type[ALIP | L1Lift | Chi2Lift]] = {c.name: c for c in (ALIP, L1Lift, Chi2Lift)}

@@ -113,13 +113,13 @@ def check(
     Labels, and with the original also rows, pairs of symbol and label and all other columns, must be possible; the
     frequencies must be plausible (exact tests with the original, conservative ones without).
     """
-    from mechdesign.channel import Channel
+    from mechdesign.analysis.check_file import check_release
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.numbers import number
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.policies import Policy
+    from mechdesign.release.policies import Policy
     from mechdesign.report.check_text import check_record, check_text
     from mechdesign.report.records import to_json
-    from mechdesign.sanitise.check_file import check_release
 
     level = number("--false-alarm", false_alarm)
     policy = Policy(unknown=unknown, null=null, normalise=normalise)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError, MechdesignError
+from mechdesign.core.errors import InputError, MechdesignError
 
 EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
@@ -161,7 +161,7 @@ def compare(
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_of
     from mechdesign.cli.workers import pool
-    from mechdesign.comparison_grid import numbers
+    from mechdesign.comparison.grid import numbers
 
     grid = numbers("--epsilons", epsilons)
     shares = None if lams is None else numbers("--lams", lams)
@@ -173,14 +173,14 @@ def compare(
 
         check_plot(plot, force=force, sources=(table,))
     if output is not None:
-        from mechdesign.files import check_target
+        from mechdesign.core.files import check_target
 
         check_target(output, force=True, sources=(table,))
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
-    from mechdesign.comparison import compare as run
-    from mechdesign.recommending import recommend as advise
+    from mechdesign.comparison.recommending import recommend as advise
+    from mechdesign.comparison.run import compare as run
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")

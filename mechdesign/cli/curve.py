@@ -7,17 +7,16 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mechdesign.budgets import LARGEST_BUDGET
-from mechdesign.comparison_rows import ComparisonRow
-from mechdesign.errors import InputError, SolverFailure
-from mechdesign.notions import LDP, LIP, AlphaLift, MaxLift, MinLift, Notion
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.notions import LARGEST_BUDGET, LDP, LIP, AlphaLift, MaxLift, MinLift, Notion
 
 if TYPE_CHECKING:
-    from mechdesign.auditing import Achieved
+    from mechdesign.auditing.verdict import Achieved
     from mechdesign.cli.work import Work
-    from mechdesign.comparison import Comparison
-    from mechdesign.joint import Joint
+    from mechdesign.comparison.run import Comparison
     from mechdesign.report.record import Curve
+    from mechdesign.tables.joint import Joint
 
 LONGEST = 20.0
 """Seconds for the whole curve: a report is a by-product, `compare` is there for more."""
@@ -205,7 +204,7 @@ def _collect(joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, wo
 
 
 def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
-    from mechdesign.comparison import compare
+    from mechdesign.comparison.run import compare
 
     return compare(
         joint,
@@ -218,7 +217,7 @@ def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> C
 
 
 def _has_optimum(notion: Notion) -> bool:
-    from mechdesign.posteriors import check_polytope
+    from mechdesign.mechanisms.posteriors import check_polytope
 
     try:
         check_polytope(notion)

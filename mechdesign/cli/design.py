@@ -8,7 +8,7 @@ import typer
 
 from mechdesign.cli import options as o
 from mechdesign.cli.report_files import InternalPath, PublicPath, ReportPaths, check_writable
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
@@ -176,7 +176,7 @@ def design(
     if public and output is None:
         raise InputError("--public says how the channel file is written: give --output FILE too")
     if output is not None:
-        from mechdesign.files import check_target
+        from mechdesign.core.files import check_target
 
         check_target(output, force=force, sources=(table,))
         check_writable(output)

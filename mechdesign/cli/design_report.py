@@ -10,8 +10,8 @@ from mechdesign.cli.findings import Made, command, findings_of, frames
 if TYPE_CHECKING:
     from mechdesign.cli.report_files import ReportPaths
     from mechdesign.cli.reporting import Reporter
-    from mechdesign.joint import Joint
     from mechdesign.mechanisms.result import Design
+    from mechdesign.tables.joint import Joint
 
 DEFAULTS = {
     "missing": "refuse",

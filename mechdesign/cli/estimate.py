@@ -8,7 +8,7 @@ import typer
 
 from mechdesign.cli import options as o
 from mechdesign.cli import released as r
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --method ml --level 0.9"
 
@@ -71,11 +71,11 @@ def estimate(
     """
     if as_csv and as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
-    from mechdesign.channel import Channel
+    from mechdesign.analysis.estimate_file import estimate_file
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.numbers import number
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import estimate_text
-    from mechdesign.sanitise.estimate_file import estimate_file
 
     share = number("--level", level)
     text = r.text_options(delimiter, quote, encoding)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from mechdesign.cli.reporting import PROGRAM
-from mechdesign.errors import MechdesignError
+from mechdesign.core.errors import MechdesignError
 
 INTERRUPTED = 130
 """Exit code of a process that the user stopped (128 + SIGINT), as shells expect."""

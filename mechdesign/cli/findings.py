@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from mechdesign.cli.reporting import PROGRAM
 
 if TYPE_CHECKING:
-    from mechdesign.channel import Channel
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import Reporter
-    from mechdesign.joint import Joint
     from mechdesign.mechanisms.result import Certificate
     from mechdesign.notions import Notion
     from mechdesign.report.building import Findings
     from mechdesign.report.public import Frame
     from mechdesign.report.record import Command, Fact
+    from mechdesign.tables.joint import Joint
 
 LIBRARIES = ("numpy", "highspy", "python-flint")
 """Those that numbers of a report come from."""
@@ -49,8 +49,8 @@ class Made:
 
 def findings_of(made: Made, joint: Joint, table: str | None, reporter: Reporter) -> Findings:
     """Audit, measure, and compute the curve of an internal report."""
-    from mechdesign.auditing import audit
-    from mechdesign.channel_measures import measure
+    from mechdesign.auditing.channel_measures import measure
+    from mechdesign.auditing.verdict import audit
     from mechdesign.cli.curve import axis_of, chosen_row, curve_through
     from mechdesign.mechanisms import MECHANISMS, OPTIMAL
     from mechdesign.report.building import Findings
@@ -182,7 +182,7 @@ def _commands(design_line: str, file: str | None, *, public: bool) -> tuple[Comm
 
 def _origin(channel: Channel) -> list[Fact]:
     """What a public channel file says of where it comes from, and the digest of what it does."""
-    from mechdesign.release import channel_digest
+    from mechdesign.release.drawing import channel_digest
     from mechdesign.report.record import Fact
 
     origin = channel.record.provenance

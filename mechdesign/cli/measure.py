@@ -54,8 +54,8 @@ def measure(
 
     They are measured on the channel's own table unless another one is given.
     """
-    from mechdesign.channel import Channel
-    from mechdesign.channel_measures import measure as measures_of
+    from mechdesign.auditing.channel_measures import measure as measures_of
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.tables import TableOptions, joint_for
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign nonstochastic measure release.csv --x age,zip --y released"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 
 def number(option: str, text: str, *, zero: bool = False) -> float:

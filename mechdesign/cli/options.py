@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 TABLE_PANEL = "The table"
 BUDGET_PANEL = "What is promised"

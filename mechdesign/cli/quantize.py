@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean --group-by day "

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.sanitise.text_options import TextOptions
+    from mechdesign.formats.inputs import TextOptions
 
 Released: TypeAlias = Annotated[
     str, typer.Argument(metavar="OUT", help="CSV or Parquet file written by `apply`.")
@@ -66,7 +66,7 @@ def text_options(delimiter: str, quote: str, encoding: str) -> TextOptions:
     InputError
         If it cannot be so.
     """
-    from mechdesign.sanitise.text_options import TextOptions
+    from mechdesign.formats.inputs import TextOptions
 
     return TextOptions(
         delimiter="\t" if delimiter in _TABS else delimiter,

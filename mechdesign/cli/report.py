@@ -9,10 +9,10 @@ import typer
 
 from mechdesign.cli import options as o
 from mechdesign.cli.report_files import InternalPath, PublicPath, ReportPaths
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.channel import Channel
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.findings import Made
 
 EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
@@ -44,8 +44,8 @@ def report(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     paths.check((channel,), {})
-    from mechdesign.auditing import audit
-    from mechdesign.channel import Channel
+    from mechdesign.auditing.verdict import audit
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.findings import design_of, findings_of, frames
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.report.building import internal_report

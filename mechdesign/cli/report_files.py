@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.report.record import Report

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
 
@@ -33,7 +33,7 @@ def show(
     """Print the probabilities of a channel, and what each output says about the useful column."""
     if as_csv and as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
-    from mechdesign.channel import Channel
+    from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import channel_text
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mechdesign.cli.options import columns
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.channel import Channel
-    from mechdesign.joint import Joint
+    from mechdesign.channel.channel import Channel
+    from mechdesign.tables.joint import Joint
 
 MISSING = ("refuse", "symbol", "drop")
 
@@ -70,7 +70,7 @@ def joint_of(
         raise InputError(
             f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)"
         )
-    from mechdesign.tables import read_joint
+    from mechdesign.tables.reading import read_joint
 
     return read_joint(
         path,

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli.meter import Meter, amounts, duration
-from mechdesign.progress import Step
+from mechdesign.core.progress import Step
 
 if TYPE_CHECKING:
     from mechdesign.cli.reporting import Reporter
@@ -51,11 +51,11 @@ class Work:
         self._meter.advance(amount)
 
     def at(self, done: int, total: int) -> None:
-        """So much of so much is done: a `mechdesign.progress.Progress`."""
+        """So much of so much is done: a `mechdesign.core.progress.Progress`."""
         self._meter.at(done, total)
 
     def step(self, step: Step) -> None:
-        """Where a search stands: one of `mechdesign.progress.Steps`."""
+        """Where a search stands: one of `mechdesign.core.progress.Steps`."""
         self._step = step
         if step.done is not None and step.total is not None:
             self._meter.at(step.done, step.total)

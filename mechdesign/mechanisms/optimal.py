@@ -15,16 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, SolverFailure
-from mechdesign.exact_utility import utility
-from mechdesign.joint import Joint
-from mechdesign.mechanisms.finishing import finish
+from mechdesign.auditing.utility import utility
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.partitions import Lifts, merge_subsets
-from mechdesign.mechanisms.result import Certificate, Design
+from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import Notion
-from mechdesign.posteriors import posteriors
-from mechdesign.progress import Step, Steps
-from mechdesign.rounding import Rounded, RoundingFailure, partition_channel, round_channel
+from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
 
 Array = NDArray[np.float64]

@@ -1,14 +1,19 @@
-"""What every mechanism returns: one frozen record that carries its proof."""
+"""What every mechanism returns: one frozen record that carries its proof.
+
+The last step of every mechanism: a verified channel becomes a Design with its plain record.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
-from mechdesign.auditing import Achieved
-from mechdesign.auditing_means import Used
-from mechdesign.channel import Channel
-from mechdesign.notions import Notion
+from mechdesign.auditing.means import Used
+from mechdesign.auditing.utility import utility
+from mechdesign.auditing.verdict import Achieved, Audit
+from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.notions import Notion, to_record
+from mechdesign.tables.joint import Joint
 from solvers import Envelope
 
 
@@ -73,3 +78,50 @@ class Design:
     def with_envelope(self, envelope: Envelope) -> Design:
         """The same design with the columns and prices that it came from."""
         return replace(self, envelope=envelope)
+
+
+def finish(
+    channel: Channel,
+    joint: Joint,
+    verdict: Audit,
+    *,
+    mechanism: str,
+    method: str,
+    certificate: Certificate | None = None,
+    repaired: bool = False,
+    borrowed: tuple[str, ...] = (),
+    messages: tuple[str, ...] = (),
+    seconds: float = 0.0,
+) -> Design:
+    """The design of a channel that passed the exact audit; utility is that of its integers."""
+    from mechdesign import __version__
+
+    worth = utility(channel, joint)
+    proof = certificate or Certificate()
+    record = ChannelRecord(
+        notion=to_record(verdict.notion),
+        achieved=asdict(verdict.achieved),
+        utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
+        certificate={
+            "upper_bound_nmi": proof.upper_bound_nmi,
+            "gap_nmi": proof.gap_nmi,
+            "scope": proof.scope,
+        },
+        provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
+    )
+    return Design(
+        channel=channel.with_record(record),
+        notion=verdict.notion,
+        mechanism=mechanism,
+        method=method,
+        nmi=worth.nmi,
+        mutual_information=worth.mutual_information,
+        entropy=worth.entropy,
+        achieved=verdict.achieved,
+        used=verdict.used,
+        certificate=proof,
+        repaired=repaired,
+        borrowed=borrowed,
+        messages=messages,
+        seconds=seconds,
+    )

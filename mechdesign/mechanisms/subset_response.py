@@ -16,17 +16,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import SolverFailure
-from mechdesign.joint import Joint
-from mechdesign.mechanisms.finishing import finish
+from mechdesign.core.errors import SolverFailure
+from mechdesign.core.progress import Step
 from mechdesign.mechanisms.optimal import GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
 from mechdesign.mechanisms.partitions import Risk
-from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.result import Design, finish
+from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
-from mechdesign.posteriors import posteriors
-from mechdesign.progress import Step
-from mechdesign.rounding import RoundingFailure, round_channel
+from mechdesign.tables.joint import Joint
 from solvers import OutsidePolytope, Points, Polytope, SolverError, TooManyVertices, lower_envelope
 
 Array = NDArray[np.float64]

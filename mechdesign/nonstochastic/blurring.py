@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.grids import read_box
 from mechdesign.nonstochastic.hypothesis import finite_problem
 from mechdesign.nonstochastic.ranges import JointRange

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import grids
 from mechdesign.nonstochastic.grids import Box, Mask
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 
-from mechdesign.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.levels import LARGEST_EPSILON, LARGEST_NAMED, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, double_at_least

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic import grids
 from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.encoding import LARGEST_ENUMERATION

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import IntervalDomain, exact_number
 from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.noiseless import Certificate, certify

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, quoted
 
 MOST_INTEGERS = 1_000_000
 """Values of a domain of integers, which are kept one by one: some 200 MB."""

@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.exact import listed, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed, quoted
 
 LARGEST_ENUMERATION = 5_000_000
 """Points of a domain, or pairs of a product, that are enumerated: some 10 s and 1 GB at most."""

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
 from mechdesign.nonstochastic.quantizers import common_integers
 from mechdesign.nonstochastic.queries import Block, LinearQuery

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
 from mechdesign.nonstochastic.queries import (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of
 
 LARGEST_GRID = 20_000_000
 """Cells of a compressed grid: 20 MB as a mask; beyond it the boxes are too tangled for a laptop."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.information import maximin_information, overlap_partition, range_leakage
 from mechdesign.nonstochastic.levels import smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange

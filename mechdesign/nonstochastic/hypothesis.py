@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.boxes import Boxes
 from mechdesign.nonstochastic.logarithms import log_ratio
 from mechdesign.nonstochastic.ranges import JointRange

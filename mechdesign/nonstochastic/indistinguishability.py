@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.grids import read_interval
 from mechdesign.nonstochastic.levels import allowance, outputs_allowed
 from mechdesign.nonstochastic.ranges import JointRange

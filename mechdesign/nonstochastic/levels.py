@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, quoted
 
 LARGEST_EPSILON = 10_000
 """In bits. 2^epsilon is kept as an integer; the sum of a thousand generous releases still fits."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
-from mechdesign.files import PathLike
-from mechdesign.hashed_json import read_hashed, write_hashed
+from mechdesign.core.documents import read_hashed, write_hashed
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify

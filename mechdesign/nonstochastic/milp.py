@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import SolverFailure
+from mechdesign.core.errors import SolverFailure
 
 INTEGRALITY = 1e-6
 """HiGHS's own tolerance: an integer variable may miss an integer by this much."""

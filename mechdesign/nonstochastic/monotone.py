@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.queries import MonotoneQuery
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed

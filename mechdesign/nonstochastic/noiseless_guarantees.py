@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.levels import epsilon_for
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
-from mechdesign.files import PathLike
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.text_columns import read_text_columns
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable
 
 import numpy as np
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.encoding import LARGEST_ENUMERATION
 from mechdesign.nonstochastic.ranges import JointRange
 

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.cell_costs import CellLoss, Loss, check_loss, cost_matrix, exact_weights
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.levels import allowance

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.levels import allowance
 from mechdesign.nonstochastic.milp import Program, Rows, solve

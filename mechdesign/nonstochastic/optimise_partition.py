@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.cell_costs import Loss, check_loss
 from mechdesign.nonstochastic.levels import smallest_cell
 from mechdesign.nonstochastic.microaggregation import best_edges

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.milp import Program, Rows, Solution, solve
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError, SolverFailure
-from mechdesign.exact import quoted
-from mechdesign.files import PathLike, check_target, is_parquet, replacing
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.files import PathLike, check_target, is_parquet, replacing
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.composition import Ledger
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, lay_out
 from mechdesign.nonstochastic.domains import IntervalDomain

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.errors import InputError
-from mechdesign.exact import fraction_of_text, quoted
-from mechdesign.files import PathLike
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.nonstochastic.designs import LAYOUTS, Layout
 from mechdesign.nonstochastic.levels import Allowance
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile

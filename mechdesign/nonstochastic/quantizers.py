@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, exact_number, interval
 
 Outside = Literal["refuse", "clip"]

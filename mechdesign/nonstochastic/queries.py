@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import Domain, FiniteDomain, exact_number, finite, width
 from mechdesign.nonstochastic.tables import TabulatedQuery
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.encoding import (
     Indices,
     encode,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mechdesign.parquet import ParquetText
+from mechdesign.formats.parquet_text import ParquetText
 
 
 def replace_parquet(

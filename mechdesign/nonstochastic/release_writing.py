@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from mechdesign.csv_text import MARK, CsvText
+from mechdesign.formats.csv_text import MARK, CsvText
 
 _TERMINATOR = "\r\n"
 """The writer quotes line breaks in a cell only if they belong to its own line ending: it gets both."""

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.cell_costs import Loss
 from mechdesign.nonstochastic.milp import Program, Rows, solve
 

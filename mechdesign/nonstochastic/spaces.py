@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
-from mechdesign.exact import listed, quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed, quoted
 from mechdesign.nonstochastic.encoding import LARGEST_ENUMERATION, encode, enumerate_domain, read_column
 from mechdesign.nonstochastic.ranges import JointRange
 

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.guessing import (
     WorstAttribute,
     brute_force_leakage,

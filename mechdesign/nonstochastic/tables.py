@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, exact_number
 
 LARGEST_TABLE = 5_000_000

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mechdesign.cells import encode
-from mechdesign.csv_text import CsvText
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
-from mechdesign.files import PathLike, is_parquet
-from mechdesign.parquet import ParquetText
-from mechdesign.tables import columns_named
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, is_parquet
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import encode
+from mechdesign.formats.csv_text import CsvText
+from mechdesign.formats.parquet_text import ParquetText
+from mechdesign.tables.reading import columns_named
 
 MISSING = ("refuse", "symbol", "drop")
 

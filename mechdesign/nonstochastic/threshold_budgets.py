@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.gaps import GapProblem
 from mechdesign.nonstochastic.noiseless import Certificate, certify
 from mechdesign.nonstochastic.quantizers import quantizer_between

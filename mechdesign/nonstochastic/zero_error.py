@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.milp import INTEGRALITY, Program, Rows, solve
 from mechdesign.nonstochastic.operations import product

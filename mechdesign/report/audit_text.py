@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechdesign.auditing import Audit
+from mechdesign.auditing.verdict import Audit
 from mechdesign.report.promises import notion_text
 from mechdesign.report.wording import about, at_most, label
 

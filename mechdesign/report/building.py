@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
-from mechdesign.auditing import Audit
-from mechdesign.channel import Channel
-from mechdesign.channel_measures import ChannelMeasures
-from mechdesign.joint import Joint
-from mechdesign.measures import lift
+from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.notions import Notion
 from mechdesign.report.promises import consequences, sample, title
@@ -17,6 +15,7 @@ from mechdesign.report.public import Frame, bare_report, limits_of
 from mechdesign.report.record import Belief, Bound, Curve, Kept, Lifts, Meaning, Report
 from mechdesign.report.shortening import short
 from mechdesign.report.wording import about, at_most
+from mechdesign.tables.joint import Joint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +90,7 @@ def internal_report(found: Findings, frame: Frame) -> Report:
         after=Lifts(
             sensitive=joint.sensitive.names,
             columns=channel.outputs,
-            values=_tuples(lift(joint.p @ channel.matrix).tolist()),
+            values=_tuples(_lifts(joint, channel)),
         ),
         codebook=_codebook(channel, measures),
         limits=(
@@ -156,6 +155,12 @@ def _zero_cells(zero: int, sensitive: str, useful: str) -> list[str]:
         f"A zero cell says that this {sensitive} and this {useful} do not occur together in the table; it does not "
         "say that they cannot."
     ]
+
+
+def _lifts(joint: Joint, channel: Channel) -> list[list[float]]:
+    """l(s, y) of every sensitive symbol and output, (|S|, |Y|)."""
+    released = joint.p @ channel.matrix
+    return (released / joint.p_s[:, None] / released.sum(axis=0)).tolist()
 
 
 def _tuples(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:

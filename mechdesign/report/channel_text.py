@@ -6,7 +6,7 @@ import csv
 import io
 from decimal import Context, Decimal
 
-from mechdesign.channel import Channel
+from mechdesign.channel.channel import Channel
 from mechdesign.report.wording import count, label, percent
 
 EXACT = Context(prec=62)

@@ -14,8 +14,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from mechdesign.comparison_rows import ComparisonRow
-from mechdesign.errors import InputError
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.core.errors import InputError
 from mechdesign.report.blocks import CurveChart, LiftMap
 from mechdesign.report.svg import tidy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mechdesign.checking import FrequencyTest, ReleaseCheck
+from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.report.wording import at_most, count, item, label, paragraph
 
 MOST_SHOWN = 10

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.comparison import Comparison
-from mechdesign.comparison_rows import ComparisonRow
-from mechdesign.recommending import NEARLY, Recommendation
+from mechdesign.comparison.recommending import NEARLY, Recommendation
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.run import Comparison
 from mechdesign.report.wording import about, paragraph, percent
 
 MOST_LINES = 16

@@ -7,8 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from mechdesign.estimation import Frequencies
-from mechdesign.estimation_joint import JointFrequencies
+from mechdesign.analysis.frequencies import Frequencies, JointFrequencies
 from mechdesign.report.wording import count, item, label
 
 NUMBERS = ("estimate", "standard_error", "lower", "upper")

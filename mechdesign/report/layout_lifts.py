@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.comparison_rows import ComparisonRow
+from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.report.blocks import Block, Cell, CurveChart, Grid, LiftMap, Maps, Remark, Text
 from mechdesign.report.promises import title
 from mechdesign.report.record import Lifts, Promise, Report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechdesign.channel_measures import ChannelMeasures
+from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.report.wording import about, at_least, at_most, label
 
 

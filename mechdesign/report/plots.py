@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mechdesign.comparison_rows import ComparisonRow
-from mechdesign.errors import InputError
-from mechdesign.files import PathLike, check_target, replacing
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, check_target, replacing
 
 FORMATS = (".png", ".svg", ".pdf")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechdesign.guarantees import guarantees
-from mechdesign.joint import Joint
+from mechdesign.auditing.guarantees import guarantees
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import AlphaLift, LiftLimits, Limits, MeanLimits, Notion
 from mechdesign.report.shortening import isolated
 from mechdesign.report.wording import at_least, at_most, count, label
+from mechdesign.tables.joint import Joint
 
 COVERS = (
     "It covers the released column alone, against an observer who knows this table and the channel and nothing "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from mechdesign.comparison_rows import ComparisonRow
+from mechdesign.comparison.rows import ComparisonRow
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""

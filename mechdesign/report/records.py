@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.auditing import Audit
-from mechdesign.channel import Channel
-from mechdesign.channel_measures import ChannelMeasures
-from mechdesign.guarantees import guarantees
+from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 

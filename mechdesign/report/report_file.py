@@ -6,8 +6,8 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from mechdesign.errors import InputError
-from mechdesign.files import PathLike, check_target, replacing
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report.layout import laid_out
 from mechdesign.report.record import FORMAT, VERSION, Report
 from mechdesign.report.records import to_json

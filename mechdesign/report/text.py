@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from mechdesign.joint import Joint
 from mechdesign.mechanisms.result import Design
 from mechdesign.report.promises import (
     COVERS,
@@ -25,6 +24,7 @@ from mechdesign.report.wording import (
     percent,
     percent_at_most,
 )
+from mechdesign.tables.joint import Joint
 
 SCOPE = " ".join((COVERS, VOIDS, ONE_DRAW, OTHER_PRIOR))
 

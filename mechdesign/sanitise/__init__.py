@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.draws import Key
-    from mechdesign.policies import Policy
-    from mechdesign.sanitise.apply_file import Applied, sanitise_file
-    from mechdesign.sanitise.dask_engine import sanitise_dask
-    from mechdesign.sanitise.frame import sanitise
-    from mechdesign.sanitise.key_file import create_key, read_key
-    from mechdesign.sanitise.spark_engine import sanitise_spark, spark_errors
-    from mechdesign.sanitise.transformer import ReleaseTransformer
+    from mechdesign.release.draws import Key
+    from mechdesign.release.policies import Policy
+    from mechdesign.sanitise.apply import Applied, sanitise_file
+    from mechdesign.sanitise.dask import sanitise_dask
+    from mechdesign.sanitise.frames import sanitise
+    from mechdesign.sanitise.keys import create_key, read_key
+    from mechdesign.sanitise.sklearn import ReleaseTransformer
+    from mechdesign.sanitise.spark import sanitise_spark, spark_errors
 
 __all__ = [
     "Applied",
@@ -36,17 +36,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Applied": "mechdesign.sanitise.apply_file",
-    "Key": "mechdesign.draws",
-    "Policy": "mechdesign.policies",
-    "ReleaseTransformer": "mechdesign.sanitise.transformer",
-    "create_key": "mechdesign.sanitise.key_file",
-    "read_key": "mechdesign.sanitise.key_file",
-    "sanitise": "mechdesign.sanitise.frame",
-    "sanitise_dask": "mechdesign.sanitise.dask_engine",
-    "sanitise_file": "mechdesign.sanitise.apply_file",
-    "sanitise_spark": "mechdesign.sanitise.spark_engine",
-    "spark_errors": "mechdesign.sanitise.spark_engine",
+    "Applied": "mechdesign.sanitise.apply",
+    "Key": "mechdesign.release.draws",
+    "Policy": "mechdesign.release.policies",
+    "ReleaseTransformer": "mechdesign.sanitise.sklearn",
+    "create_key": "mechdesign.sanitise.keys",
+    "read_key": "mechdesign.sanitise.keys",
+    "sanitise": "mechdesign.sanitise.frames",
+    "sanitise_dask": "mechdesign.sanitise.dask",
+    "sanitise_file": "mechdesign.sanitise.apply",
+    "sanitise_spark": "mechdesign.sanitise.spark",
+    "spark_errors": "mechdesign.sanitise.spark",
 }
 
 

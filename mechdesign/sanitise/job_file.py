@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
-from mechdesign.files import replacing
-from mechdesign.hashed_json import hashed_text, read_hashed
+from mechdesign.core.documents import hashed_text, read_hashed
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import replacing
+from mechdesign.core.numbers import quoted
 
 FORMAT = "mechdesign.job"
 VERSION = 1

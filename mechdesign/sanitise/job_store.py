@@ -1,4 +1,7 @@
-"""The two files of a job on disk, and the lock by which processes change them one after the other."""
+"""The two files of a job on disk, and the lock by which processes change them one after the other.
+
+The key that draws again what a job on files has released, for frames and clusters.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mechdesign.draws import Key
-from mechdesign.errors import InputError
-from mechdesign.files import PathLike, reason
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, open_locked, real_path, reason
+from mechdesign.core.numbers import listed
+from mechdesign.release.draws import Key
 from mechdesign.sanitise.job_file import JobRecord, read_job, write_job
-from mechdesign.sanitise.key_file import create_key, read_key
-from mechdesign.sanitise.locks import open_locked
-from mechdesign.sanitise.paths import real_path
+from mechdesign.sanitise.keys import create_key, read_key
 
 FOLDER_MODE = 0o700
 LOCK_MODE = 0o600
@@ -190,3 +192,55 @@ def check_of(key: Key) -> str:
 def key_of_draw(key: Key, draw: int) -> Key:
     """The key of a job's first draw (0), which is its own, or of a further one."""
     return key if draw == 0 else key.derived("draw", str(draw))
+
+
+JOB_SUFFIX = ".json"
+
+
+def key_at(path: PathLike, identity: Sequence[str] = ()) -> Key:
+    """The key of a key file, or that of the latest draw of a job file (a name that ends in .json).
+
+    Parameters
+    ----------
+    path : path
+    identity : sequence of str
+        Columns that identify a record; empty for the row number.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or the job identifies records by something else: these would be other draws.
+    """
+    if Path(path).suffix != JOB_SUFFIX:
+        return read_key(path)
+    store = JobStore(path)
+    record = store.peek()
+    if tuple(identity) != record.identity:
+        raise InputError(
+            f"the job {store.path} identifies a record by {_spoken(record.identity)}, not by {_spoken(identity)}: "
+            "other draws of the same records would tell more than the budget"
+        )
+    store.key_path = store.path.with_name(record.key_file)
+    key = store.key(record)
+    if key is None or record.draw < record.key_since:
+        raise InputError(f"the key file {store.key_path} of the job {store.path} is gone")
+    return key_of_draw(key, record.draw)
+
+
+def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
+    """Refuse work that may be done several times over without a key that all of them use.
+
+    Raises
+    ------
+    InputError
+        If there is neither a key nor a seed.
+    """
+    if key is None and insecure_seed is None:
+        raise InputError(
+            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
+            "give a key (Key.fresh(), or the path of a key file)"
+        )
+
+
+def _spoken(identity: Sequence[str]) -> str:
+    return f"the column {listed(list(identity))}" if identity else "its row number"

@@ -13,16 +13,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.cells import Encoded, encode, require_column
-from mechdesign.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
-from mechdesign.errors import InputError
-from mechdesign.exact import quoted
-from mechdesign.files import PathLike
-from mechdesign.frames import UnknownSymbol
-from mechdesign.policies import Policy
-from mechdesign.release import LABEL, POSTERIOR_DRAW, Release, key_of
-from mechdesign.sanitise.job_key import key_at
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import Encoded, encode, require_column
+from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
+from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
+from mechdesign.release.policies import Policy
+from mechdesign.sanitise.job_store import key_at
 from mechdesign.sanitise.plan import Column, FileChannel, Plan, Wishes, make_plan
+from mechdesign.tables.columns import UnknownSymbol
 
 Codes = NDArray[np.integer[Any]]
 

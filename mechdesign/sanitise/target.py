@@ -2,6 +2,8 @@
 
 The temporary file ``.NAME.part`` is both the place to write to and the lock of the target, so that two jobs never
 write one output, and a job that was killed leaves nothing that the next one would not take over.
+
+Being asked to stop: leave in good order, and not between two renames that belong together.
 """
 
 from __future__ import annotations
@@ -9,19 +11,129 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
-from mechdesign.errors import InputError
-from mechdesign.files import PathLike, check_target, keep_mode, reason, sync_folder
-from mechdesign.sanitise.locks import open_locked
-from mechdesign.sanitise.nameless import NamelessFile
-from mechdesign.sanitise.paths import part_of, real_path
-from mechdesign.sanitise.signals import CutOff, Stopped, uninterrupted
-from mechdesign.sanitise.source_guard import BLOCK, STANDARD
+from mechdesign.core.errors import InputError, MechdesignError
+from mechdesign.core.files import (
+    NamelessFile,
+    PathLike,
+    check_target,
+    keep_mode,
+    open_locked,
+    part_of,
+    real_path,
+    reason,
+    sync_folder,
+)
+from mechdesign.sanitise.source import BLOCK, STANDARD
+
+ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that ask a program to stop; SIGKILL does not ask."""
+
+FATAL = 128
+"""What shells add to the number of the signal that ended a program."""
+
+
+class Stopped(BaseException):
+    """A signal asked the program to stop, and all that was unfinished has been cleared away.
+
+    No `Exception`, so that no handler of errors takes it for one.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"{_what(signum)}; nothing was written")
+        self.signum = signum
+        self.exit_code = FATAL + signum
+
+
+class CutOff(MechdesignError):
+    """A signal asked the program to stop when a part of its output had gone already.
+
+    `exit_code` is that of the signal.
+    """
+
+    def __init__(self, stop: Stopped | KeyboardInterrupt, name: str) -> None:
+        signum = stop.signum if isinstance(stop, Stopped) else signal.SIGINT
+        super().__init__(f"{_what(signum)}; the reader of {name} has got only a part of the release")
+        self.exit_code = FATAL + signum
+
+
+def _what(signum: int) -> str:
+    return "interrupted" if signum == signal.SIGINT else f"stopped by {signal.Signals(signum).name}"
+
+
+class _Stop:
+    """The handler inside `stoppable`, until the work is done."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        if self.done:
+            return
+        raise KeyboardInterrupt if signum == signal.SIGINT else Stopped(signum)
+
+
+@contextmanager
+def stoppable() -> Generator[None]:
+    """Turn the signals that ask to stop into `Stopped`, so that everything open is cleared away.
+
+    (Ctrl-C stays a `KeyboardInterrupt`, of which every program knows what to say.)
+
+    For programs: libraries leave the signals of their host alone. Signals that the caller ignores (``nohup``)
+    stay ignored. Does nothing outside of the main thread, where Python runs no handlers.
+    """
+    with _handlers(_Stop()):
+        yield
+
+
+@contextmanager
+def uninterrupted(*, last: bool = True) -> Generator[None]:
+    """Put signals off until the end of a short section.
+
+    Elsewhere the handler of the caller has them then. Within `stoppable`, if the section is the `last` one of the
+    work, they are dropped, and so are all that come after it: there is nothing left to stop.
+    """
+    late: list[tuple[int, FrameType | None]] = []
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        late.append((signum, frame))
+
+    with _handlers(note) as before:
+        yield
+        for handler in before.values():
+            if isinstance(handler, _Stop):
+                handler.done = last
+    for signum, frame in late:
+        handler = before[signum]
+        if callable(handler):
+            handler(signum, frame)
+        elif handler == signal.SIG_DFL:
+            signal.raise_signal(signum)
+
+
+@contextmanager
+def _handlers(handler: Any) -> Generator[dict[int, Any]]:
+    """Install a handler for every signal that is not ignored; gives those that were there."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for signum in ASKED:
+            # None: a handler that was not installed from Python cannot be put back.
+            if signal.getsignal(signum) not in (signal.SIG_IGN, None):
+                before[signum] = signal.signal(signum, handler)
+    try:
+        yield before
+    finally:
+        for signum, old in before.items():
+            signal.signal(signum, old)
+
 
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 """What only writing can run into: no room, a quota, a limit on sizes, a file system that is read-only."""

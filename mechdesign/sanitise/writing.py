@@ -11,20 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.arrow_arrays import arrow_integers, arrow_texts
-from mechdesign.errors import InputError
-from mechdesign.files import PathLike
-from mechdesign.frames import own_values
-from mechdesign.release import channel_digest
-from mechdesign.sanitise.codebook import is_codebook, write_codebook
-from mechdesign.sanitise.compression import Compression
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, sha256_of
+from mechdesign.formats.cells import arrow_integers, arrow_texts
+from mechdesign.formats.compression import Compression
+from mechdesign.formats.opening import Kept, Output, Source, Written
+from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.job_file import Run, Use
-from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
-from mechdesign.sanitise.paths import sha256_of
+from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
 from mechdesign.sanitise.plan import Plan
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Drawn, Recipe, stands_for
-from mechdesign.sanitise.streams import Kept, Output, Source, Written
 from mechdesign.sanitise.target import Target
+from mechdesign.tables.columns import own_values
 
 
 @dataclass(frozen=True)

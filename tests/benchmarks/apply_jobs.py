@@ -24,7 +24,7 @@ def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
-    from mechdesign.tables import read_joint
+    from mechdesign.tables.reading import read_joint
 
     jobs = list(read_joint(ADULT, contingency=True, useful="occupation").useful.names)
     cities = ["Berlin", "Paris", "Rome", "Oslo", "Melbourne"]
@@ -63,8 +63,8 @@ def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
 
 def apply(channel: str, source: str, target: str) -> dict[str, Any]:
     """Sanitise a file with a job beside the channel, as the command line does."""
-    from mechdesign.channel import Channel
-    from mechdesign.sanitise.apply_file import sanitise_file
+    from mechdesign.channel.channel import Channel
+    from mechdesign.sanitise.apply import sanitise_file
 
     loaded = Channel.load(channel)
 
@@ -82,7 +82,7 @@ def stream(source: str, target: str) -> dict[str, Any]:
     """Read and write a file by our streams alone, with the occupation exchanged for a constant."""
     import pyarrow as pa
 
-    from mechdesign.sanitise.streams import Kept, Written, open_source
+    from mechdesign.formats.opening import Kept, Written, open_source
 
     labels = pa.array(["one", "{other, another}"])
 

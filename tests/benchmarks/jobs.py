@@ -22,10 +22,10 @@ def design(
     workers: int = 1,
 ) -> dict[str, Any]:
     """One verified channel for a uniform random table of m x n; ``{"refused": why}`` if there is none."""
-    from mechdesign.errors import SolverFailure
+    from mechdesign.core.errors import SolverFailure
     from mechdesign.mechanisms import design as run
     from mechdesign.notions import ALIP
-    from tests.design_cases import uniform_table
+    from tests.cases.designs import uniform_table
 
     run(uniform_table(4, 3), ALIP.from_epsilon(1.0))  # imports are not part of a design
     joint = uniform_table(n, m)
@@ -54,11 +54,11 @@ def design(
 
 def enumeration(n: int, m: int, epsilon: float, lam: float = 0.5, peer: bool = False) -> dict[str, Any]:
     """All vertices of the set of posteriors, by this package or by float cddlib."""
+    from mechdesign.mechanisms.posteriors import posteriors
     from mechdesign.notions import ALIP
-    from mechdesign.posteriors import posteriors
     from solvers.enumeration import vertices
-    from tests import float_designs
-    from tests.design_cases import uniform_table
+    from tests.cases.designs import uniform_table
+    from tests.oracles import float_designs
 
     notion = ALIP.from_epsilon(epsilon, lam)
     small = uniform_table(4, 3)

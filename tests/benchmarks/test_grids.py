@@ -11,12 +11,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP
+from mechdesign.tables.joint import Joint
 from tests.benchmarks.measuring import Timing, alternately, seconds, table
-from tests.design_cases import uniform_table
-from tests.float_designs import optimal
+from tests.cases.designs import uniform_table
+from tests.oracles.float_designs import optimal
 
 pytestmark = pytest.mark.benchmark
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.draws import Identifiers, Key, RowNumbers
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP
-from mechdesign.sampling import Sampler
+from mechdesign.release.draws import Identifiers, Key, RowNumbers
+from mechdesign.release.sampling import Sampler
 from tests.benchmarks.measuring import alternately, table
 
 ROWS = 5_000_000

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.channel import Channel
-from mechdesign.joint import Joint
-from mechdesign.variable import Variable
+from mechdesign.channel.channel import Channel
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 ROOT = Path(__file__).parents[2]
 D = 2**53

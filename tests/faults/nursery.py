@@ -44,8 +44,8 @@ PRELOADED = (
     "pydantic.type_adapter",  # typer looks for it
     "pyarrow.csv",
     "pyarrow.parquet",
-    "mechdesign.channel",
-    "mechdesign.channel_reading",
+    "mechdesign.channel.channel",
+    "mechdesign.channel.file",
     "mechdesign.cli.app",
     "mechdesign.cli.reporting",
     "mechdesign.report.wording",
@@ -54,10 +54,13 @@ PRELOADED = (
 
 def preload() -> None:
     """Import what a command imports, and run nothing of it, because threads do not survive a fork."""
+    import mechdesign.formats
     import mechdesign.sanitise
 
     inside = [
-        f"mechdesign.sanitise.{module.name}" for module in pkgutil.iter_modules(mechdesign.sanitise.__path__)
+        f"{package.__name__}.{module.name}"
+        for package in (mechdesign.formats, mechdesign.sanitise)
+        for module in pkgutil.iter_modules(package.__path__)
     ]
     for name in (*PRELOADED, *inside):
         with contextlib.suppress(ModuleNotFoundError):  # of extras

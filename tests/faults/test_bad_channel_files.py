@@ -10,8 +10,8 @@ import pickle
 
 import pytest
 
-from mechdesign.channel import Channel
-from mechdesign.errors import InputError
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
 
 D = 2**53
 

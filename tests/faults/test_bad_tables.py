@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign import parquet
-from mechdesign.errors import InputError
-from mechdesign.tables import read_joint
+from mechdesign.core.errors import InputError
+from mechdesign.formats import parquet_text as parquet
+from mechdesign.tables.reading import read_joint
 
 MICRO = {"sensitive": "s", "useful": "x"}
 WIDE = {"contingency": True}

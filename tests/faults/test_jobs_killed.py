@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.sanitise.key_file import read_key
+from mechdesign.sanitise.keys import read_key
 from tests.faults.job_cases import (
     APPLY,
     CHANNEL,

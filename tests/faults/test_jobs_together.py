@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.sanitise.locks import open_locked
-from mechdesign.sanitise.paths import part_of
+from mechdesign.core.files import open_locked, part_of
 from tests.faults.job_cases import (
     APPLY,
     Ended,

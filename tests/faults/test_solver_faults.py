@@ -15,17 +15,17 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from mechdesign.channel import Channel
+from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.work import Work
-from mechdesign.errors import SolverFailure
-from mechdesign.joint import Joint
+from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP, LDP, LIP, MinLift
+from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, EmptyPolytope, Envelope, EnvelopeStatus, Points, TooManyVertices, programs
 from solvers.programs.highs import HighsMaster
-from tests.design_cases import is_private
+from tests.cases.designs import is_private
 
 optimal = import_module("mechdesign.mechanisms.optimal")
 

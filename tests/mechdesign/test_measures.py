@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mechdesign import measures as m
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
+from tests.oracles import measures as m
 
 CLOSE = 1e-9
 ORDERS = (0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 5.0, 40.0, math.inf)

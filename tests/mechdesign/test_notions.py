@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.notions import (
     ALIP,
     NOTIONS,

@@ -10,10 +10,10 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP, LDP, AlphaLift, Chi2Lift, L1Lift
-from tests.design_cases import normalised
+from mechdesign.tables.joint import Joint
+from tests.cases.designs import normalised
 
 TABLES = 200
 """Random tables; the paper takes 1,000. The mean of so many is within 0.01 of that of all."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP, LDP
-from tests.design_cases import normalised
+from mechdesign.tables.joint import Joint
+from tests.cases.designs import normalised
 
 TABLES = 20
 """Random tables; the paper takes 100. The NMI at epsilon 2 varies by 0.014 from table to table, so the mean of 20

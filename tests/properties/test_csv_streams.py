@@ -10,10 +10,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
-from mechdesign.sanitise import csv_blocks
-from mechdesign.sanitise.streams import Kept, Output, Written, open_source
-from mechdesign.sanitise.text_options import TextOptions
+from mechdesign.core.errors import InputError
+from mechdesign.formats import csv_split as csv_blocks
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Kept, Output, Written, open_source
 
 MANY = 400
 """Examples of a property that short adversarial texts probe."""

@@ -11,8 +11,8 @@ import pytest
 
 from mechdesign.mechanisms import design
 from mechdesign.notions import to_record
-from tests.design_cases import independent_nmi, is_private, lost_to_exactness, notions_of, random_notion
-from tests.float_designs import random_table
+from tests.cases.designs import independent_nmi, is_private, lost_to_exactness, notions_of, random_notion
+from tests.oracles.float_designs import random_table
 
 LARGEST_LOSS = 1e-7
 """Promised: utility lost to exactness, in units of H(X)."""

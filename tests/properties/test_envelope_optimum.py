@@ -13,9 +13,9 @@ from flint import arb, fmpq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.joint import Joint
+from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
-from mechdesign.posteriors import posteriors
+from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Polytope, lower_envelope
 from solvers.enumeration import vertices
 from tests.solvers.reference import exact, exact_value

@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.estimation_linear import coefficients, identify
-from mechdesign.estimation_ml import _Likelihood, _newton, _squarem, maximum_likelihood
-from tests.release_cases import channel_of
+from mechdesign.analysis.likelihood import _Likelihood, _newton, _squarem, maximum_likelihood
+from mechdesign.analysis.linear import coefficients, identify
+from tests.cases.releases import channel_of
 
 
 @st.composite

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing import audit, failing_outputs
-from mechdesign.channel import DENOMINATOR, Channel
-from mechdesign.exact_utility import utility
-from mechdesign.joint import Joint
-from mechdesign.measures import entropy, mutual_information
+from mechdesign.auditing.matrix import audit_matrix
+from mechdesign.auditing.utility import utility
+from mechdesign.auditing.verdict import audit, failing_outputs
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
-from mechdesign.outside import audit_matrix
-from mechdesign.rounding import RoundingFailure, partition_channel, round_channel
-from tests import exact_oracle
-from tests.float_designs import boundary, optimal, random_table
+from mechdesign.tables.joint import Joint
+from tests.oracles import lifts as exact_oracle
+from tests.oracles.float_designs import boundary, optimal, random_table
+from tests.oracles.measures import entropy, mutual_information
 
 LARGEST_LOSS = 1e-7
 """Promised: utility lost to exactness, in units of H(X)."""

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import measures as m
-from mechdesign.auditing import audit
-from mechdesign.guarantees import breach_bound, guarantees, largest_lift, smallest_lift
-from mechdesign.joint import Joint
+from mechdesign.auditing.guarantees import breach_bound, guarantees, largest_lift, smallest_lift
+from mechdesign.auditing.verdict import audit
+from mechdesign.mechanisms.rounding import partition_channel
 from mechdesign.mechanisms.watchdog import complete_merging
 from mechdesign.notions import ALIP, LDP
-from mechdesign.rounding import partition_channel
+from mechdesign.tables.joint import Joint
+from tests.oracles import measures as m
 
 ROUNDING = 1.0 + 1e-9
 """Of the sums of this file."""

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing import audit, failing_outputs
-from mechdesign.channel import Channel
-from mechdesign.channel_measures import measure
-from mechdesign.joint import Joint
+from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.matrix import audit_matrix
+from mechdesign.auditing.verdict import audit, failing_outputs
+from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms import design
 from mechdesign.notions import AlphaLift, Chi2Lift, L1Lift
-from mechdesign.outside import audit_matrix
-from mechdesign.variable import Variable
-from tests.interval_oracle import Judge
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
+from tests.oracles.intervals import Judge
 
 NEXT_TO_ONE = math.nextafter(1.0, 2.0)
 LARGEST = 1.7976931348623157e308

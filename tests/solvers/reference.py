@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 from solvers import Polytope, lower_envelope
-from tests.oracles import rational
+from tests.oracles.vertices import rational
 
 Array = NDArray[np.float64]
 INF = np.inf

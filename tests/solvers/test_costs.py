@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from solvers.costs import COSTS, cost_named
 from solvers.errors import InvalidOption
 from solvers.points import Points
-from tests.oracles import rational
+from tests.oracles.vertices import rational
 from tests.solvers.reference import exact_cost
 
 

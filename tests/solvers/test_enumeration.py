@@ -9,7 +9,7 @@ from solvers.enumeration import METHODS, Vertices, vertices
 from solvers.enumeration.result import MERGE_TOLERANCE, finish, ordered
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, SolverError
 from solvers.polytope import Polytope
-from tests.oracles import exact_vertices, same_points
+from tests.oracles.vertices import exact_vertices, same_points
 from tests.solvers.test_polytope import with_ratio
 
 INF = np.inf

@@ -13,7 +13,7 @@ from solvers.enumeration.cdd import exact_available
 from solvers.enumeration.support import MOST_SYSTEMS, count_systems
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.polytope import Polytope
-from tests.oracles import exact_vertices, same_points
+from tests.oracles.vertices import exact_vertices, same_points
 from tests.solvers.test_polytope import with_deviation, with_ratio
 
 INF = np.inf

@@ -16,7 +16,7 @@ from solvers.enumeration import cdd as cdd_module
 from solvers.enumeration import pivot as pivot_module
 from solvers.enumeration import vertices
 from solvers.errors import BackendFailure, EmptyPolytope
-from tests.oracles import same_points
+from tests.oracles.vertices import same_points
 from tests.solvers.test_enumeration import box, lift_box
 from tests.solvers.test_polytope import with_ratio
 

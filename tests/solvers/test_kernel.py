@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from solvers._kernel import Search
 from solvers.polytope import Polytope
-from tests.oracles import rational
+from tests.oracles.vertices import rational
 from tests.solvers.reference import NOTIONS, TABLES, exact, hard_search, table_polytope
 
 OPTIMAL, INFEASIBLE = 0, 1

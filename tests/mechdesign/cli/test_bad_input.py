@@ -97,10 +97,22 @@ def test_bad_tables(folder, refused, text, options, words):
         ),
         (("records.csv", *MICRO, *EPS, "--as-published"), ["as_published", "optimal"]),
         (
-            ("records.csv", *MICRO, *EPS, "--mechanism", "subset-merging", "--as-published", "--output", "c.json"),
+            (
+                "records.csv",
+                *MICRO,
+                *EPS,
+                "--mechanism",
+                "subset-merging",
+                "--as-published",
+                "--output",
+                "c.json",
+            ),
             ["--as-published", "--output"],
         ),
-        (("records.csv", *MICRO, *EPS, "--mechanism", "subset-merging", "--risk", "luck"), ["'luck'", "log-max"]),
+        (
+            ("records.csv", *MICRO, *EPS, "--mechanism", "subset-merging", "--risk", "luck"),
+            ["'luck'", "log-max"],
+        ),
         (("records.csv", *MICRO, *EPS, "--risk", "sum"), ["risk", "optimal"]),
         (("records.csv", *MICRO, *EPS, "--randomisation", "uniform"), ["R(y)", "complete-merging"]),
         (

@@ -8,7 +8,7 @@ import pytest
 
 from mechdesign.cli.budget import notion_of
 from mechdesign.cli.options import columns
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
 
 
@@ -86,7 +86,11 @@ def test_notions(notion, options, expected):
         ("l1", {}, "no budget given"),
         ("l1", {"eps_u": "1"}, "--eps-u is given without --eps-l"),
         ("chi2", {"eps_l": "inf", "eps_u": "inf"}, "both inf"),
-        ("chi2", {"epsilon": "1", "alpha": "2"}, "--alpha is the order of --notion alpha; --notion chi2 has none"),
+        (
+            "chi2",
+            {"epsilon": "1", "alpha": "2"},
+            "--alpha is the order of --notion alpha; --notion chi2 has none",
+        ),
         ("alpha", {"epsilon": "1", "alpha": "1"}, r"alpha \(1\) must be above 1"),
         ("alpha", {"epsilon": "1", "alpha": "0.5"}, r"alpha \(0.5\) must be above 1"),
         ("alpha", {"epsilon": "1", "alpha": "nan"}, r"alpha \(nan\) must be above 1"),

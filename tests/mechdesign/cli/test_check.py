@@ -152,7 +152,7 @@ def test_posterior_draws_and_policies(run, folder, channel):
 
 
 def test_a_public_channel(run, channel, released, folder):
-    from mechdesign.channel import Channel
+    from mechdesign.channel.channel import Channel
 
     Channel.load(channel).save(folder / "public.json", public=True)
     result = run("check", "out.csv", "--channel", "public.json", "--json")

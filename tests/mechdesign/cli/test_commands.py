@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mechdesign as md
-from mechdesign.tables import read_joint
+from mechdesign.tables.reading import read_joint
 
 MICRO = ("--sensitive", "group", "--useful", "job")
 EPS = ("--epsilon", "1")

@@ -126,7 +126,8 @@ def test_an_optimum_that_misses_its_gap_is_noted(folder, run):
 
 
 def test_ctrl_c_keeps_the_rows_so_far(folder, run, monkeypatch):
-    from mechdesign import comparison, comparison_tasks
+    from mechdesign.comparison import run as comparison
+    from mechdesign.comparison import run as comparison_tasks
     from mechdesign.mechanisms import design
 
     calls = []

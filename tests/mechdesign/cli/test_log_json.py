@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.cli import main
-from mechdesign.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
 MICRO = ("--sensitive", "group", "--useful", "job")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.cli import main
-from mechdesign.errors import NotPrivate, SolverFailure
+from mechdesign.core.errors import NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = [

@@ -25,7 +25,11 @@ def test_json_has_outputs_guarantees_and_every_order(channel, capsys):
     assert leakage["sibson_information[inf]"] == leakage["maximal_leakage"]
     assert leakage["arimoto_information[inf]"] == leakage["min_entropy_leakage"]
     assert leakage["sibson_information[1]"] == leakage["mutual_information"]
-    assert leakage["sibson_information[0.5]"] < leakage["mutual_information"] < leakage["sibson_information[inf]"]
+    assert (
+        leakage["sibson_information[0.5]"]
+        < leakage["mutual_information"]
+        < leakage["sibson_information[inf]"]
+    )
     assert leakage["max_log_lift"] == record["achieved"]["eps_u"]
     assert leakage["min_log_lift"] == -record["achieved"]["eps_l"]
     assert {"source", "measure", "attained", "bound", "at_most"} == set(record["guarantees"][0])

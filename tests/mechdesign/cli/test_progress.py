@@ -13,7 +13,7 @@ import pytest
 from mechdesign.cli import work as work_module
 from mechdesign.cli.meter import WINDOW, Meter, Reading, amounts, duration
 from mechdesign.cli.reporting import Reporter
-from mechdesign.progress import Progress, Step
+from mechdesign.core.progress import Progress, Step
 
 
 class Clock:

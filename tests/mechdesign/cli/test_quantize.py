@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions

@@ -9,11 +9,11 @@ import shlex
 
 import pytest
 
-from mechdesign.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel, ChannelRecord
 from mechdesign.cli import compare, findings, report_files
-from mechdesign.joint import Joint
 from mechdesign.notions import MaxLift
 from mechdesign.report import charts
+from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 

@@ -7,13 +7,13 @@ import math
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing import audit
+from mechdesign.auditing.verdict import audit
 from mechdesign.cli import curve
 from mechdesign.cli.reporting import Reporter
-from mechdesign.comparison_grid import Case
-from mechdesign.errors import SolverFailure
-from mechdesign.joint import Joint
-from tests.design_cases import uniform_table
+from mechdesign.comparison.grid import Case
+from mechdesign.core.errors import SolverFailure
+from mechdesign.tables.joint import Joint
+from tests.cases.designs import uniform_table
 
 JOINT = uniform_table(5, m=3)
 

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from mechdesign.auditing import audit
-from mechdesign.errors import InputError
-from mechdesign.joint import Joint
+from mechdesign.auditing.verdict import audit
+from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.subset_response import NAME
 from mechdesign.notions import ALIP, LDP
+from mechdesign.tables.joint import Joint
 
 HEURISTICS = (NAME, "subset-merging", "complete-merging")
 

@@ -13,13 +13,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechdesign.auditing import audit
-from mechdesign.channel import Channel
-from mechdesign.errors import InputError
-from mechdesign.joint import Joint
+from mechdesign.auditing.verdict import audit
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import MECHANISMS, design
 from mechdesign.notions import ALIP, LDP, LIP
-from tests.design_cases import is_private, uniform_table
+from mechdesign.tables.joint import Joint
+from tests.cases.designs import is_private, uniform_table
 
 SIZE_OF_A_LONG_SEARCH = (200, 15)
 """Symbols of a table on which a search takes seconds, however fast the machine is."""

@@ -8,13 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.auditing import audit
-from mechdesign.channel import DENOMINATOR, Channel
-from mechdesign.joint import Joint
-from mechdesign.measures import entropy, mutual_information
-from mechdesign.mechanisms.finishing import finish
-from mechdesign.mechanisms.result import Certificate
+from mechdesign.auditing.verdict import audit
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.mechanisms.result import Certificate, finish
 from mechdesign.notions import LIP
+from mechdesign.tables.joint import Joint
+from tests.oracles.measures import entropy, mutual_information
 
 JOINT = Joint.from_counts([[30, 10, 20], [10, 40, 15]], useful_labels=["a", "b", "c"])
 

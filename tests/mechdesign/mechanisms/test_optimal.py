@@ -9,13 +9,13 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError, SolverFailure
-from mechdesign.joint import Joint
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.mechanisms import design
+from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
-from mechdesign.rounding import RoundingFailure
+from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, TooManyVertices
-from tests.design_cases import METHODS, independent_nmi, is_private, normalised, notions_of, uniform_table
+from tests.cases.designs import METHODS, independent_nmi, is_private, normalised, notions_of, uniform_table
 
 # `mechdesign.mechanisms.optimal` names the function once the package is imported.
 module = import_module("mechdesign.mechanisms.optimal")

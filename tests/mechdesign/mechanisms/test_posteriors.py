@@ -9,12 +9,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mechdesign.joint import Joint
+from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
-from mechdesign.posteriors import posteriors
-from tests.design_cases import notions_of, uniform_table
-from tests.exact_oracle import exceeds_exp, exp_bounds
-from tests.float_designs import random_table
+from mechdesign.tables.joint import Joint
+from tests.cases.designs import notions_of, uniform_table
+from tests.oracles.float_designs import random_table
+from tests.oracles.lifts import exceeds_exp, exp_bounds
 
 BUDGETS = (1e-9, 1e-6, 0.01, 0.5, 2.0, 20.0)
 MARGINS = (1e-12, 1e-9, 1e-7)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import posteriors as module
-from mechdesign.joint import Joint
 from mechdesign.mechanisms import design
+from mechdesign.mechanisms import posteriors as module
+from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import L1Lift
-from mechdesign.posteriors import posteriors
-from tests import mean_oracle
+from mechdesign.tables.joint import Joint
+from tests.oracles import means as mean_oracle
 
 
 def table(seed: int, m: int, n: int) -> Joint:

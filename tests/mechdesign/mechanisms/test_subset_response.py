@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError, SolverFailure
-from mechdesign.joint import Joint
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.progress import Step
 from mechdesign.mechanisms import Search, design, subset_response
+from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.subset_response import NAME
 from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
-from mechdesign.progress import Step
-from mechdesign.rounding import RoundingFailure
+from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, OutsidePolytope, TooManyVertices
-from tests import mean_oracle
-from tests.design_cases import is_private, uniform_table
+from tests.cases.designs import is_private, uniform_table
 from tests.mechdesign.mechanisms.test_watchdog import joints
+from tests.oracles import means as mean_oracle
 
 NOTIONS = {
     "alip": ALIP.from_epsilon,
@@ -199,7 +199,7 @@ def test_the_printed_risk_can_be_asked_for(adult):
 @given(st.integers(0, 10**6), st.floats(0.2, 2.0))
 def test_a_subset_has_a_solution_exactly_where_merging_it_complies(seed, epsilon):
     """The corrected feasibility rule: P(X|T) is in the polytope of T iff the merged T satisfies the notion."""
-    from mechdesign.posteriors import posteriors
+    from mechdesign.mechanisms.posteriors import posteriors
     from solvers import SolverError, lower_envelope
 
     rng = np.random.default_rng(seed)

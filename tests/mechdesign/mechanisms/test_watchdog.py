@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
-from mechdesign.joint import Joint
+from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import watchdog
 from mechdesign.mechanisms.partitions import Merging
 from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
+from mechdesign.tables.joint import Joint
 
 NOTIONS = {
     "alip": lambda e: ALIP.from_epsilon(e),

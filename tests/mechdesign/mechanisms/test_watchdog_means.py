@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.joint import Joint
-from mechdesign.mechanisms.risks import Lifts
+from mechdesign.mechanisms.partitions import Lifts
 from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
 from mechdesign.notions import ALIP, AlphaLift, Chi2Lift, L1Lift
-from tests import mean_oracle
+from mechdesign.tables.joint import Joint
 from tests.mechdesign.mechanisms.test_watchdog import joints
+from tests.oracles import means as mean_oracle
 
 NOTIONS = {
     "l1": L1Lift.from_epsilon,

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.channel import DENOMINATOR
-from mechdesign.errors import InputError
+from mechdesign.channel.channel import DENOMINATOR
+from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.randomisation import shares_of
-from mechdesign.mechanisms.watchdog import complete_merging
+from mechdesign.mechanisms.watchdog import complete_merging, shares_of
 from mechdesign.notions import ALIP, LDP, L1Lift
 from tests.mechdesign.mechanisms.test_watchdog import joints, violations
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
     brute_force_leakage,

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     JointRange,
     averaging_leakage,

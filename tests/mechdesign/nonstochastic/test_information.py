@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import (
     Boxes,
     JointRange,

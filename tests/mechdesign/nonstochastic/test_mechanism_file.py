@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.errors import InputError
-from mechdesign.hashed_json import write_hashed
+from mechdesign.core.documents import write_hashed
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.designs import lay_out
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.mechanism_file import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import fibres
 from mechdesign.nonstochastic.domains import FiniteDomain, finite, integers, interval
 from mechdesign.nonstochastic.noiseless import certify, certify_local, certify_table

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.designs import design_quantizer, lay_out, outputs_of_uniform, uniform_levels
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import certify, certify_table

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import optimise_levels
 from mechdesign.nonstochastic.cell_costs import LOSSES, CellLoss
 from mechdesign.nonstochastic.designs import design_quantizer

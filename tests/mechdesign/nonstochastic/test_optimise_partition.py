@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic import microaggregation
 from mechdesign.nonstochastic.cell_costs import LOSSES, CellLoss
 from mechdesign.nonstochastic.microaggregation import best_edges

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.composition import Ledger, Release, certify_together
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.noiseless import certify, certify_table

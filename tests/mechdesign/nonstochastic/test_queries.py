@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import sums
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.queries import (

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import JointRange, UncertainSpace, chain, encoding, product, restrict_x
 
 PAIRS = [("a", 1), ("b", 1), ("b", 2), ("c", 3)]

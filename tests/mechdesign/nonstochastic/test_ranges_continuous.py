@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import Boxes, MeasuredRange, box_space, grids, largest_region_difference
 
 PLANE = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)])])

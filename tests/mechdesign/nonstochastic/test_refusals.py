@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError, NotPrivate
-from mechdesign.hashed_json import write_hashed
+from mechdesign.core.documents import write_hashed
+from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic import (
     JointRange,
     Ledger,

@@ -12,13 +12,13 @@ import numpy as np
 import mechdesign as md
 from mechdesign.cli.findings import Made, design_of, findings_of, frames
 from mechdesign.cli.reporting import Reporter
-from mechdesign.joint import Joint
 from mechdesign.mechanisms.result import Design
 from mechdesign.report.building import internal_report
 from mechdesign.report.promises import remarks
 from mechdesign.report.public import public_report
 from mechdesign.report.record import Report
 from mechdesign.report.report_file import report_text
+from mechdesign.tables.joint import Joint
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from mechdesign.comparison_rows import ComparisonRow
-from mechdesign.errors import InputError
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.core.errors import InputError
 from mechdesign.report import plots
 
 

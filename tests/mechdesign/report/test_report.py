@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import mechanisms
-from mechdesign.auditing import audit
-from mechdesign.channel import Channel, ChannelRecord
+from mechdesign.auditing.verdict import audit
+from mechdesign.channel.channel import Channel, ChannelRecord
 from mechdesign.cli import curve
-from mechdesign.errors import SolverFailure
-from mechdesign.joint import Joint
+from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, charts, markdown
 from mechdesign.report.layout import laid_out
 from mechdesign.report.public import Frame, public_report
-from tests.design_cases import uniform_table
+from mechdesign.tables.joint import Joint
+from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.report import blocks, charts, html_page
 from mechdesign.report.layout import laid_out
 from mechdesign.report.svg import tidy

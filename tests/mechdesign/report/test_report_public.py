@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.channel import Channel
-from mechdesign.channel_measures import measure
-from mechdesign.joint import Joint
-from mechdesign.measures import lift
+from mechdesign.auditing.channel_measures import measure
+from mechdesign.channel.channel import Channel
 from mechdesign.report.public import Frame, public_report
 from mechdesign.report.wording import about, at_least, at_most, percent, percent_at_most
+from mechdesign.tables.joint import Joint
 from tests.mechdesign.report import report_cases as cases
+from tests.oracles.measures import lift
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?")
 

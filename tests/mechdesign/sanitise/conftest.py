@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from mechdesign.variable import Variable
+from mechdesign.tables.variable import Variable
 
 D = 2**53
 

@@ -7,11 +7,11 @@ import hashlib
 import numpy as np
 import pandas as pd
 
-from mechdesign.channel import Channel
-from mechdesign.draws import Key
-from mechdesign.joint import Joint
-from mechdesign.release import channel_digest
-from mechdesign.variable import Variable
+from mechdesign.channel.channel import Channel
+from mechdesign.release.drawing import channel_digest
+from mechdesign.release.draws import Key
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 D = 2**53
 KEY = Key.insecure(7)

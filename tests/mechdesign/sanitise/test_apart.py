@@ -5,12 +5,11 @@ import os
 
 import pytest
 
-from mechdesign.channel import Channel
+from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
-from mechdesign.errors import InputError
-from mechdesign.sanitise.apart import keep_apart
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.variable import Variable
+from mechdesign.core.errors import InputError
+from mechdesign.sanitise.apply import keep_apart, sanitise_file
+from mechdesign.tables.variable import Variable
 
 D = 2**53
 

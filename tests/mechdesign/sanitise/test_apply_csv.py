@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mechdesign import csv_text
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.variable import Variable
+from mechdesign.formats import csv_text
+from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.tables.variable import Variable
 
 RELEASED = {"a": "{a, b}", "b": "{a, b}", "c": "c"}
 

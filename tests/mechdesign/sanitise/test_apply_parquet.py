@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign import parquet
-from mechdesign.channel import Channel
-from mechdesign.errors import InputError
-from mechdesign.joint import Joint
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.variable import Variable
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.formats import parquet_text as parquet
+from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 D = 2**53
 

@@ -7,15 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechdesign.channel import Channel
-from mechdesign.joint import Joint
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.sanitise.codebook import write_codebook
+from mechdesign.channel.channel import Channel
+from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.sanitise.manifest import write_codebook
+from mechdesign.tables.joint import Joint
 
 
 @pytest.fixture
 def channel():
-    frame = pd.DataFrame({"s": list("0110"), "city": ["a,b", "a,b", "é", "é"], "job": list("xyyx"), "n": [1, 2, 3, 4]})
+    frame = pd.DataFrame(
+        {"s": list("0110"), "city": ["a,b", "a,b", "é", "é"], "job": list("xyyx"), "n": [1, 2, 3, 4]}
+    )
     joint = Joint.from_table(frame, sensitive="s", useful=("city", "job"), weight="n")
     return Channel(joint.useful, ("one", '"two"'), ((8, 0), (4, 4), (1, 7), (0, 8)), 8, joint=joint)
 
@@ -39,7 +41,12 @@ def test_every_possible_pair_has_a_line_with_both_probabilities(channel, tmp_pat
         y = channel.outputs.index(line["output"])
         assert float(line["p_output_given_symbol"]) == channel.matrix[x, y]
         assert float(line["p_symbol_given_output"]) == pytest.approx(channel.posteriors[y, x], rel=1e-15)
-    sums = pd.DataFrame(lines).astype({"p_symbol_given_output": float}).groupby("output").p_symbol_given_output.sum()
+    sums = (
+        pd.DataFrame(lines)
+        .astype({"p_symbol_given_output": float})
+        .groupby("output")
+        .p_symbol_given_output.sum()
+    )
     assert np.allclose(sums, 1)
 
 
@@ -57,7 +64,11 @@ def test_a_codebook_that_tells_of_the_table_says_so(channel, tmp_path):
         done = sanitise_file(
             known, tmp_path / "in.csv", tmp_path / name, codebook=tmp_path / f"{name}.book", insecure_seed=1
         )
-        told = [text for text in done.notices if "the last column of the codebook is computed from the table" in text]
+        told = [
+            text
+            for text in done.notices
+            if "the last column of the codebook is computed from the table" in text
+        ]
         assert len(told) == (name == "one")
         values = {line["p_symbol_given_output"] for line in read(tmp_path / f"{name}.book")}
         assert (values == {""}) == (name == "two")

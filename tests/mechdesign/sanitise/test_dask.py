@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechdesign.errors import InputError
-from mechdesign.policies import Policy
+from mechdesign.core.errors import InputError
+from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise, sanitise_dask
 from tests.mechdesign.sanitise.records import (
     KEY,

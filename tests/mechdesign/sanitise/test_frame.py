@@ -9,9 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mechdesign.draws import Key
-from mechdesign.errors import InputError
-from mechdesign.policies import Policy
+from mechdesign.core.errors import InputError
+from mechdesign.release.draws import Key
+from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise
 from tests.mechdesign.sanitise.records import (
     KEY,

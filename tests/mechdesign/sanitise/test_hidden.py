@@ -5,7 +5,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.sanitise import sanitise
 from tests.mechdesign.sanitise.records import KEY, mixing_channel
 

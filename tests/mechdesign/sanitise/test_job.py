@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.draws import Key
-from mechdesign.errors import InputError
-from mechdesign.hashed_json import hashed_text
+from mechdesign.core.documents import hashed_text
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import open_locked, sha256_of
+from mechdesign.release.draws import Key
 from mechdesign.sanitise import job_store
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_file import FORMAT, Use, read_job
 from mechdesign.sanitise.job_store import default_path
-from mechdesign.sanitise.key_file import create_key, read_key
-from mechdesign.sanitise.locks import open_locked
-from mechdesign.sanitise.paths import sha256_of
+from mechdesign.sanitise.keys import create_key, read_key
 from mechdesign.sanitise.target import Target
 
 DATASET, OTHER_DATASET = "a" * 64, "b" * 64

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from mechdesign.draws import Key
-from mechdesign.errors import InputError
-from mechdesign.sanitise.key_file import TAG, create_key, read_key
+from mechdesign.core.errors import InputError
+from mechdesign.release.draws import Key
+from mechdesign.sanitise.keys import TAG, create_key, read_key
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions in access lists")
 
@@ -117,7 +117,7 @@ def test_a_disk_that_does_not_give_it_back(path, monkeypatch):
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("mechdesign.sanitise.key_file.os.open", broken)
+        patch.setattr("mechdesign.sanitise.keys.os.open", broken)
         refuse(path, "cannot be read: input/output error")
 
 
@@ -136,7 +136,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, key, monkeypatch):
     def full(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mechdesign.sanitise.key_file.os.fsync", full)
+    monkeypatch.setattr("mechdesign.sanitise.keys.os.fsync", full)
     with pytest.raises(InputError, match="cannot be written: no space left on device") as caught:
         create_key(tmp_path / "job.key", key)
     assert list(tmp_path.iterdir()) == []

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import mechdesign
-from mechdesign.cells import Encoded
-from mechdesign.channel import Channel, ChannelRecord
-from mechdesign.draws import Key, RowNumbers
-from mechdesign.errors import InputError
-from mechdesign.joint import Joint
-from mechdesign.policies import Policy
-from mechdesign.release import Release, channel_digest
-from mechdesign.sanitise import versions
+from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.core import documents as versions
+from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import Encoded
+from mechdesign.release.drawing import Release, channel_digest
+from mechdesign.release.draws import Key, RowNumbers
+from mechdesign.release.policies import Policy
 from mechdesign.sanitise.job_file import Run, Use
 from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
-from mechdesign.variable import Variable
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 D = 2**53
 KEY = Key(bytes(range(32)))

@@ -5,14 +5,14 @@ import shutil
 
 import pytest
 
-from mechdesign.channel import Channel
-from mechdesign.errors import InputError
-from mechdesign.policies import Policy
-from mechdesign.sanitise import run
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.sanitise.text_options import TextOptions
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.release.policies import Policy
+from mechdesign.sanitise import apply as run
+from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.sanitise.writing import write_release
-from mechdesign.variable import Variable
+from mechdesign.tables.variable import Variable
 
 D = 2**53
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.sanitise.parquet_notes import SPARK, free_notes
+from mechdesign.formats.parquet import SPARK, free_notes
+from mechdesign.sanitise.apply import sanitise_file
 
 
 def field(name, kind="string", **metadata):

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.channel import Channel
-from mechdesign.errors import InputError
-from mechdesign.release import POSTERIOR_DRAW
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.release.drawing import POSTERIOR_DRAW
 from mechdesign.sanitise.plan import Column, Plan, Wishes, make_plan
-from mechdesign.variable import Variable
+from mechdesign.tables.variable import Variable
 
 
 def channel_of(useful, sensitive=()):

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign import csv_text
-from mechdesign.errors import InputError
-from mechdesign.files import replacing
-from mechdesign.sanitise.apply_file import sanitise_file
-from mechdesign.variable import Variable
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import replacing
+from mechdesign.formats import csv_text
+from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.tables.variable import Variable
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_folder_that_refuses(channel, source, monkeypatch):
     def no_entry(*_args, **_options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mechdesign.files.os.open", no_entry)
+    monkeypatch.setattr("mechdesign.core.files.os.open", no_entry)
     refuse(r"out\.csv cannot be written: permission denied", channel, source, source.with_name("out.csv"))
 
 
@@ -102,7 +102,7 @@ def test_a_disk_that_is_full(channel, source, monkeypatch):
     def full(_descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mechdesign.files.os.fsync", full)
+    monkeypatch.setattr("mechdesign.core.files.os.fsync", full)
     refuse(
         r"out\.csv cannot be written: no space left on device", channel, source, source.with_name("out.csv")
     )
@@ -112,7 +112,7 @@ def test_an_interrupt_leaves_nothing(channel, source, monkeypatch):
     def interrupt(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mechdesign.sanitise.csv_stream.CsvSource.batches", interrupt)
+    monkeypatch.setattr("mechdesign.formats.csv.CsvSource.batches", interrupt)
     with pytest.raises(KeyboardInterrupt):
         sanitise_file(channel, source, source.with_name("out.csv"))
     assert [p.name for p in source.parent.iterdir()] == ["in.csv"]
@@ -135,8 +135,10 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(tmp_path):
 def test_the_data_are_on_disk_before_the_name_is(tmp_path, monkeypatch):
     steps = []
     fsync, rename = os.fsync, os.replace
-    monkeypatch.setattr("mechdesign.files.os.fsync", lambda fd: (steps.append("fsync"), fsync(fd)))
-    monkeypatch.setattr("mechdesign.files.os.replace", lambda a, b: (steps.append("rename"), rename(a, b)))
+    monkeypatch.setattr("mechdesign.core.files.os.fsync", lambda fd: (steps.append("fsync"), fsync(fd)))
+    monkeypatch.setattr(
+        "mechdesign.core.files.os.replace", lambda a, b: (steps.append("rename"), rename(a, b))
+    )
     with replacing(tmp_path / "out.csv", force=False) as temporary:
         assert temporary.parent == tmp_path
         temporary.write_text("new")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.core.errors import InputError
 from mechdesign.sanitise import sanitise, sanitise_dask, sanitise_file
 from tests.mechdesign.sanitise.records import KEY, drawn_by_hand, mixing_channel, people
 

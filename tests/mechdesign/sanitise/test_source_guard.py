@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.errors import InputError
-from mechdesign.sanitise import nameless
-from mechdesign.sanitise.source_guard import BLOCK, GuardedInput
+from mechdesign.core import files as nameless
+from mechdesign.core.errors import InputError
+from mechdesign.sanitise.source import BLOCK, GuardedInput
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
 

@@ -14,11 +14,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from mechdesign.channel import Channel
-from mechdesign.errors import InputError
-from mechdesign.joint import Joint
-from mechdesign.policies import Policy
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise, sanitise_spark, spark_errors
+from mechdesign.tables.joint import Joint
 from tests.mechdesign.sanitise.records import (
     KEY,
     city_channel,
@@ -126,7 +126,7 @@ def test_the_other_columns_types_and_nulls_stay(spark, channel):
 def test_integer_symbols_become_strings(spark):
     from dataclasses import replace
 
-    from mechdesign.variable import Variable
+    from mechdesign.tables.variable import Variable
 
     channel = replace(mixing_channel(), useful=Variable(("job",), (("1",), ("2",), ("3",))), joint=None)
     frame = people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
@@ -139,7 +139,9 @@ def test_posterior_draws_of_integers_are_integers(spark):
     counts = np.array([[3, 1, 4], [1, 5, 2]])
     joint = Joint.from_counts(counts, useful_labels=["1", "2", "3"], useful="job", sensitive="s")
     half = 2**52
-    channel = Channel(joint.useful, ("u", "v"), ((2 * half, 0), (half, half), (0, 2 * half)), 2 * half, joint=joint)
+    channel = Channel(
+        joint.useful, ("u", "v"), ((2 * half, 0), (half, half), (0, 2 * half)), 2 * half, joint=joint
+    )
     frame = people(40).replace({"job": {"a": 1, "b": 2, "c": 3}}).astype({"job": "int32"})
     options = {"key": KEY, "form": "posterior-draw"}
     released = sanitise_spark(in_spark(spark, frame, 2), channel, row_numbers="n", **options)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.errors import InputError
-from mechdesign.sanitise import locks
-from mechdesign.sanitise.paths import part_of
-from mechdesign.sanitise.signals import CutOff, Stopped, stoppable
-from mechdesign.sanitise.target import Target, open_target
+from mechdesign.core import files as locks
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import part_of
+from mechdesign.sanitise.target import CutOff, Stopped, Target, open_target, stoppable
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes, links and signals")
 
@@ -234,7 +233,7 @@ def test_a_folder_that_refuses(tmp_path, monkeypatch):
     def refuses(*_arguments):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("mechdesign.sanitise.locks.os.open", refuses)
+    monkeypatch.setattr("mechdesign.core.files.os.open", refuses)
     refuse(r"out\.csv cannot be written: permission denied", tmp_path / "out.csv")
 
 
@@ -400,7 +399,7 @@ def test_ignored_signals_stay_ignored():
 def deliver(reader: list[str], tmp_path: Path, text: str = "x" * (1 << 20)) -> subprocess.CompletedProcess:
     program = (
         "import sys; from pathlib import Path\n"
-        "from mechdesign.errors import InputError\n"
+        "from mechdesign.core.errors import InputError\n"
         "from mechdesign.sanitise.target import open_target\n"
         f"text = {text[:1]!r} * {len(text)}\n"
         "try:\n"

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import mechdesign as md
-from mechdesign.draws import Key
-from mechdesign.errors import InputError
-from mechdesign.policies import Policy
+from mechdesign.core.errors import InputError
+from mechdesign.release.draws import Key
+from mechdesign.release.policies import Policy
 from mechdesign.sanitise import create_key, sanitise
 from tests.mechdesign.sanitise.records import KEY, mixing_channel, people
 

@@ -1,0 +1,1 @@
+"""What an analyst does with a released column: frequencies, weights, regressions, checks."""

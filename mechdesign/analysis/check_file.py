@@ -1,0 +1,234 @@
+"""Is a released file a plausible draw of a channel? The file is read once; memory does not grow with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.checking import (
+    LEVEL,
+    FrequencyTest,
+    ReleaseCheck,
+    check_any_data,
+    check_level,
+    check_pairs,
+    check_table,
+)
+from mechdesign.analysis.counting import Advance, Counted, count_pairs, count_release
+from mechdesign.analysis.model import ReleaseModel, release_model
+from mechdesign.analysis.released_file import Columns, as_labels, renamed
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.release.drawing import POSTERIOR_DRAW
+from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
+from mechdesign.tables.variable import Variable
+
+Array = NDArray[np.float64]
+
+
+def check_release(
+    released: PathLike,
+    channel: Channel,
+    *,
+    original: PathLike | None = None,
+    columns: Mapping[str, str] | None = None,
+    released_columns: Sequence[str] | None = None,
+    form: str = "label",
+    policy: Policy | None = None,
+    level: float = LEVEL,
+    any_data: bool = False,
+    keep_sensitive: bool = False,
+    ignored: Sequence[str] = (),
+    identity: Sequence[str] = (),
+    correlated: Sequence[str] = (),
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> ReleaseCheck:
+    """Check a released file against its channel, and against its original where that is at hand.
+
+    Parameters
+    ----------
+    released : path
+        CSV or Parquet.
+    channel : Channel
+        With or without its table.
+    original : path, optional
+        Then rows, pairs of symbol and label, and all other columns are compared, and the frequencies of the labels
+        are tested symbol by symbol.
+    columns : mapping, optional
+        The files' name of a column of the channel where it has another one there.
+    released_columns : sequence of str, optional
+        Names of the released columns where they were added under other names.
+    form : 'label' or 'posterior-draw'
+    policy : Policy, optional
+        What the job published for missing and unknown symbols.
+    level : float
+        Chance that a faithful release is called implausible for its frequencies.
+    any_data : bool
+        Without the original: do not expect the frequencies of the channel's table, only some that the channel can give.
+    keep_sensitive : bool
+        Whether the sensitive columns may be in the released file.
+    ignored : sequence of str
+        Columns that are not compared: removed, or released by another channel.
+    identity : sequence of str
+        Columns that identify a record, where the job drew by them: records with the same identifier must have the same
+        label, and count once. Takes about 150 bytes of memory for each identifier.
+    correlated : sequence of str
+        Further columns that must not be in the released file (unless `keep_sensitive`).
+    text : TextOptions, optional
+        How CSV files are written: delimiter, quotes, encoding.
+    advance : callable, optional
+        Called with the number of further records that are checked, for progress.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
+    """
+    check_level(level)
+    policy, names = policy or Policy(), dict(columns or {})
+    where, labels = columns_of(channel, names, released_columns, form, keep_sensitive, ignored)
+    private = () if keep_sensitive else (*where.private, *correlated)
+    where = replace(where, identity=tuple(identity), private=private)
+    model = release_model(channel, form)
+    extra = _policy_rows(channel, model, policy, form)
+    notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
+    if original is not None:
+        rows = np.vstack([model.matrix, *extra])
+        counted = _with_original(
+            channel, original, released, labels, rows > 0.0, where, policy, text, advance
+        )
+        test, also, more = _tested_pairs(model, rows, counted, level)
+    else:
+        counted = count_release(released, labels, where, text=text, advance=advance)
+        test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
+    return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
+
+
+def columns_of(
+    channel: Channel,
+    names: Mapping[str, str],
+    released_columns: Sequence[str] | None = None,
+    form: str = "label",
+    keep_sensitive: bool = False,
+    ignored: Sequence[str] = (),
+) -> tuple[Columns, Variable]:
+    """Where things stand in the files, and what the released columns can hold; as in `check_release`."""
+    sensitive = channel.sensitive.columns if channel.sensitive is not None else ()
+    known = [*channel.useful.columns, *sensitive]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(
+            f"the channel has no column {listed(unknown)} to rename (its columns: {listed(known)})"
+        )
+    useful = renamed(channel.useful.columns, names)
+    usual = useful if form == POSTERIOR_DRAW else (",".join(useful),)
+    published = usual if released_columns is None else tuple(released_columns)
+    if len(published) != len(usual):
+        raise InputError(
+            f"the channel releases {len(usual)} column(s), but {listed(list(published))} are named"
+        )
+    private = () if keep_sensitive else renamed(sensitive, names)
+    if form == POSTERIOR_DRAW:
+        labels = Variable(published, channel.useful.symbols)
+    else:
+        labels = as_labels(channel.outputs, published[0])
+    return Columns(useful=useful, released=published, private=private, ignored=tuple(ignored)), labels
+
+
+def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: str) -> list[Array]:
+    """Chances of the labels for a missing and for an unknown symbol; none where these are refused."""
+    rows: list[Array] = []
+    for name, rule in (("null", policy.null), ("unknown", policy.unknown)):
+        if rule == REFUSE:
+            rows.append(np.zeros(len(model.labels)))
+            continue
+        if rule == MARGINAL:
+            if channel.joint is None:
+                raise InputError(
+                    f"{name}=marginal needs the channel's table, which a public channel does not carry"
+                )
+            row: Array = channel.output_masses
+        else:
+            label = rule.removeprefix(OUTPUT)
+            if label not in channel.outputs:
+                raise InputError(f"{name}={rule}: {quoted(label)} is no output of the channel")
+            row = np.array([float(output == label) for output in channel.outputs])
+        rows.append(row @ channel.posteriors if form == POSTERIOR_DRAW else row)
+    return rows
+
+
+def _with_original(
+    channel: Channel,
+    original: PathLike,
+    released: PathLike,
+    labels: Variable,
+    possible: NDArray[np.bool_],
+    where: Columns,
+    policy: Policy,
+    text: TextOptions | None,
+    advance: Advance | None,
+) -> Counted:
+    form = policy.normalise
+    useful = Variable(where.useful, normalised(channel.useful, form).symbols)
+    refused = (policy.null == REFUSE, policy.unknown == REFUSE)
+    return count_pairs(
+        original,
+        released,
+        useful,
+        labels,
+        possible,
+        where,
+        refused=refused,
+        normalise=form,
+        text=text,
+        advance=advance,
+    )
+
+
+_Tested = tuple[FrequencyTest, FrequencyTest | None, list[str]]
+
+
+def _tested_pairs(model: ReleaseModel, rows: Array, counted: Counted, level: float) -> _Tested:
+    names = (*model.symbols, "(missing)", "(unknown)")
+    if counted.pairs is None:
+        empty = np.zeros(rows.shape, dtype=np.int64)
+        return check_pairs(names, rows, empty, level), None, [_NOT_PAIRED]
+    return check_pairs(names, rows, counted.pairs, level), None, []
+
+
+def _tested_labels(
+    model: ReleaseModel, extra: list[Array], policy: Policy, counted: Counted, level: float, any_data: bool
+) -> _Tested:
+    fixed = [rule for rule in (policy.null, policy.unknown) if rule.startswith(OUTPUT)]
+    reachable = np.vstack([model.matrix, *(row for row in extra if row.any())])
+    anything = check_any_data(model.labels, reachable, counted.labels, level)
+    if any_data:
+        return anything, None, [_ANY_DATA]
+    if model.prior is None:
+        return anything, None, [_PUBLIC, _ANY_DATA]
+    if fixed:
+        return anything, None, [_FIXED, _ANY_DATA]
+    return check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
+
+
+_NO_SENSITIVE = (
+    "the channel does not say which columns are sensitive: see for yourself that none is in the file"
+)
+_NOT_PAIRED = "the records do not match those of the original, so frequencies were not tested"
+_TABLE = (
+    "without the original the frequencies are compared with those that the channel's own table predicts; data of "
+    "another origin may differ from them (--any-data)"
+)
+_ANY_DATA = (
+    "without original and table only what no frequencies of the useful column could give is found; a wrong channel "
+    "may pass"
+)
+_PUBLIC = "a public channel carries no table, so there are no expected frequencies"
+_FIXED = "a fixed label for missing or unknown symbols has no expected frequency without the original"

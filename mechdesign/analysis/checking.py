@@ -1,0 +1,449 @@
+"""Is a released column a plausible draw of a channel? Impossible pairs, and frequencies against expectation.
+
+With the original symbols the counts of the labels of each symbol are multinomial, and the tests are exact. Without them
+the frequencies of the labels are compared with the table's, or, for data of another origin, with all that any
+frequencies of the symbols can give; these tests are conservative. Records are taken to be drawn independently.
+
+Tests of counts that hold their level exactly, whatever the sample size.
+
+Every p-value here is valid: under the hypothesis the chance that it is at most a is at most a, for every a (up to
+double rounding). Chi-square approximations are not: with the small levels that a multiple test needs, their tails are
+too light where expected counts are small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.likelihood import maximum_likelihood
+from mechdesign.core.errors import InputError
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+MOST_OUTCOMES = 5_000
+"""Largest number of outcomes that the exact multinomial test enumerates, some milliseconds of work."""
+
+SPLIT_FROM = 40.0
+"""Smallest expected count of labels that the tree of binomials splits further: p-values of few counts are coarse, and
+would dilute the sum. Each label is tested alone anyway."""
+
+TIE = 1e-9
+"""Likelihood ratios this close, relative to their size, count as equal, and so as at least as extreme."""
+
+SMALLEST = 1e-300
+"""p-values below are reported as this: the logarithm stays finite."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A test of one multinomial as a sum over independent pieces, for combination with others.
+
+    Parameters
+    ----------
+    p_value : float
+    fisher : float
+        ``-2 sum log p`` of its pieces: under the hypothesis stochastically at most chi-square.
+    degrees : int
+        Its degrees of freedom.
+    method : 'exact multinomial' or 'exact binomials'
+    """
+
+    p_value: float
+    fisher: float
+    degrees: int
+    method: str
+
+
+def multinomial_test(counts: Counts, probabilities: Array) -> Part:
+    """Test ``counts ~ Multinomial(sum counts, probabilities)``.
+
+    All outcomes are enumerated where there are few, ordered by their likelihood ratio. Else the multinomial is taken
+    apart into a tree of conditional binomials, whose exact p-values are valid given all above them, so that Fisher's
+    sum of their logarithms is valid, too; and each label is tested alone (Bonferroni), which sees a single odd one.
+
+    Parameters
+    ----------
+    counts : (k,) integer array
+    probabilities : (k,) array
+        Positive, sum 1.
+    """
+    n, k = int(counts.sum()), len(counts)
+    if n == 0 or k == 1:
+        return Part(1.0, 0.0, 0, "exact multinomial")
+    if math.comb(n + k - 1, k - 1) <= MOST_OUTCOMES:
+        p = enumerated_test(counts, probabilities)
+        return Part(p, -2.0 * math.log(max(p, SMALLEST)), 2, "exact multinomial")
+    pieces = tree_p_values(counts, probabilities)
+    statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
+    degrees = 2 * len(pieces)
+    single = float(binomial_p_values(counts, np.full(k, n), probabilities).min()) * k
+    return Part(
+        min(1.0, 2.0 * min(chi_square_tail(statistic, degrees), single)),
+        statistic,
+        degrees,
+        "exact binomials",
+    )
+
+
+def chi_square_tail(statistic: float, degrees: int) -> float:
+    """P(chi-square >= statistic); 1 without degrees of freedom."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(degrees, statistic)) if degrees else 1.0
+
+
+def enumerated_test(counts: Counts, probabilities: Array) -> float:
+    """P(an outcome at least as far from the expectation, by likelihood ratio), over all outcomes."""
+    from scipy.special import gammaln, xlogy
+
+    n, k = int(counts.sum()), len(counts)
+    outcomes = _compositions(n, k)
+    ratio = xlogy(outcomes, outcomes / (n * probabilities)).sum(axis=1)
+    observed = float(xlogy(counts, counts / (n * probabilities)).sum())
+    logs = gammaln(n + 1) - gammaln(outcomes + 1.0).sum(axis=1) + xlogy(outcomes, probabilities).sum(axis=1)
+    return min(1.0, float(np.exp(logs[ratio >= observed - TIE * (1.0 + abs(observed))]).sum()))
+
+
+def _compositions(n: int, k: int) -> Array:
+    """All k-tuples of non-negative integers that sum to n."""
+    from itertools import combinations
+
+    bars = np.array(list(combinations(range(n + k - 1), k - 1)), dtype=np.int64).reshape(-1, k - 1)
+    ends = np.column_stack([np.full(len(bars), -1), bars, np.full(len(bars), n + k - 1)])
+    return (np.diff(ends, axis=1) - 1).astype(np.float64)
+
+
+def binomial_p_values(counts: Counts, trials: Counts, probabilities: Array) -> Array:
+    """Exact two-sided p-values of binomial counts: twice the smaller tail, at most 1."""
+    from scipy.stats import binom
+
+    p = np.clip(probabilities, 0.0, 1.0)
+    lower = binom.cdf(counts, trials, p)
+    upper = binom.sf(counts - 1, trials, p)
+    return np.minimum(1.0, 2.0 * np.minimum(lower, upper))
+
+
+def tree_p_values(counts: Counts, probabilities: Array) -> Array:
+    """p-values of the binomials into which a multinomial falls apart, halving the mass at each step.
+
+    Labels that are rare together are not split. The number of values depends on the expected counts alone.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    below = np.concatenate([[0], np.cumsum(counts[order])])
+    mass = np.concatenate([[0.0], np.cumsum(probabilities[order])])
+    hits, trials, chances = list[int](), list[int](), list[float]()
+    spans, records = [(0, len(counts))], int(below[-1])
+    while spans:
+        low, high = spans.pop()
+        middle = int(np.searchsorted(mass, (mass[low] + mass[high]) / 2.0))
+        middle = min(max(middle, low + 1), high - 1)
+        hits.append(int(below[middle] - below[low]))
+        trials.append(int(below[high] - below[low]))
+        chances.append(float((mass[middle] - mass[low]) / (mass[high] - mass[low])))
+        for first, last in ((low, middle), (middle, high)):
+            if last - first > 1 and records * (mass[last] - mass[first]) >= SPLIT_FROM:
+                spans.append((first, last))
+    return binomial_p_values(np.array(hits), np.array(trials), np.array(chances))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p-values (Holm 1979): rejecting those at most a keeps the chance of any false rejection at most a."""
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
+    adjusted, largest = [1.0] * len(p_values), 0.0
+    for rank, i in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        adjusted[i] = largest
+    return adjusted
+
+
+def share_p_value(count: int, records: int, low: float, high: float) -> float:
+    """Test that a label's share is expected to lie in [low, high], for records that may differ from each other.
+
+    The count of a label over independent records with chances of mean p has lighter tails than the binomial,
+    one count or more away from its mean (Hoeffding 1956, Annals of Mathematical Statistics 27, theorem 4); nearer than
+    that the p-value is 1.
+    """
+    from scipy.stats import binom
+
+    if count >= records * high + 1.0:
+        tail = float(binom.sf(count - 1, records, min(high, 1.0)))
+    elif count <= records * low - 1.0:
+        tail = float(binom.cdf(count, records, max(low, 0.0)))
+    else:
+        return 1.0
+    return min(1.0, 2.0 * tail)
+
+
+def divergence_p_value(divergence: float, labels: int) -> float:
+    """Bound on P(N KL(shares || expected shares) >= divergence), for any N and any expected shares.
+
+    The moment generating function of N KL is at most that of a gamma variable of shape ``labels - 1`` (Agrawal 2020,
+    IEEE Transactions on Information Theory 66), so the tail is at most ``exp(-d) (e d / (labels - 1))^(labels - 1)``.
+    That holds for records that differ from each other, too: with h convex, making the distributions of two records
+    equal (their mean) never lowers the expectation of ``exp(sum_y h_y(count_y))``.
+    """
+    shape = labels - 1
+    if shape == 0 or divergence <= shape:
+        return 1.0
+    if math.isinf(divergence):
+        return SMALLEST
+    return max(math.exp(-divergence + shape * (1.0 + math.log(divergence / shape))), SMALLEST)
+
+
+LEVEL = 0.001
+"""Default chance that a faithful release is called implausible: one in a thousand nightly jobs."""
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A symbol or label whose counts are implausible on their own, after correction for looking at all of them.
+
+    Parameters
+    ----------
+    name : str
+        Of the symbol (with the original at hand) or of the label.
+    records : int
+    p_value : float
+        Adjusted (Holm).
+    """
+
+    name: str
+    records: int
+    p_value: float
+
+
+@dataclass(frozen=True)
+class FrequencyTest:
+    """The verdict on frequencies.
+
+    Parameters
+    ----------
+    against : 'originals', 'table' or 'any data'
+        What the released frequencies were compared with.
+    p_value : float
+        Valid: under the hypothesis at most a with a chance of at most a.
+    level : float
+    suspects : tuple of Suspect
+        Worst first; can be empty although the test as a whole fails.
+    records : int
+    methods : mapping of method to the number of tests
+    """
+
+    against: str
+    p_value: float
+    level: float
+    suspects: tuple[Suspect, ...]
+    records: int
+    methods: dict[str, int]
+
+    @property
+    def plausible(self) -> bool:
+        """Whether the frequencies are plausible at the level."""
+        return self.p_value > self.level
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something in a released file that the channel and the job cannot have done.
+
+    Parameters
+    ----------
+    kind : str
+        ``label``, ``pair``, ``identity``, ``rows``, ``columns``, ``cells`` or ``private column``.
+    text : str
+        One sentence with the first place.
+    records : int
+        Records that it concerns, as far as counted; 0 where it concerns the file.
+    """
+
+    kind: str
+    text: str
+    records: int = 0
+
+
+@dataclass(frozen=True)
+class ReleaseCheck:
+    """What was found in a released file.
+
+    Parameters
+    ----------
+    records : int
+    findings : tuple of Finding
+        What the channel and the job cannot have done; empty in a faithful release.
+    frequencies : FrequencyTest
+        The test that counts for the verdict.
+    also : FrequencyTest or None
+        Without the original and with the channel's table: the test that allows data of another origin.
+    notices : tuple of str
+        What could not be checked, and why.
+    """
+
+    records: int
+    findings: tuple[Finding, ...]
+    frequencies: FrequencyTest
+    also: FrequencyTest | None
+    notices: tuple[str, ...]
+
+    @property
+    def plausible(self) -> bool:
+        """Whether nothing is impossible and the frequencies are plausible."""
+        return not self.findings and self.frequencies.plausible
+
+
+def check_level(level: float) -> float:
+    """`level` if it is a probability strictly between 0 and 1/2, else InputError."""
+    if not 0.0 < level < 0.5:
+        raise InputError(
+            f"the chance of a false alarm ({level:g}) must be above 0 and below 0.5, such as 0.001"
+        )
+    return level
+
+
+def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL) -> FrequencyTest:
+    """Test the labels of the records of each symbol against the row of the channel.
+
+    The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
+    logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
+
+    Parameters
+    ----------
+    symbols : sequence of str
+    matrix : (|X|, |Y|) array
+        P(y|x).
+    counts : (|X|, |Y|) integer array
+        Records with symbol x and label y.
+    level : float
+
+    Raises
+    ------
+    InputError
+        If the level is out of range.
+    """
+    check_level(level)
+    methods: dict[str, int] = {}
+    parts: list[tuple[str, int, Part]] = []
+    impossible = False
+    for name, row, seen in zip(symbols, matrix, counts, strict=True):
+        records, possible = int(seen.sum()), row > 0.0
+        if records == 0:
+            continue
+        impossible = impossible or bool(seen[~possible].any())
+        if seen[possible].any() and possible.sum() > 1:
+            part = multinomial_test(seen[possible], row[possible] / row[possible].sum())
+            parts.append((name, records, part))
+            methods[part.method] = methods.get(part.method, 0) + 1
+    together = chi_square_tail(sum(p.fisher for *_, p in parts), sum(p.degrees for *_, p in parts))
+    adjusted = holm([2.0 * part.p_value for *_, part in parts])
+    overall = min(1.0, 2.0 * together, *adjusted) if parts else 1.0
+    suspects = [Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True) if p <= level]
+    return FrequencyTest(
+        "originals",
+        SMALLEST if impossible else max(overall, SMALLEST),
+        level,
+        tuple(sorted(suspects, key=lambda suspect: suspect.p_value)),
+        int(counts.sum()),
+        methods,
+    )
+
+
+def check_table(
+    labels: Sequence[str], expected: Array, counts: Counts, level: float = LEVEL
+) -> FrequencyTest:
+    """Test the frequencies of the labels against those that the channel's table predicts.
+
+    Valid if the released records are those of the table, or any records with its frequencies, or an independent sample
+    of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
+    entropy), each at half the level.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    expected : (|Y|,) array
+        P(y) under the table.
+    counts : (|Y|,) integer array
+    level : float
+
+    Raises
+    ------
+    InputError
+        If the level is out of range.
+    """
+    check_level(level)
+    divergence = _divergence(counts, expected)
+    return _shares("table", labels, counts, expected, expected, divergence, level)
+
+
+def check_any_data(
+    labels: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL
+) -> FrequencyTest:
+    """Test whether any frequencies of the symbols at all can explain those of the labels.
+
+    The expected shares of the labels form the convex hull of the rows of the channel. The relative entropy to the
+    nearest point of the hull is at most that to the true one, so its bound is valid whatever the data were; it is
+    reduced by the certified deficit of the fit. Each label's share must lie between its smallest and largest
+    probability. This sees less than a test against the originals: for a channel that can give any frequencies (a
+    permutation, say) nothing at all.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    matrix : (|X|, |Y|) array
+    counts : (|Y|,) integer array
+    level : float
+
+    Raises
+    ------
+    InputError
+        If the level is out of range.
+    """
+    check_level(level)
+    divergence = 0.0
+    if counts.any():
+        fit = maximum_likelihood(matrix, counts)
+        divergence = max(0.0, _divergence(counts, fit.frequencies @ matrix) - fit.deficit)
+    return _shares("any data", labels, counts, matrix.min(axis=0), matrix.max(axis=0), divergence, level)
+
+
+def _divergence(counts: Counts, expected: Array) -> float:
+    """N times the relative entropy of the shares of `counts` to `expected`, in nats."""
+    seen, n = counts > 0, int(counts.sum())
+    if (expected[seen] <= 0.0).any():
+        return math.inf
+    return max(0.0, float((counts[seen] * np.log(counts[seen] / (n * expected[seen]))).sum()))
+
+
+def _shares(
+    against: str,
+    labels: Sequence[str],
+    counts: Counts,
+    low: Array,
+    high: Array,
+    divergence: float,
+    level: float,
+) -> FrequencyTest:
+    n = int(counts.sum())
+    single = [
+        share_p_value(int(count), n, float(least), float(most))
+        for count, least, most in zip(counts, low, high, strict=True)
+    ]
+    adjusted = holm([2.0 * p for p in single])
+    together = 2.0 * divergence_p_value(divergence, len(labels))
+    suspects = [
+        Suspect(label, int(count), p)
+        for label, count, p in zip(labels, counts, adjusted, strict=True)
+        if p <= level
+    ]
+    return FrequencyTest(
+        against,
+        max(min(1.0, together, *adjusted), SMALLEST),
+        level,
+        tuple(sorted(suspects, key=lambda suspect: suspect.p_value)),
+        n,
+        {"Hoeffding bounds": len(labels), "relative entropy bound": 1},
+    )

@@ -1,0 +1,319 @@
+"""Counting a released file, alone or beside its original, in one pass and bounded memory.
+
+Only the table of counts (symbols by labels) is kept, and the first place where something is wrong.
+
+The table of counts that a check keeps, and what it found wrong.
+"""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.checking import Finding
+from mechdesign.analysis.released_file import (
+    Columns,
+    Difference,
+    Records,
+    Table,
+    compared,
+    header_changes,
+    pairs,
+    private_columns,
+    same_kind,
+    type_changes,
+)
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.release.drawing import Identities
+from mechdesign.release.policies import normalised_cells
+from mechdesign.tables.columns import MISSING, positions_of, unknown_at
+from mechdesign.tables.variable import Variable
+
+Counts = NDArray[np.int64]
+
+PENDING = 1 << 18
+"""Records whose codes are held before they are counted: a count over a large table is cheap for many at once."""
+
+
+@dataclass
+class PairTally:
+    """Codes waiting to be counted, the counts, and the first offender of each kind.
+
+    Parameters
+    ----------
+    shape : (symbols, labels)
+    """
+
+    shape: tuple[int, int]
+    counts: Counts = field(init=False)
+    waiting: list[Counts] = field(default_factory=list[Counts])
+    size: int = 0
+    first: dict[str, str] = field(default_factory=dict[str, str])
+    times: dict[str, int] = field(default_factory=dict[str, int])
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
+
+    def add(self, rows: Counts, labels: Counts) -> None:
+        """Count records by the codes of their symbols and labels."""
+        self.waiting.append(rows * self.shape[1] + labels)
+        self.size += len(rows)
+        if self.size >= PENDING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Count those that wait."""
+        if self.waiting:
+            flat = np.concatenate(self.waiting)
+            self.counts += np.bincount(flat, minlength=len(self.counts))
+            self.waiting, self.size = [], 0
+
+    def offend(self, kind: str, text: Callable[[], str], times: int) -> None:
+        """Note that something of this kind is wrong, so many times."""
+        # Finding the line of a record reads the file again, so the text is made for the first offender only.
+        if kind not in self.first:
+            self.first[kind] = text()
+        self.times[kind] = self.times.get(kind, 0) + times
+
+    def table(self) -> Counts:
+        """All counts, symbols by labels."""
+        self.flush()
+        return self.counts.reshape(self.shape)
+
+
+Advance = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a released file holds.
+
+    Parameters
+    ----------
+    records : int
+    labels : (labels,) integer array
+        Records of each label.
+    pairs : (symbols + 2, labels) integer array or None
+        With the original: records of each symbol and label; the last two rows are for originals that are
+        missing and that the channel does not know. None without the original, or if rows do not match.
+    findings : tuple of Finding
+    """
+
+    records: int
+    labels: Counts
+    pairs: Counts | None
+    findings: tuple[Finding, ...]
+
+
+def count_release(
+    released: PathLike,
+    labels: Variable,
+    columns: Columns,
+    *,
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> Counted:
+    """Count the labels of a released file.
+
+    Parameters
+    ----------
+    released : path
+        CSV or Parquet.
+    labels : Variable
+        What the released columns can hold, under their names in the file.
+    columns : Columns
+    text : TextOptions, optional
+        How a CSV is written.
+    advance : callable, optional
+        Called with the number of further records that are counted.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or has no released column.
+    """
+    with Table(released, text) as table:
+        table.require((*columns.released, *columns.identity))
+        tally, records, identities = PairTally((1, len(labels))), 0, Identities()
+        for batch in table.batches(columns.released, columns.identity):
+            codes = _label_codes(tally, table, batch.cells(columns.released), labels, records)
+            zeros = np.zeros_like(codes)
+            known = _once(tally, table, (batch, zeros, codes), identities, columns, records)
+            tally.add(zeros[known], codes[known])
+            records += len(codes)
+            if advance is not None:
+                advance(len(codes))
+        findings = [*private_columns(table, columns), *_offenders(tally)]
+    return Counted(records, tally.table()[0], None, tuple(findings))
+
+
+def count_pairs(
+    original: PathLike,
+    released: PathLike,
+    useful: Variable,
+    labels: Variable,
+    possible: NDArray[np.bool_],
+    columns: Columns,
+    *,
+    refused: tuple[bool, bool] = (True, True),
+    normalise: str = "none",
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> Counted:
+    """Count symbols and labels of an original and its release, record by record, and compare all other columns.
+
+    Parameters
+    ----------
+    original, released : path
+        Both CSV or both Parquet.
+    useful : Variable
+        X, under the names of its columns in the original.
+    labels : Variable
+    possible : (|X| + 2, labels) array of bool
+        Whether a record with the symbol can get the label; the last two rows are for missing and unknown symbols.
+    columns : Columns
+    refused : (bool, bool)
+        Whether a missing and an unknown symbol in the original is an error.
+    normalise : str
+        Unicode form in which symbols of the original are looked up; those of `useful` are in this form.
+    text : TextOptions, optional
+        How a CSV is written.
+    advance : callable, optional
+        Called with the number of further records that are compared.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a column is not there, the kinds of the files differ, or the original has a symbol
+        that the channel does not know.
+    """
+    with Table(released, text) as after, Table(original, text) as before:
+        same_kind(before, after)
+        after.require((*columns.released, *columns.identity))
+        before.require(columns.useful)
+        findings = [*private_columns(after, columns), *header_changes(before, after, columns)]
+        common = compared(before, after, columns)
+        findings += type_changes(before, after, common)
+        tally, records, identities = PairTally((len(useful) + 2, len(labels))), 0, Identities()
+        olds = before.batches(columns.useful, common)
+        news = after.batches(columns.released, [*common, *columns.identity])
+        for old, new in pairs(olds, news):
+            ys = _label_codes(tally, after, new.cells(columns.released), labels, records)
+            xs = _symbol_codes(
+                before,
+                [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)],
+                useful,
+                records,
+                refused,
+            )
+            _impossible(tally, after, xs, ys, (useful, labels), possible, records)
+            at = new.first_difference(old, common)
+            if at is not None:
+                tally.offend("cells", partial(_changed, after, records, at), 1)
+            known = _once(tally, after, (new, xs, ys), identities, columns, records)
+            tally.add(xs[known], ys[known])
+            records += len(ys)
+            if advance is not None:
+                advance(len(ys))
+        rows = before.size(), after.size()
+    table, matched = tally.table(), rows[0] == rows[1]
+    if not matched:
+        what = f"{after.name} has {rows[1]:,} records and the original {rows[0]:,}; a release has the same, in order"
+        findings.insert(0, Finding("rows", what))
+    findings += _offenders(tally)
+    return Counted(rows[1], table.sum(axis=0), table if matched else None, tuple(findings))
+
+
+def _label_codes(
+    tally: PairTally, table: Table, cells: list[Encoded], labels: Variable, before: int
+) -> Counts:
+    codes = positions_of(cells, labels)
+    if codes.size and codes.min() < 0:
+        at = np.flatnonzero(codes < 0)
+        text = ", ".join(
+            column.texts[column.codes[at[0]]] if column.codes[at[0]] >= 0 else "" for column in cells
+        )
+        what = (
+            f"{quoted(text)} is nothing that the channel can give"
+            if text
+            else "an empty cell, which no channel gives"
+        )
+        tally.offend("label", lambda: f"{table.place(before + int(at[0]))}: {what}", len(at))
+    return codes
+
+
+def _once(
+    tally: PairTally,
+    table: Table,
+    found: tuple[Records, Counts, Counts],
+    identities: Identities,
+    columns: Columns,
+    before: int,
+) -> NDArray[np.intp]:
+    """Positions of the records to count: those with a label, each identifier once."""
+    batch, xs, ys = found
+    known = np.flatnonzero(ys >= 0)
+    if not columns.identity:
+        return known
+    cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(columns.identity)]
+    first, other = identities.first_times(cells, xs[known] * tally.shape[1] + ys[known])
+    if other.size:
+        at = int(other[0])
+        name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
+        what = f"the identifier {quoted(name)} had another symbol or label before; the same record gets the same draw"
+        tally.offend("identity", lambda: f"{table.place(before + int(known[at]))}: {what}", len(other))
+    return known[first]
+
+
+def _symbol_codes(
+    table: Table, cells: list[Encoded], useful: Variable, before: int, refused: tuple[bool, bool]
+) -> Counts:
+    codes = positions_of(cells, useful)
+    if codes.size and codes.min() < 0:
+        missing = codes == MISSING
+        wrong = np.flatnonzero((missing & refused[0]) | ((codes < 0) & ~missing & refused[1]))
+        if wrong.size:
+            error = unknown_at(int(wrong[0]), cells, useful)
+            raise InputError(f"{table.place(before + error.position)}: {error.what}")
+        codes = np.where(codes < 0, np.where(missing, len(useful), len(useful) + 1), codes)
+    return codes
+
+
+def _impossible(
+    tally: PairTally,
+    table: Table,
+    xs: Counts,
+    ys: Counts,
+    variables: tuple[Variable, Variable],
+    possible: NDArray[np.bool_],
+    before: int,
+) -> None:
+    wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
+    if wrong.size:
+        useful, labels = variables
+        at = int(wrong[0])
+        names = (*useful.names, "an empty cell", "an unknown symbol")
+        pair = f"the channel never gives {quoted(labels.names[ys[at]])} for {quoted(names[xs[at]])}"
+        tally.offend("pair", lambda: f"{table.place(before + at)}: {pair}", len(wrong))
+
+
+def _changed(table: Table, before: int, difference: Difference) -> str:
+    position, name, was, now = difference
+    return (
+        f"{table.place(before + position)}: the column {quoted(name)} holds {quoted(now)}, but the original "
+        f"{quoted(was)}; a release leaves other columns as they are"
+    )
+
+
+def _offenders(tally: PairTally) -> list[Finding]:
+    return [Finding(kind, text, tally.times[kind]) for kind, text in tally.first.items()]

@@ -1,0 +1,128 @@
+"""Estimates from a released file, counted in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from mechdesign.analysis.check_file import columns_of
+from mechdesign.analysis.counting import Advance, Counts, count_release
+from mechdesign.analysis.frequencies import (
+    Frequencies,
+    JointFrequencies,
+    Method,
+    Target,
+    estimate_frequencies,
+    estimate_joint,
+)
+from mechdesign.analysis.released_file import Columns, Table
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.tables.columns import positions_of, unknown_at
+from mechdesign.tables.variable import Variable
+
+
+def estimate_file(
+    released: PathLike,
+    channel: Channel,
+    *,
+    method: str = "unbiased",
+    level: float = 0.95,
+    target: str = "population",
+    by: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    released_columns: Sequence[str] | None = None,
+    form: str = "label",
+    identity: Sequence[str] = (),
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> Frequencies | JointFrequencies:
+    """Estimate the frequencies of the useful column of a released CSV or Parquet file.
+
+    Parameters
+    ----------
+    released : path
+    channel : Channel
+    method, level, target, form
+        As in `estimation.estimate_frequencies`.
+    by : str, optional
+        A kept column: joint frequencies with it.
+    identity : sequence of str
+        Columns that identify a record, where the job drew by them: each identifier counts once, since records that
+        share it share their draw. Not together with `by`.
+    columns, released_columns, text, advance
+        As in `check_file.check_release`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a column is not there, a record has no label of the channel, or an argument is
+        out of range.
+    """
+    where, labels = columns_of(channel, dict(columns or {}), released_columns, form)
+    if by is not None and identity:
+        raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
+    where = replace(where, identity=tuple(identity))
+    how, what = cast("Method", method), cast("Target", target)
+    if by is not None:
+        if by in where.released:
+            raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
+        crossed = _crossed(released, labels, where, by, text, advance)
+        return estimate_joint(channel, crossed, method=how, level=level, target=what, form=form)
+    counted = count_release(released, labels, where, text=text, advance=advance)
+    wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
+    if wrong:
+        raise InputError(wrong[0].text)
+    counts = dict(zip(labels.names, counted.labels.tolist(), strict=True))
+    return estimate_frequencies(channel, counts, method=how, level=level, target=what, form=form)
+
+
+def _crossed(
+    released: PathLike,
+    labels: Variable,
+    columns: Columns,
+    by: str,
+    text: TextOptions | None,
+    advance: Advance | None = None,
+) -> dict[tuple[str, str], int]:
+    """Records of each label and value of a kept column; a missing value is the empty text.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a column is not there, or a record has no label of the channel.
+    """
+    total: dict[tuple[str, str], int] = {}
+    with Table(released, text) as table:
+        table.require((*columns.released, by))
+        records = 0
+        for batch in table.batches([*columns.released, by]):
+            cells = batch.cells(columns.released)
+            codes = _codes(table, cells, labels, records)
+            (kept,) = batch.cells((by,))
+            texts = [*kept.texts, ""]
+            flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
+            seen, times = np.unique(flat, return_counts=True)
+            found: list[tuple[int, int]] = list(zip(seen.tolist(), times.tolist(), strict=True))
+            for pair, n in found:
+                key = labels.names[pair // len(texts)], texts[pair % len(texts)]
+                total[key] = total.get(key, 0) + n
+            records += len(codes)
+            if advance is not None:
+                advance(len(codes))
+    return total
+
+
+def _codes(table: Table, cells: list[Encoded], labels: Variable, before: int) -> Counts:
+    """Codes of records that must all have a label; the error names the first that has none."""
+    codes = positions_of(cells, labels)
+    if codes.size and codes.min() < 0:
+        error = unknown_at(int(np.argmax(codes < 0)), cells, labels)
+        raise InputError(f"{table.place(before + error.position)}: {error.what}")
+    return codes

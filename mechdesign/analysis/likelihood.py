@@ -1,0 +1,225 @@
+"""Maximum-likelihood frequencies of X from counts of Y, with a certificate of how far from the maximum they can be.
+
+Iterative Bayesian update: ``p(x) <- p(x) g(x)`` with ``g(x) = sum_y f(y) W(y|x) / (pW)(y)`` never lowers the likelihood
+``L(p) = sum_y n(y) log (pW)(y)``. For every p and every p* (Jensen)
+
+    L(p*) - L(p) = N sum_y f(y) log ((p*W)(y) / (pW)(y)) <= N log sum_x p*(x) g(x) <= N log max_x g(x),
+
+so the largest g bounds the deficit, whatever produced p. Steps are extrapolated (SQUAREM, Varadhan and Roland 2008)
+and finished by Newton steps, a non-negative least-squares problem each; a step that lowers L is not taken.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+
+Array = NDArray[np.float64]
+
+DEFICIT = 1e-6
+"""Largest deficit of the log-likelihood in nats: far below what any test or interval can notice."""
+
+ROUNDING = 1e-12
+"""Deficit for each record that double arithmetic may not get below: g is a sum of some hundred rounded terms. It is
+a thousandth of a nat for a billion records."""
+
+SLACK = 1e-14
+"""Added to the certificate of each record: what rounding may have taken from the largest g."""
+
+ITERATIONS = 5_000
+"""Most cycles; typical problems take fewer than 20."""
+
+EM_CYCLES = 3
+"""Extrapolated cycles before each Newton step."""
+
+STEP_FACTOR = 0.5
+SHORTEST_STEP = 1e-10
+"""A Newton direction is shortened until L rises, or given up."""
+
+CLOSED = 1e3
+"""Weight of the row that keeps the sum of a Newton iterate at 1; the exact sum is restored afterwards."""
+
+EQUAL = 1e-15
+"""Mean log-likelihoods this close cannot be told apart in doubles; then the certificate decides."""
+
+PATIENCE = 25
+"""Cycles without a better certificate after which the best point so far is final."""
+
+
+@dataclass(frozen=True)
+class MaximumLikelihood:
+    """A maximiser of the likelihood and how good it is.
+
+    Parameters
+    ----------
+    frequencies : (|X|,) array
+        Non-negative, sum 1. Not unique where the channel does not identify P_X; ``frequencies @ W`` is.
+    log_likelihood : float
+        ``sum_y n(y) log (pW)(y)``, in nats.
+    deficit : float
+        No p has a log-likelihood higher by more than this (nats).
+    iterations : int
+    converged : bool
+        Whether the deficit is negligible (`DEFICIT`, or `ROUNDING` for each record).
+    """
+
+    frequencies: Array
+    log_likelihood: float
+    deficit: float
+    iterations: int
+    converged: bool
+
+
+class _Likelihood:
+    """Mean log-likelihood and its gradient, over the labels that occur."""
+
+    def __init__(self, matrix: Array, counts: Array) -> None:
+        seen = counts > 0
+        self.records = float(counts.sum())
+        self.shares: Array = counts[seen] / self.records
+        self.matrix: Array = matrix[:, seen]
+
+    def value(self, p: Array) -> float:
+        q = p @ self.matrix
+        return float(self.shares @ np.log(q)) if (q > 0.0).all() else -math.inf
+
+    def gradient(self, p: Array) -> Array:
+        return self.matrix @ (self.shares / (p @ self.matrix))
+
+    def update(self, p: Array) -> Array:
+        new = p * self.gradient(p)
+        return new / new.sum()
+
+
+def maximum_likelihood(
+    matrix: Array, counts: NDArray[np.int64] | Array, start: Array | None = None, iterations: int = ITERATIONS
+) -> MaximumLikelihood:
+    """Maximise the likelihood of `counts` over all P_X.
+
+    Parameters
+    ----------
+    matrix : (|X|, |Y|) array
+        P(y|x); every label that occurs is reached from some symbol.
+    counts : (|Y|,) array
+        Non-negative.
+    start : (|X|,) array, optional
+        Where to begin; symbols with start 0 may stay at 0 for some cycles. Uniform by default.
+    iterations : int
+        Most cycles.
+
+    Raises
+    ------
+    InputError
+        If there are no records, or a label occurs that no symbol gives.
+    """
+    numbers = np.asarray(counts, dtype=np.float64)
+    if numbers.sum() <= 0:
+        raise InputError("there are no released records to estimate from")
+    if (matrix[:, numbers > 0].max(axis=0) <= 0.0).any():
+        raise InputError("a label occurs that no symbol can give: the data are not of this channel")
+    problem = _Likelihood(matrix, numbers)
+    size = len(matrix)
+    p = np.full(size, 1.0 / size)
+    if start is not None:  # never quite at the boundary, which the update cannot leave
+        p = 0.99 * start / start.sum() + 0.01 / size
+    goal = max(DEFICIT / problem.records, ROUNDING)
+    best, gap, best_cycle = p, _gap(problem, p), 0
+    cycle = 0
+    while gap > goal and cycle < iterations and cycle - best_cycle < PATIENCE:
+        cycle += 1
+        for _ in range(EM_CYCLES):
+            p = _squarem(problem, p)
+        p = _newton(problem, p)
+        if (new := _gap(problem, p)) < gap:
+            best, gap, best_cycle = p, new, cycle
+    n = problem.records
+    return MaximumLikelihood(best, n * problem.value(best), n * (gap + SLACK), cycle, gap <= goal)
+
+
+def _gap(problem: _Likelihood, p: Array) -> float:
+    return max(0.0, math.log(float(problem.gradient(p).max())))
+
+
+def _squarem(problem: _Likelihood, p: Array) -> Array:
+    """Two updates and the extrapolation along them; never lower than the two updates."""
+    first = problem.update(p)
+    second = problem.update(first)
+    r, v = first - p, second - 2.0 * first + p
+    size = float(np.linalg.norm(v))
+    if size == 0.0:
+        return second
+    length = -max(1.0, float(np.linalg.norm(r)) / size)
+    far = p - 2.0 * length * r + length * length * v
+    if far.min() < 0.0:
+        far = np.maximum(far, second * 0.1)
+    far = problem.update(far / far.sum())
+    return far if problem.value(far) >= problem.value(second) else second
+
+
+def _newton(problem: _Likelihood, p: Array) -> Array:
+    """The maximiser of the quadratic model over the simplex, or as far towards it as L rises.
+
+    With u = (p'W)/(pW) the model of -L is ``sum_y f(y) ((u(y) - 2)^2 - 1) / 2``.
+    """
+    from scipy.optimize import nnls
+
+    root = np.sqrt(problem.shares)
+    rows = (root / (p @ problem.matrix))[:, None] * problem.matrix.T
+    try:
+        target, _ = nnls(np.vstack([rows, np.full((1, len(p)), CLOSED)]), np.append(2.0 * root, CLOSED))
+    except RuntimeError:  # it cycled: the next extrapolated updates bring another point
+        return p
+    if target.sum() <= 0.0:
+        return p
+    target = _polished(rows, 2.0 * root, target / target.sum())
+    here, step = problem.value(p), 1.0
+    while step >= SHORTEST_STEP:
+        new = p + step * (target - p)
+        new /= new.sum()
+        there = problem.value(new)
+        if there > here or (there > here - EQUAL and _gap(problem, new) < _gap(problem, p)):
+            return new
+        step *= STEP_FACTOR
+    return p
+
+
+def _polished(rows: Array, wanted: Array, target: Array) -> Array:
+    """The same minimiser to full accuracy: its support is known, and there the sum is 1 exactly, not by a weight."""
+    inside = np.flatnonzero(target)
+    part, ones = rows[:, inside], np.ones((1, len(inside)))
+    system = np.block([[part.T @ part, ones.T], [ones, np.zeros((1, 1))]])
+    right = np.append(part.T @ (wanted - part @ target[inside]), 0.0)
+    shift = np.linalg.lstsq(system, right, rcond=None)[0][:-1]
+    polished = np.zeros_like(target)
+    polished[inside] = target[inside] + shift
+    return polished if polished.min() >= 0.0 else target
+
+
+def information_covariance(matrix: Array, functionals: Array, fit: Array, records: int, rank: int) -> Array:
+    """Asymptotic covariance of maximum-likelihood functionals, records being draws of a population.
+
+    The inverse of the expected information at the fit, on the plane where frequencies sum to 1. That a frequency cannot
+    be negative is not used, so the covariance is not too small where one is estimated as 0. A label that the fit
+    gives less than one record counts as one record.
+
+    Parameters
+    ----------
+    matrix : (|X|, |Y|) array
+    functionals : (|X|, m) array
+        In the column space of the matrix.
+    fit : (|X|,) array
+    records : int
+    rank : int
+    """
+    from mechdesign.analysis.linear import coefficients
+
+    q = np.maximum(fit @ matrix, 1.0 / records)
+    weights = coefficients(matrix, functionals, q, rank)
+    estimate = functionals.T @ fit
+    second: Array = (weights.T * q) @ weights
+    return (second - np.outer(estimate, estimate)) / records

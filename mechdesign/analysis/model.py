@@ -1,0 +1,449 @@
+"""What an analyst knows of a released column: its labels, and the chance of each given the symbol behind it.
+
+Released columns, or counts of them, as arrays of counts.
+
+Which frequencies are asked for: single symbols, groups of them, or any linear functional of P_X.
+"""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.linear import SUPPORT_TOLERANCE, Identification, coefficients, group_name, identify
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.cells import encode
+
+Array = NDArray[np.float64]
+
+Form = Literal["label", "posterior-draw"]
+FORMS = ("label", "posterior-draw")
+
+SUM_TOLERANCE = 1e-6
+"""How far a prior given by the user may be from summing to 1; it is normalised. The same as for tables of
+probabilities: enough for figures rounded to six digits, too little for a forgotten symbol that matters."""
+
+
+@dataclass(frozen=True)
+class ReleaseModel:
+    """The matrix that turned the symbols into what is in the released column.
+
+    Parameters
+    ----------
+    symbols : tuple of str
+        Names of the |X| symbols of the useful column.
+    labels : tuple of str
+        What the released column can hold.
+    matrix : (|X|, labels) array
+        P(label | x); rows sum to 1.
+    prior : (|X|,) array or None
+        P(x) of the channel's own table; None where the channel carries none (a public one).
+    """
+
+    symbols: tuple[str, ...]
+    labels: tuple[str, ...]
+    matrix: Array
+    prior: Array | None
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Position of every symbol."""
+        return {name: x for x, name in enumerate(self.symbols)}
+
+    @cached_property
+    def reference(self) -> Array:
+        """P(label) if the symbols had the table's frequencies, or all the same where there is no table; positive."""
+        size = len(self.symbols)
+        prior = np.full(size, 1.0 / size) if self.prior is None else self.prior
+        masses: Array = prior @ self.matrix
+        return masses
+
+
+def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
+    """The model of a column released by `channel`.
+
+    Parameters
+    ----------
+    channel : Channel
+    form : 'label' or 'posterior-draw'
+        Whether the column has the output labels, or symbols of X drawn from the posterior of the output
+        (which needs the channel's table).
+
+    Raises
+    ------
+    InputError
+        On another form, or posterior draws of a channel without table.
+    """
+    if form not in FORMS:
+        raise InputError(f"the form of the release ({quoted(form)}) must be label or posterior-draw")
+    prior = None if channel.joint is None else channel.joint.p_x
+    names = channel.useful.names
+    if form == "label":
+        return ReleaseModel(names, channel.outputs, channel.matrix, prior)
+    if channel.joint is None:
+        raise InputError(
+            "posterior draws need the channel's table, which a public channel does not carry; use the internal file"
+        )
+    return ReleaseModel(names, names, channel.matrix @ channel.posteriors, prior)
+
+
+def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
+    """P(x) as an array: what the user gives, else that of the channel's table.
+
+    Parameters
+    ----------
+    prior : None, mapping of symbol to probability, or sequence of |X| probabilities
+    what : str
+        What it is needed for, for the message.
+
+    Raises
+    ------
+    InputError
+        If there is none, a symbol is unknown or missing, or the numbers are no probabilities.
+    """
+    if prior is None:
+        if model.prior is None:
+            raise InputError(
+                f"{what} needs the frequencies of the symbols, which a public channel does not carry; "
+                "give them (prior=...), for instance estimated ones"
+            )
+        return model.prior
+    if isinstance(prior, Mapping):
+        given = cast("Mapping[str, Any]", prior)
+        unknown = [str(name) for name in given if name not in model.position]
+        if unknown:
+            raise InputError(f"the prior names {listed(unknown)}, which the channel does not know")
+        absent = [name for name in model.symbols if name not in given]
+        if absent:
+            raise InputError(
+                f"the prior has no entry for {listed(absent)}; give 0 for symbols that do not occur"
+            )
+        prior = [given[name] for name in model.symbols]
+    values = _numbers(prior)
+    if values.shape != (len(model.symbols),):
+        raise InputError(f"the prior must have one entry for each of the {len(model.symbols)} symbols")
+    if not np.isfinite(values).all() or (values < 0.0).any() or abs(values.sum() - 1.0) > SUM_TOLERANCE:
+        raise InputError(
+            "the prior must be probabilities that sum to 1; unbiased estimates can be negative: "
+            "use those of method='ml'"
+        )
+    return values / values.sum()
+
+
+def _numbers(values: Any) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the prior must be numbers, one for each symbol") from None
+
+
+Codes = NDArray[np.int64]
+
+LARGEST_COUNT = 2**53
+"""Counts above this would not be exact as doubles."""
+
+
+def label_codes(labels: Sequence[str], released: Any, what: str = "the channel has no output") -> Codes:
+    """Position in `labels` of every entry of a released column.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    released : pandas or polars Series, pyarrow or numpy array, or sequence
+
+    Raises
+    ------
+    InputError
+        At the first entry that is missing or is none of the labels.
+    """
+    cells = encode(released, "released")
+    index = {label: y for y, label in enumerate(labels)}
+    known = np.array([index.get(text, -1) for text in cells.texts] + [-1], dtype=np.int64)
+    codes = known[cells.codes]
+    if codes.size and codes.min() < 0:
+        at = int(np.argmax(codes < 0))
+        code = int(cells.codes[at])
+        if code < 0:
+            raise InputError(f"entry {at} of the released column is missing; a channel never releases that")
+        raise InputError(f"entry {at} of the released column: {what} {quoted(cells.texts[code])}")
+    return codes
+
+
+def label_counts(labels: Sequence[str], released: Any) -> Codes:
+    """How often each label occurs.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    released : a released column, or a mapping of label to count
+        Labels that the mapping leaves out do not occur.
+
+    Raises
+    ------
+    InputError
+        On a label that the channel does not have, or a count that is no whole number.
+    """
+    if not isinstance(released, Mapping):
+        return np.bincount(label_codes(labels, released), minlength=len(labels)).astype(np.int64)
+    index = {label: y for y, label in enumerate(labels)}
+    counts = np.zeros(len(labels), dtype=np.int64)
+    for label, value in released.items():
+        if label not in index:
+            raise InputError(f"the channel has no output {quoted(label)}")
+        counts[index[label]] = _whole(label, value)
+    return counts
+
+
+def _whole(label: object, value: Any) -> int:
+    try:
+        number = int(value)
+        whole = number == value
+    except (TypeError, ValueError, OverflowError):
+        number, whole = 0, False
+    if not whole or not 0 <= number <= LARGEST_COUNT:
+        raise InputError(f"the count of {quoted(label)} ({quoted(value)}) must be a whole number of records")
+    return number
+
+
+def crossed_counts(
+    labels: Sequence[str], released: Any, kept: Any = None, kept_labels: Sequence[str] | None = None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """How often each label occurs together with each value of another column.
+
+    Parameters
+    ----------
+    labels : sequence of str
+    released, kept : columns of equal length, or a mapping of (label, value) to count and None
+        A missing value of `kept` counts as the empty text.
+    kept_labels : sequence of str, optional
+        Values that `kept` may have (where it is a released column itself); those that occur, sorted, otherwise.
+
+    Returns
+    -------
+    (labels, values) array of counts, and the values
+
+    Raises
+    ------
+    InputError
+        On unknown labels or columns of different lengths.
+    """
+    if isinstance(released, Mapping):
+        return _crossed_mapping(labels, released, kept, kept_labels)
+    codes = label_codes(labels, released)
+    if kept_labels is None:
+        cells = encode(kept, "kept")
+        texts = [*cells.texts, ""]
+        used = {texts[code] for code in np.unique(cells.codes).tolist()}
+        values = tuple(sorted(used))
+        index = {text: z for z, text in enumerate(values)}
+        others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
+    else:
+        values = tuple(kept_labels)
+        others = label_codes(values, kept, "the other channel has no output")
+    if len(codes) != len(others):
+        raise InputError(
+            f"the two columns have {len(codes)} and {len(others)} records; they must be of one file"
+        )
+    flat = np.bincount(codes * len(values) + others, minlength=len(labels) * len(values))
+    return flat.reshape(len(labels), len(values)).astype(np.int64), values
+
+
+def _crossed_mapping(
+    labels: Sequence[str], released: Mapping[Any, Any], kept: Any, kept_labels: Sequence[str] | None
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    if kept is not None:
+        raise InputError("counts of (label, value) take no second column")
+    if not all(isinstance(key, tuple) and len(key) == 2 for key in released):
+        raise InputError("joint counts must be a mapping of (label, value) to count")
+    values = tuple(sorted({str(z) for _, z in released})) if kept_labels is None else tuple(kept_labels)
+    counts = np.zeros((len(labels), len(values)), dtype=np.int64)
+    for z, value in enumerate(values):
+        counts[:, z] = label_counts(
+            labels, {y: n for (y, other), n in released.items() if str(other) == value}
+        )
+    unknown = [z for _, z in released if str(z) not in values]
+    if unknown:
+        raise InputError(f"the other channel has no output {quoted(unknown[0])}")
+    return counts, values
+
+
+UNIDENTIFIED = ("groups", "refuse", "minimum-norm")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The functionals ``sum_x P(x) c(x)`` to estimate.
+
+    Parameters
+    ----------
+    names : tuple of str
+    functionals : (|X|, m) array
+        c, one column for each name.
+    identified : tuple of bool
+        Whether each can be estimated without bias.
+    disjoint : bool
+        Whether each is the sum over a set of symbols and the sets are disjoint.
+    notices : tuple of str
+    """
+
+    names: tuple[str, ...]
+    functionals: Array
+    identified: tuple[bool, ...]
+    disjoint: bool
+    notices: tuple[str, ...] = ()
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """Smallest and largest value that each can have."""
+        return self.functionals.min(axis=0), self.functionals.max(axis=0)
+
+
+def choose_cells(model: ReleaseModel, known: Identification, wanted: Any, unidentified: str) -> Cells:
+    """What to estimate.
+
+    Parameters
+    ----------
+    wanted : None, or mapping of name to functional
+        A functional is a symbol, a collection of symbols (their sum), or a mapping of symbol to coefficient. None asks
+        for every symbol.
+    unidentified : 'groups', 'refuse' or 'minimum-norm'
+        What to do where the symbols cannot be told apart (only without `wanted`).
+
+    Raises
+    ------
+    InputError
+        On an unknown symbol, a functional that is not identified, or (with 'refuse') a channel that
+        does not identify every symbol.
+    """
+    if unidentified not in UNIDENTIFIED:
+        raise InputError(f"unidentified ({quoted(unidentified)}) must be groups, refuse or minimum-norm")
+    if wanted is not None:
+        return _asked(model, known, wanted)
+    size = len(model.symbols)
+    if known.identified:
+        return Cells(model.symbols, np.eye(size), (True,) * size, disjoint=True)
+    if unidentified == "refuse":
+        raise InputError(
+            f"{known.statement()}; ask for these sums (unidentified='groups') or for functionals that are identified"
+        )
+    if unidentified == "groups":
+        functionals = np.zeros((size, len(known.groups)))
+        for k, group in enumerate(known.groups):
+            functionals[list(group), k] = 1.0
+        names = tuple(_own_name(group, model) for group in known.group_names)
+        return Cells(names, functionals, (True,) * len(names), disjoint=True, notices=(known.statement(),))
+    alone = {group[0] for group in known.groups if len(group) == 1}
+    anchor = "the channel's table" if model.prior is not None else "equal frequencies"
+    notice = (
+        f"{known.statement()}; the frequencies within are those nearest to {anchor} that fit (minimum norm): "
+        "they are not estimates and have no interval"
+    )
+    return Cells(model.symbols, np.eye(size), tuple(x in alone for x in range(size)), True, (notice,))
+
+
+def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise InputError("the functionals must be a mapping of name to symbol, symbols or coefficients")
+    asked = cast("Mapping[Any, Any]", wanted)
+    names = tuple(str(name) for name in asked)
+    functionals = np.column_stack([_functional(model, name, what) for name, what in asked.items()])
+    hidden = [name for name, c in zip(names, functionals.T, strict=True) if not known.identifies(c)]
+    if hidden:
+        raise InputError(f"{listed(hidden)} cannot be estimated: {known.statement()}")
+    zero_or_one = bool(np.isin(functionals, (0.0, 1.0)).all())
+    disjoint = zero_or_one and bool((functionals.sum(axis=1) <= 1.0).all())
+    return Cells(names, functionals, (True,) * len(names), disjoint)
+
+
+def _functional(model: ReleaseModel, name: Any, what: Any) -> Array:
+    parts: dict[Any, Any]
+    if isinstance(what, str):
+        parts = {what: 1.0}
+    elif isinstance(what, Mapping):
+        parts = dict(cast("Mapping[Any, Any]", what))
+    elif isinstance(what, (list, tuple, set, frozenset)):
+        parts = dict.fromkeys(cast("Sequence[Any]", what), 1.0)
+    else:
+        raise InputError(
+            f"the functional {quoted(name)} must be a symbol, symbols or coefficients, not {quoted(what)}"
+        )
+    c = np.zeros(len(model.symbols))
+    for symbol, value in parts.items():
+        if symbol not in model.position:
+            raise InputError(
+                f"the functional {quoted(name)} names {quoted(symbol)}, which the channel does not know"
+            )
+        try:
+            c[model.position[symbol]] = float(value)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"the coefficient of {quoted(symbol)} in {quoted(name)} must be a number"
+            ) from None
+    if not np.isfinite(c).all() or not c.any():
+        raise InputError(f"the functional {quoted(name)} must have finite coefficients, not all zero")
+    return c
+
+
+def _own_name(group: Sequence[str], model: ReleaseModel) -> str:
+    """A name that no symbol has, for a group of several."""
+    name = group_name(group)
+    while len(group) > 1 and name in model.position:
+        name += "+"
+    return name
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """Cells with the weights b(y) that estimate them: ``W b = c``.
+
+    Parameters
+    ----------
+    model : ReleaseModel
+    known : Identification
+    cells : Cells
+    """
+
+    model: ReleaseModel
+    known: Identification
+    cells: Cells
+
+    @classmethod
+    def of(cls, model: ReleaseModel, wanted: Any = None, unidentified: str = "groups") -> Estimator:
+        """Choose the cells; raises as `choose_cells`."""
+        known = identify(model.symbols, model.matrix)
+        return cls(model, known, choose_cells(model, known, wanted, unidentified))
+
+    def weights_for(self, functionals: Array) -> Array:
+        """(labels, m) array b for other functionals of the same release."""
+        model = self.model
+        return coefficients(model.matrix, functionals, model.reference, self.known.rank)
+
+    @cached_property
+    def weights(self) -> Array:
+        """(labels, m) array b for the cells."""
+        return self.weights_for(self.cells.functionals)
+
+    def products(self, frequencies: Array, estimate: Array) -> tuple[Array, bool]:
+        """Estimate of ``sum_x P(x) c_i(x) c_j(x)``, and whether it is unbiased for all i and j.
+
+        Where a product is not identified the smallest value that it can have (Cauchy and Schwarz) stands on the
+        diagonal, which makes variances too large rather than too small.
+        """
+        c = self.cells.functionals
+        if self.cells.disjoint:
+            return np.diag(estimate), True
+        outer = (c[:, :, None] * c[:, None, :]).reshape(len(c), -1)
+        scale = np.abs(outer).max(axis=0)
+        seen = (np.abs(self.known.null @ outer) <= SUPPORT_TOLERANCE * scale).all(axis=0)
+        values = self.weights_for(outer).T @ frequencies
+        values = np.where(seen, values, np.outer(estimate, estimate).ravel())
+        return values.reshape(c.shape[1], c.shape[1]), bool(seen.all())

@@ -1,0 +1,285 @@
+"""Reading two table files side by side, whatever the sizes of their batches.
+
+What is wrong with the columns of a released file, seen from the headers and types alone.
+"""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mechdesign.analysis.checking import Finding
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.cells import Encoded, encode, require_column
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.sanitise.plan import lookalikes
+from mechdesign.tables.variable import Variable
+
+Difference = tuple[int, str, str, str]
+"""Position in the batch, column, cell of the original, cell of the release."""
+
+
+class Records:
+    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for.
+
+    Parameters
+    ----------
+    batch : Batch
+    first, size : int
+        Which records of the batch.
+    columns : dict
+        Columns of the batch that were asked for before.
+    """
+
+    def __init__(self, batch: Batch, first: int, size: int, columns: dict[str, Any]) -> None:
+        self._batch = batch
+        self._first = first
+        self._size = size
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return self._size
+
+    def column(self, name: str) -> Any:
+        """A column as a pyarrow array."""
+        if name not in self._columns:
+            self._columns[name] = self._batch.column(name)
+        return self._columns[name].slice(self._first, self._size)
+
+    def cells(self, names: Sequence[str]) -> list[Encoded]:
+        """The cells of some columns as text."""
+        return [encode(self.column(name), name) for name in names]
+
+    def split(self, size: int) -> tuple[Records, Records | None]:
+        """The first `size` records, and the others if there are any."""
+        first = Records(self._batch, self._first, size, self._columns)
+        if size == self._size:
+            return first, None
+        return first, Records(self._batch, self._first + size, self._size - size, self._columns)
+
+    def first_difference(self, original: Records, names: Sequence[str]) -> Difference | None:
+        """The first cell of the columns `names` that differs from the original's, if any."""
+        found: list[Difference] = []
+        for name in names:
+            was, now = original.column(name), self.column(name)
+            at = _first_unequal(was, now)
+            if at is not None:
+                found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
+        return min(found, default=None)
+
+
+class Table:
+    """A CSV or Parquet file that is read once; a context manager.
+
+    Parameters
+    ----------
+    path : path
+    options : TextOptions, optional
+        How a CSV is written.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    kind : 'CSV' or 'Parquet'
+    header : list of str
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is neither.
+    """
+
+    def __init__(self, path: PathLike, options: TextOptions | None) -> None:
+        self._source: Source = open_source(path, options)
+        self._stream: Iterator[Batch] = iter(())
+        self._seen = 0
+        self.name = self._source.name
+        self.kind = self._source.kind
+        self.header = self._source.header
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._source.close()
+
+    def require(self, names: Sequence[str]) -> None:
+        """Raise InputError, naming the file, unless the table has all these columns."""
+        for name in names:
+            try:
+                require_column(name, self.header)
+            except InputError as error:
+                raise InputError(f"{self.name}: {error}") from None
+
+    def batches(self, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Records]:
+        """All records in order; once.
+
+        Parameters
+        ----------
+        symbols : sequence of str
+            Columns in which values repeat, and are looked up.
+        read : sequence of str
+            Other columns that are read.
+        """
+        self._stream = self._source.batches(encode=list(symbols), read=[n for n in read if n not in symbols])
+        for batch in self._stream:
+            self._seen += batch.num_rows
+            if batch.num_rows:
+                yield Records(batch, 0, batch.num_rows, {})
+
+    def size(self) -> int:
+        """Number of records of the whole file; reads on to its end."""
+        return self._seen + sum(batch.num_rows for batch in self._stream)
+
+    def place(self, record: int) -> str:
+        """Where a record (from 0) stands, for a message; may read the file again."""
+        return self._source.where(record)
+
+    def type_of(self, name: str) -> str:
+        """The type of a column, for comparison."""
+        schema = getattr(self._source, "schema", None)
+        return "text" if schema is None else str(schema.field(name).type)
+
+
+def pairs(before: Iterator[Records], after: Iterator[Records]) -> Iterator[tuple[Records, Records]]:
+    """Records of both, equally many at a time, in order, until one of them ends."""
+    old, new = next(before, None), next(after, None)
+    while old is not None and new is not None:
+        size = min(len(old), len(new))
+        (one, old_rest), (other, new_rest) = old.split(size), new.split(size)
+        yield one, other
+        old = next(before, None) if old_rest is None else old_rest
+        new = next(after, None) if new_rest is None else new_rest
+
+
+def _first_unequal(was: Any, now: Any) -> int | None:
+    """Position of the first cell that differs (NaN equals NaN), if any."""
+    import pyarrow as pa
+
+    was, now = (
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in (was, now)
+    )
+    if was.type == now.type and was.equals(now):
+        return None
+    if was.type == now.type and pa.types.is_floating(was.type):
+        a, b = (column.to_numpy(zero_copy_only=False) for column in (was, now))
+        there = [column.is_valid().to_numpy(zero_copy_only=False) for column in (was, now)]
+        same = (there[0] == there[1]) & (~there[0] | (a == b) | (np.isnan(a) & np.isnan(b)))
+        return None if same.all() else int(np.argmin(same))
+    cells = zip(was.to_pylist(), now.to_pylist(), strict=True)
+    return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
+
+
+def same_kind(before: Table, after: Table) -> None:
+    """Refuse to compare a CSV with a Parquet file.
+
+    Raises
+    ------
+    InputError
+        Naming both.
+    """
+    if before.kind != after.kind:
+        raise InputError(
+            f"{before.name} is {before.kind} and {after.name} is {after.kind}; a release has the kind of its original"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where things stand in the files.
+
+    Parameters
+    ----------
+    useful : tuple of str
+        Columns of X in the original.
+    released : tuple of str
+        Columns of the released file with what the channel published.
+    private : tuple of str
+        Columns that must not be in the released file.
+    ignored : tuple of str
+        Columns that are not compared: removed or released by other means.
+    identity : tuple of str
+        Columns that identify a record; empty where every row is one.
+    """
+
+    useful: tuple[str, ...]
+    released: tuple[str, ...]
+    private: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+
+
+def private_columns(table: Table, columns: Columns) -> list[Finding]:
+    """Columns that a release has no more."""
+    allowed = {*columns.released, *columns.ignored}
+    found = [
+        f"the {what} column {quoted(name)}"
+        for what, names in (("sensitive", columns.private), ("useful", columns.useful))
+        for name in names
+        if name in table.header and name not in allowed
+    ]
+    known = allowed | {*columns.private, *columns.useful}
+    found += [
+        f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
+        for name, like in lookalikes(table.header, columns.private, known)
+    ]
+    return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
+
+
+def header_changes(before: Table, after: Table, columns: Columns) -> list[Finding]:
+    """Columns that have gone, come or moved."""
+    special = {*columns.useful, *columns.released, *columns.private, *columns.ignored}
+    old = [name for name in before.header if name not in special]
+    new = [name for name in after.header if name not in special]
+    gone = [name for name in old if name not in new]
+    come = [name for name in new if name not in old]
+    found: list[Finding] = []
+    if gone:
+        found.append(
+            Finding("columns", f"{after.name}: the column {listed(gone)} of the original is not there")
+        )
+    if come:
+        found.append(Finding("columns", f"{after.name}: the column {listed(come)} is not in the original"))
+    if not gone and not come and old != new:
+        found.append(
+            Finding("columns", f"{after.name}: the columns are in another order than in the original")
+        )
+    return found
+
+
+def compared(before: Table, after: Table, columns: Columns) -> list[str]:
+    """Columns to compare: in both files, and no released or ignored ones."""
+    left_out = {*columns.released, *columns.ignored}
+    return [name for name in after.header if name in before.header and name not in left_out]
+
+
+def type_changes(before: Table, after: Table, names: Sequence[str]) -> list[Finding]:
+    """Columns that have another type than in the original."""
+    changed = [name for name in names if before.type_of(name) != after.type_of(name)]
+    return [
+        Finding(
+            "columns",
+            f"{after.name}: the column {quoted(name)} has the type {after.type_of(name)}, but "
+            f"{before.type_of(name)} in the original",
+        )
+        for name in changed
+    ]
+
+
+def renamed(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
+    """`names` as the files call them."""
+    return tuple(mapping.get(name, name) for name in names)
+
+
+def as_labels(labels: Sequence[str], name: str) -> Variable:
+    """A variable of one column whose symbols are the output labels."""
+    return Variable((name,), tuple((label,) for label in labels))

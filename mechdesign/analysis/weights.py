@@ -1,0 +1,320 @@
+"""What a released label says of the symbol behind it: posterior probabilities, and weights for weighted analyses.
+
+Linear regression on a useful column of which only the released labels are known.
+
+The normal equations of a least-squares regression on d(x, z) are sums over records of terms that are linear in the
+indicators of X. Replacing each by its unbiased weight (`estimation_weights`) keeps their expectation given X, Z and the
+outcome: a corrected score (Nakamura 1990, Biometrika 77). Assumption: given X, the label does not depend on outcome and
+covariates, which holds for a channel applied to X alone, each record drawn independently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.frequencies import interval
+from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+Kind = Literal["unbiased", "posterior"]
+
+
+@dataclass(frozen=True)
+class PosteriorTable:
+    """P(x | label): one row a label, one column a symbol, rows sum to 1.
+
+    A label that no symbol of positive prior gives has a row of NaN.
+    """
+
+    labels: tuple[str, ...]
+    symbols: tuple[str, ...]
+    matrix: Array
+
+    def as_dict(self) -> dict[str, dict[str, float]]:
+        """Label to the symbols that can have caused it, with their probabilities."""
+        return {
+            label: {x: p for x, p in zip(self.symbols, row, strict=True) if p != 0.0}
+            for label, row in zip(self.labels, self.matrix.tolist(), strict=True)
+        }
+
+
+@dataclass(frozen=True)
+class ExpandedRecords:
+    """Released records with one row for every symbol that has a weight: ready for a weighted analysis.
+
+    Parameters
+    ----------
+    record : (rows,) array
+        Position of the released record, ascending.
+    symbol : (rows,) array
+        Position in `symbols`.
+    weight : (rows,) array
+        The weights of one record sum to 1.
+    symbols : tuple of str
+    kind : 'unbiased' or 'posterior'
+    """
+
+    record: Codes
+    symbol: Codes
+    weight: Array
+    symbols: tuple[str, ...]
+    kind: str
+
+    def __len__(self) -> int:
+        return len(self.record)
+
+
+def posterior_table(channel: Channel, prior: Any = None, *, form: str = "label") -> PosteriorTable:
+    """P(x | label) for every label.
+
+    Parameters
+    ----------
+    channel : Channel
+    prior : mapping of symbol to probability, or |X| probabilities, optional
+        P(x) among the records of interest, for instance estimated by maximum likelihood; that of the channel's
+        table by default.
+    form : 'label' or 'posterior-draw'
+
+    Raises
+    ------
+    InputError
+        If there is no prior (a public channel), or it is not one.
+    """
+    model = release_model(channel, form)
+    return PosteriorTable(model.labels, model.symbols, _posteriors(model, prior))
+
+
+def _posteriors(model: ReleaseModel, prior: Any) -> Array:
+    joint = prior_of(model, prior, "the posterior table")[:, None] * model.matrix
+    masses = joint.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        shares: Array = np.where(masses > 0.0, joint / masses, np.nan)
+    return np.ascontiguousarray(shares.T)
+
+
+def record_weights(
+    channel: Channel, *, kind: Kind = "unbiased", prior: Any = None, form: str = "label"
+) -> Array:
+    """(labels, |X|) array: the weight that a record with this label gives each symbol; rows sum to 1.
+
+    'posterior' weights are P(x|y). They are right for what Y says of X (the best guess of a record's symbol), but a
+    regression on X weighted by them is attenuated, as with any misclassified regressor.
+
+    'unbiased' weights b have ``E[b(Y, x) | X = x'] = 1 if x = x' else 0``: every sum over records that is linear in
+    the indicators of X, such as the normal equations of a regression, has the same expectation as with X itself,
+    given X and all kept columns. They can be negative, and magnify noise; they need no prior.
+
+    Parameters
+    ----------
+    channel : Channel
+    kind : 'unbiased' or 'posterior'
+    prior : optional
+        For 'posterior', as in `posterior_table`.
+    form : 'label' or 'posterior-draw'
+
+    Raises
+    ------
+    InputError
+        For 'unbiased' if the channel does not identify every symbol, for 'posterior' if there is no prior.
+    """
+    model = release_model(channel, form)
+    if kind == "posterior":
+        return _posteriors(model, prior)
+    if kind != "unbiased":
+        raise InputError(f"the kind of weights ({quoted(kind)}) must be unbiased or posterior")
+    if prior is not None:
+        raise InputError("unbiased weights take no prior: they hold for every one")
+    return Estimator.of(model, unidentified="refuse").weights
+
+
+def expand_records(
+    channel: Channel, released: Any, *, kind: Kind = "unbiased", prior: Any = None, form: str = "label"
+) -> ExpandedRecords:
+    """One row for every released record and symbol of X with a weight other than 0.
+
+    Parameters
+    ----------
+    channel : Channel
+    released : column of labels
+    kind, prior, form
+        As in `record_weights`.
+
+    Raises
+    ------
+    InputError
+        As `record_weights`; on labels that are not the channel's.
+    """
+    model = release_model(channel, form)
+    table = record_weights(channel, kind=kind, prior=prior, form=form)
+    codes = label_codes(model.labels, released)
+    if not np.isfinite(table[np.unique(codes)]).all():
+        raise InputError(
+            "the data hold a label that no symbol of positive prior gives: the prior does not fit them"
+        )
+    at, symbol = np.nonzero(np.nan_to_num(table))
+    sizes = np.bincount(at, minlength=len(table))
+    starts = np.cumsum(sizes) - sizes
+    lengths = sizes[codes]
+    record = np.repeat(np.arange(len(codes), dtype=np.int64), lengths)
+    within = np.arange(len(record)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    chosen = np.repeat(starts[codes], lengths) + within
+    return ExpandedRecords(record, symbol[chosen], table[at, symbol][chosen], model.symbols, kind)
+
+
+SINGULAR = 1e-10
+"""Smallest eigenvalue of the scaled normal matrix, relative to the largest, with which coefficients mean anything."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Coefficients of a regression and their standard errors (heteroscedasticity-consistent sandwich).
+
+    Parameters
+    ----------
+    names : tuple of str
+        The features of X, then the covariates.
+    coefficients, standard_errors, lower, upper : (k,) arrays
+    covariance : (k, k) array
+    records : int
+    level : float
+    """
+
+    names: tuple[str, ...]
+    coefficients: Array
+    standard_errors: Array
+    lower: Array
+    upper: Array
+    covariance: Array
+    records: int
+    level: float
+
+
+def corrected_regression(
+    channel: Channel,
+    released: Any,
+    outcome: Any,
+    *,
+    features: Mapping[str, Any] | None = None,
+    covariates: Mapping[str, Any] | None = None,
+    level: float = 0.95,
+    form: str = "label",
+) -> Regression:
+    """Least-squares regression of an outcome on features of X, corrected for the randomisation of X.
+
+    The normal equations are unbiased, so the coefficients are consistent for those of the regression on X itself.
+
+    Parameters
+    ----------
+    channel : Channel
+    released : column of labels
+    outcome : (n,) numbers
+    features : mapping of name to functional, optional
+        A symbol, symbols (an indicator of them), or a mapping of symbol to value; an indicator of every symbol by
+        default (no intercept: the coefficients are then the means of the outcome). An intercept is a covariate of ones.
+    covariates : mapping of name to (n,) numbers, optional
+        Kept columns.
+    level : float
+    form : 'label' or 'posterior-draw'
+
+    Raises
+    ------
+    InputError
+        If released data do not identify a feature or the product of two (which the normal equations need), lengths
+        differ, a number is missing, or the normal matrix is singular or not positive (too few records, or collinear).
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+    model = release_model(channel, form)
+    estimator = Estimator.of(model, features, "refuse")
+    codes = label_codes(model.labels, released)
+    target = _numbers("the outcome", outcome, len(codes))
+    columns = {
+        name: _numbers(f"the covariate {quoted(name)}", v, len(codes))
+        for name, v in (covariates or {}).items()
+    }
+    first = estimator.weights
+    second = _products(estimator)
+    others = np.column_stack([*columns.values(), np.zeros((len(codes), 0))])
+    normal, right = _sums(first, second, codes, others, target)
+    _check_normal(normal, len(codes))
+    beta = np.linalg.solve(normal, right).astype(np.float64)
+    scores = _scores(first, second, codes, others, target, beta)
+    bread = np.linalg.inv(normal)
+    covariance: Array = bread @ (scores.T @ scores) @ bread.T
+    errors = np.sqrt(np.diag(covariance))
+    lower, upper = interval(beta, errors, level)
+    names = (*estimator.cells.names, *columns)
+    return Regression(names, beta, errors, lower, upper, covariance, len(codes), level)
+
+
+def _numbers(what: str, values: Any, size: int) -> Array:
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers") from None
+    if numbers.shape != (size,):
+        raise InputError(f"{what} must have one number for each of the {size} released records")
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{what} has a missing or infinite value; drop these records")
+    return numbers
+
+
+def _products(estimator: Estimator) -> Array:
+    """(labels, k, k) weights of the products of two features."""
+    c = estimator.cells.functionals
+    k = c.shape[1]
+    outer = (c[:, :, None] * c[:, None, :]).reshape(len(c), k * k)
+    hidden = [p for p in range(k * k) if outer[:, p].any() and not estimator.known.identifies(outer[:, p])]
+    if hidden:
+        one, two = divmod(hidden[0], k)
+        names: Sequence[str] = estimator.cells.names
+        raise InputError(
+            f"the product of the features {quoted(names[one])} and {quoted(names[two])} is not identified: "
+            f"{estimator.known.statement()}"
+        )
+    return estimator.weights_for(outer).reshape(-1, k, k)
+
+
+def _sums(
+    first: Array, second: Array, codes: NDArray[np.int64], others: Array, target: Array
+) -> tuple[Array, Array]:
+    counts = np.bincount(codes, minlength=len(first)).astype(np.float64)
+    own: Array = np.tensordot(counts, second, axes=1)
+    by_label = np.zeros((len(first), others.shape[1] + 1))
+    np.add.at(by_label, codes, np.column_stack([others, target]))
+    cross: Array = first.T @ by_label
+    normal = np.block([[own, cross[:, :-1]], [cross[:, :-1].T, others.T @ others]])
+    return normal, np.concatenate([cross[:, -1], others.T @ target])
+
+
+def _check_normal(normal: Array, records: int) -> None:
+    scale = np.sqrt(np.abs(np.diag(normal)))
+    if (scale > 0.0).all():
+        values = np.linalg.eigvalsh(normal / np.outer(scale, scale))
+        if values[0] > SINGULAR * values[-1]:
+            return
+    raise InputError(
+        f"the corrected normal equations of {records} records have no unique solution: the regressors are "
+        "collinear, or there are too few records for so strong a randomisation; use fewer features"
+    )
+
+
+def _scores(
+    first: Array, second: Array, codes: NDArray[np.int64], others: Array, target: Array, beta: Array
+) -> Array:
+    """(n, k) contribution of every record to the normal equations at beta; they sum to 0."""
+    k = first.shape[1]
+    rest = target - others @ beta[k:]
+    top = first[codes] * rest[:, None] - (second @ beta[:k])[codes]
+    fitted = (first @ beta[:k])[codes]
+    return np.column_stack([top, others * (rest - fitted)[:, None]])

@@ -1,0 +1,1 @@
+"""What a channel really does, recomputed from its integers in exact arithmetic."""

@@ -1,0 +1,123 @@
+"""Every utility and leakage measure of a channel on a table (nats), and the guarantees next to them."""
+
+# Python-flint has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mechdesign.auditing.guarantees import Guarantee, guarantee_table
+from mechdesign.auditing.measures import OutputLeakage, average_leakages, output_leakages
+from mechdesign.auditing.utility import utility
+from mechdesign.auditing.verdict import Achieved, achieved_by
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed
+from mechdesign.notions import check_alpha
+from mechdesign.tables.joint import Joint
+
+BREACHES = (0.01, 0.1, 0.5)
+"""Prior probabilities rho1 for which the guarantee against privacy breaches is given unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class ChannelMeasures:
+    """What Y keeps of X (`utility`) and what it says about S (`leakage`), by name, in nats.
+
+    Leakages are rounded outwards, of the worst output or on average; `outputs` has them output by output,
+    and `guarantees` what the theorems say they can be at most (or at least).
+    """
+
+    utility: dict[str, float]
+    leakage: dict[str, float]
+    achieved: Achieved
+    outputs: list[OutputLeakage] = field(default_factory=list[OutputLeakage])
+    guarantees: list[Guarantee] = field(default_factory=list[Guarantee])
+
+
+def measure(
+    channel: Channel,
+    joint: Joint,
+    alphas: Sequence[float] = (2.0,),
+    orders: Sequence[float] = (),
+    breaches: Sequence[float] = BREACHES,
+) -> ChannelMeasures:
+    """Measure `channel` on `joint`.
+
+    Parameters
+    ----------
+    channel : Channel
+    joint : Joint
+        With the same useful symbols as the channel, in any order.
+    alphas : sequence of float
+        Orders (above 1, inf too) of the alpha-lift, of Sibson's and of Arimoto's information.
+    orders : sequence of float
+        Further orders (positive, inf too) of Sibson's and Arimoto's information.
+    breaches : sequence of float
+        Prior probabilities (strictly between 0 and 1) of the properties of S whose posterior is bounded.
+
+    Raises
+    ------
+    InputError
+        If the symbols differ, or an order or a probability is out of range.
+    """
+    alphas = [check_alpha(alpha) for alpha in alphas]
+    for order in orders:
+        if not order > 0.0:
+            raise InputError(f"the order ({order:g}) must be positive, or inf")
+    for prior in breaches:
+        if not 0.0 < prior < 1.0:
+            raise InputError(f"the prior of a property ({prior:g}) must be strictly between 0 and 1")
+    joint = _in_order_of(channel, joint)
+    worth = utility(channel, joint)
+    kept = {
+        "entropy": worth.entropy,
+        "mutual_information": worth.mutual_information,
+        "conditional_entropy": worth.entropy - worth.mutual_information,
+        "nmi": worth.nmi,
+        "maximal_leakage_of_useful": _maximal_leakage(channel),
+    }
+    achieved = achieved_by(channel, joint)
+    outputs = output_leakages(channel, joint, alphas)
+    leaked = _overall(outputs, alphas) | average_leakages(
+        channel, joint, list(dict.fromkeys([*alphas, *orders]))
+    )
+    table = guarantee_table(achieved, leaked, outputs, joint, alphas, breaches)
+    return ChannelMeasures(kept, leaked, achieved, outputs, table)
+
+
+def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[str, float]:
+    """Each measure on its worst output."""
+    values = {
+        "max_log_lift": max(out.max_log_lift for out in outputs),
+        "min_log_lift": min(out.min_log_lift for out in outputs),
+        "max_log_lift_ratio": max(out.max_log_lift_ratio for out in outputs),
+        "l1_lift": max(out.l1_lift for out in outputs),
+        "chi2_lift": max(out.chi2_lift for out in outputs),
+        "l1_lift_inverse": max(out.l1_lift_inverse for out in outputs),
+        "chi2_lift_inverse": max(out.chi2_lift_inverse for out in outputs),
+    }
+    for alpha in alphas:
+        values[f"alpha_lift[{alpha:g}]"] = max(out.alpha_lift[alpha] for out in outputs)
+        values[f"alpha_lift_inverse[{alpha:g}]"] = max(out.alpha_lift_inverse[alpha] for out in outputs)
+    return values
+
+
+def _maximal_leakage(channel: Channel) -> float:
+    """``log sum_y max_x W(y|x)``: what the outputs leak of the useful symbols, whatever their distribution."""
+    return math.log(sum(max(entries) for _, entries in channel.integers.columns) / channel.denominator)
+
+
+def _in_order_of(channel: Channel, joint: Joint) -> Joint:
+    """The joint with its columns in the order of the channel's rows."""
+    symbols = channel.useful.symbols
+    if symbols == joint.useful.symbols:
+        return joint
+    differing = [", ".join(symbol) for symbol in sorted(set(symbols) ^ set(joint.useful.symbols))]
+    if differing:
+        raise InputError(f"the useful symbols of the channel and of the table differ: {listed(differing)}")
+    order = [joint.useful.index[symbol] for symbol in symbols]
+    counts = tuple(tuple(row[x] for x in order) for row in joint.counts)
+    return Joint(joint.sensitive, joint.useful.select(order), counts, joint.is_counts, joint.notices)

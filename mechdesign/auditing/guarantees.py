@@ -1,0 +1,267 @@
+"""What bounds on the lift imply for other measures of leakage (in nats where a measure has a unit).
+
+With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and their
+mean under P(s) is 1. The forms of Zarrabian et al. 2023, Propositions 1.2, 3.1, 3.2, 5.1 and 5.2, are
+false for asymmetric budgets; those here are the extremes of a variable of mean 1 on [a, b].
+
+What the propositions of the lift paper guarantee for a channel, next to what it attains.
+
+Zarrabian et al. 2023, Propositions 1, 3, 4, 5, 6 and A1, each in the form that holds (see `guarantees`).
+"""
+
+# SciPy and python-flint have no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.auditing.measures import OutputLeakage
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.tables.joint import Joint
+
+OUTWARD = 1.0 + 1e-14
+"""Covers the rounding of the few operations of each bound (at most 20 half-ulps of 1.1e-16)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantees:
+    """Upper bounds that hold on every output, or on average, of a channel with lifts in [a, b].
+
+    Parameters
+    ----------
+    information : float
+        I(S;Y), and Sibson's and Arimoto's mutual information of S and Y of every order (nats).
+    ldp : float
+        Largest log-ratio of P(y|s) and P(y|s') (nats).
+    l1_lift, total_variation, chi2_lift : float
+        sum_s P(s) |l - 1|; half of it on average, T(S;Y); sum_s P(s) (l - 1)^2 and chi2(S;Y).
+    l1_lift_inverse, chi2_lift_inverse : float
+        The same with 1/l in place of l.
+    alpha_lift, alpha_lift_inverse : float
+        (sum_s P(s) l^alpha)^(1/alpha) for every alpha > 1, and with 1/l.
+    """
+
+    information: float
+    ldp: float
+    l1_lift: float
+    total_variation: float
+    chi2_lift: float
+    l1_lift_inverse: float
+    chi2_lift_inverse: float
+    alpha_lift: float
+    alpha_lift_inverse: float
+
+
+def guarantees(eps_l: float, eps_u: float) -> Guarantees:
+    """What ALIP(eps_l, eps_u) implies; an infinite side leaves what depends on it infinite.
+
+    Parameters
+    ----------
+    eps_l, eps_u : float
+        Budgets in nats, at least 0, possibly infinite.
+    """
+    a, b = math.exp(-eps_l), math.exp(eps_u) if eps_u < math.inf else math.inf
+    below, above = -math.expm1(-eps_l), math.expm1(eps_u) if eps_u < math.inf else math.inf
+    if math.isinf(above):  # the limit of 2(b-1)(1-a)/(b-a)
+        l1 = 2.0 * below
+    elif above + below == 0.0:
+        l1 = 0.0
+    else:
+        l1 = 2.0 * above * (below / (above + below))
+    inverse_below = -math.expm1(-eps_u)
+    inverse_above = math.expm1(eps_l) if eps_l < math.inf else math.inf
+    farthest = max(inverse_above, inverse_below)
+    return Guarantees(
+        information=eps_u,
+        ldp=(eps_l + eps_u) * OUTWARD,
+        l1_lift=l1 * OUTWARD,
+        total_variation=l1 / 2.0 * OUTWARD,
+        chi2_lift=(above * below if below else 0.0) * OUTWARD,
+        l1_lift_inverse=farthest * OUTWARD,
+        chi2_lift_inverse=farthest * farthest * OUTWARD,
+        alpha_lift=b * OUTWARD,
+        alpha_lift_inverse=(1.0 / a if a else math.inf) * OUTWARD,
+    )
+
+
+def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
+    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4, corrected).
+
+    Parameters
+    ----------
+    kind : {"l1", "chi2", "alpha"}
+    mean : float
+        The measure of the output, or a bound on it.
+    p : float
+        A lower bound on P(s) for every s. The paper's l1 form, mean / p + 1, is halved: the lifts above 1 carry
+        half of the mean.
+    alpha : float
+    """
+    if kind == "l1":
+        return (mean / (2.0 * p) + 1.0) * OUTWARD
+    if kind == "chi2":
+        return (math.sqrt(mean / p) + 1.0) * OUTWARD
+    return mean / p ** (1.0 / alpha) * OUTWARD
+
+
+def smallest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
+    """Bound from below on every lift where the inverse measure is `mean` (Proposition 6, corrected).
+
+    Parameters as those of `largest_lift`; an infinite mean guarantees nothing.
+    """
+    if math.isinf(mean):
+        return 0.0
+    if kind == "l1":
+        return p / (mean + p) / OUTWARD
+    if kind == "chi2":
+        return 1.0 / (1.0 + math.sqrt(mean / p)) / OUTWARD
+    return p ** (1.0 / alpha) / mean / OUTWARD
+
+
+def breach_bound(low: float, high: float, prior: float) -> float:
+    """The smallest rho2 for which no rho1-to-rho2 privacy breach happens, up or down (Proposition A1).
+
+    With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above rho2, and
+    none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low and high <= rho2/rho1,
+    both together. 1 where nothing is guaranteed.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds on all lifts, low <= 1 <= high.
+    prior : float
+        rho1, strictly between 0 and 1.
+    """
+    return min(1.0, max(prior * high, 1.0 - (1.0 - prior) * low) * OUTWARD)
+
+
+MOST_ENUMERATED = 12
+"""Sensitive symbols up to which every property (set of symbols) is looked at: 4,096 sets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains `attained`.
+
+    `attained` is None where it would take too long to find out.
+    """
+
+    source: str
+    measure: str
+    attained: float | None
+    bound: float
+    at_most: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether the attained value keeps to the bound, as the proposition says."""
+        if self.attained is None:
+            return True
+        return self.attained <= self.bound if self.at_most else self.attained >= self.bound
+
+
+def guarantee_table(
+    achieved: Achieved,
+    leaked: dict[str, float],
+    outputs: Sequence[OutputLeakage],
+    joint: Joint,
+    alphas: Sequence[float],
+    breaches: Sequence[float],
+) -> list[Guarantee]:
+    """Every guarantee that follows from the achieved budgets, or from the measures themselves.
+
+    Parameters
+    ----------
+    achieved : Achieved
+    leaked : dict
+        The measures overall, as in `channel_measures.ChannelMeasures.leakage`.
+    outputs, joint, alphas, breaches
+        As there.
+    """
+    g = guarantees(achieved.eps_l, achieved.eps_u)
+    lines = [
+        ("Proposition 1.1", "mutual_information", g.information),
+        ("Proposition 1.2", "total_variation", g.total_variation),
+        ("Proposition 1.2", "chi2_information", g.chi2_lift),
+        *(
+            ("Proposition 1.3", name, g.information)
+            for name in leaked
+            if name.startswith(("sibson", "arimoto"))
+        ),
+        ("Proposition 1.4", "max_log_lift_ratio", g.ldp),
+        ("Proposition 3.1", "l1_lift", g.l1_lift),
+        ("Proposition 3.2", "chi2_lift", g.chi2_lift),
+        *(("Proposition 3.3", f"alpha_lift[{alpha:g}]", g.alpha_lift) for alpha in alphas),
+        ("Proposition 5.1", "l1_lift_inverse", g.l1_lift_inverse),
+        ("Proposition 5.2", "chi2_lift_inverse", g.chi2_lift_inverse),
+        *(("Proposition 5.3", f"alpha_lift_inverse[{alpha:g}]", g.alpha_lift_inverse) for alpha in alphas),
+    ]
+    table = [
+        Guarantee(source=s, measure=name, attained=leaked[name], bound=bound) for s, name, bound in lines
+    ]
+    return table + _converse(leaked, outputs, joint, alphas) + _breaches(outputs, joint, breaches)
+
+
+def _converse(
+    leaked: dict[str, float], outputs: Sequence[OutputLeakage], joint: Joint, alphas: Sequence[float]
+) -> list[Guarantee]:
+    """Propositions 4 and 6: what the averages say of the single lifts."""
+    high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
+    rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
+    kinds = [("l1", "l1_lift", math.nan), ("chi2", "chi2_lift", math.nan)]
+    table: list[Guarantee] = []
+    for number, (kind, name, _) in enumerate(kinds, 1):
+        table.append(_upper(f"Proposition 4.{number}", name, high, largest_lift(kind, leaked[name], rarest)))
+    for alpha in alphas:
+        name = f"alpha_lift[{alpha:g}]"
+        table.append(
+            _upper("Proposition 4.3", name, high, largest_lift("alpha", leaked[name], rarest, alpha))
+        )
+    for number, (kind, name, _) in enumerate(kinds, 1):
+        bound = smallest_lift(kind, leaked[f"{name}_inverse"], rarest)
+        table.append(_lower(f"Proposition 6.{number}", f"{name}_inverse", low, bound))
+    for alpha in alphas:
+        name = f"alpha_lift_inverse[{alpha:g}]"
+        table.append(
+            _lower("Proposition 6.3", name, low, smallest_lift("alpha", leaked[name], rarest, alpha))
+        )
+    return table
+
+
+def _upper(source: str, name: str, attained: float, bound: float) -> Guarantee:
+    return Guarantee(source=source, measure=f"max_lift by {name}", attained=attained, bound=bound)
+
+
+def _lower(source: str, name: str, attained: float, bound: float) -> Guarantee:
+    return Guarantee(
+        source=source, measure=f"min_lift by {name}", attained=attained, bound=bound, at_most=False
+    )
+
+
+def _breaches(outputs: Sequence[OutputLeakage], joint: Joint, breaches: Sequence[float]) -> list[Guarantee]:
+    """Proposition A1: how likely a property of prior at most rho1 can become."""
+    high = max(out.max_lift for out in outputs)
+    low = min(out.min_lift for out in outputs)
+    return [
+        Guarantee(
+            source="Proposition A1",
+            measure=f"posterior of a property of prior {prior:g}",
+            attained=_worst_posterior(outputs, joint, prior),
+            bound=breach_bound(low, high, prior),
+        )
+        for prior in breaches
+    ]
+
+
+def _worst_posterior(outputs: Sequence[OutputLeakage], joint: Joint, prior: float) -> float | None:
+    """max over outputs y and sets Q of S with P(Q) <= prior of P(Q|y), by enumeration."""
+    count = len(joint.sensitive)
+    if count > MOST_ENUMERATED:
+        return None
+    sets = ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(np.float64)
+    allowed = sets[sets @ joint.p_s <= prior]
+    return float((allowed @ np.array([out.posterior for out in outputs]).T).max())

@@ -1,0 +1,155 @@
+"""Audit of a matrix that another tool made: decimals or floats, taken as exact rationals.
+
+An outside matrix in a CSV file: useful symbols down the first column, outputs along the header.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.verdict import Audit, audit_columns
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, is_parquet
+from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.formats.csv_text import CsvText
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+
+ROW_SUM_TOLERANCE = Fraction(1, 10**9)
+"""A row may miss 1 by this much and is then divided by its exact sum: it forgives the last digit of a
+printed table, far below any probability that matters."""
+
+
+def audit_matrix(
+    matrix: Any,
+    joint: Joint,
+    notion: Notion,
+    *,
+    symbols: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Audit:
+    """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`.
+
+    Parameters
+    ----------
+    matrix : (|X|, k) array or nested sequences
+        W(y|x): text such as ``0.25``, floats (what their bits say), integers, Fractions or Decimals. Each
+        row is divided by its exact sum. Outputs that no row gives are ignored.
+    joint : Joint
+    notion : Notion
+    symbols : |X| texts, optional
+        The useful symbol of each row, as `joint.useful.names` writes them; the order of the joint by default.
+    outputs : k texts, optional
+        Labels of the columns; y0, y1, .. by default.
+
+    Raises
+    ------
+    InputError
+        If a cell is not a non-negative number, a row does not sum to 1 within 1e-9, or the symbols are
+        not those of the joint.
+    """
+    rows = _listed_rows(matrix)
+    names = list(symbols) if symbols is not None else list(joint.useful.names)
+    order = _order(names, joint, len(rows))
+    labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
+    integers = [_integers(row, name, labels) for row, name in zip(rows, names, strict=True)]
+    # P(s, y) = sum over x of P(s, x) w(x, y) / d(x): one common multiple of the d(x) goes into the counts.
+    sums = [sum(row) for row in integers]
+    common = math.lcm(*sums)
+    counts = [
+        [row[x] * (common // total) for x, total in zip(order, sums, strict=True)] for row in joint.counts
+    ]
+    columns: list[Column] = []
+    given: list[str] = []
+    for k, label in enumerate(labels):
+        at = [i for i, row in enumerate(integers) if row[k]]
+        if at:
+            columns.append((at, [integers[i][k] for i in at]))
+            given.append(label)
+    return audit_columns(counts, columns, given, joint, notion)
+
+
+def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
+    rows = matrix.tolist() if isinstance(matrix, np.ndarray) else list(matrix)
+    if not rows or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
+        raise InputError("the matrix must have rows of numbers, one row per useful symbol")
+    if not len(rows[0]):
+        raise InputError("the matrix has no output column")
+    return rows
+
+
+def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
+    if len(names) != rows:
+        raise InputError(f"the matrix has {rows} rows, not one for each of the {len(names)} useful symbols")
+    index = {name: x for x, name in enumerate(joint.useful.names)}
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
+    unknown = [name for name in names if name not in index]
+    if unknown:
+        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the matrix has")
+    missing = [name for name in joint.useful.names if name not in set(names)]
+    if missing:
+        raise InputError(f"the matrix has no row for the useful symbol {listed(missing)} of the table")
+    return [index[name] for name in names]
+
+
+def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
+    """The row times a common multiple of its denominators, checked."""
+    if len(row) != len(labels):
+        raise InputError(f"row {quoted(name)} of the matrix has {len(row)} cells, not {len(labels)}")
+    cells: list[Fraction] = []
+    for cell, label in zip(row, labels, strict=True):
+        try:
+            value = fraction_of(cell)
+        except InputError as error:
+            raise InputError(f"row {quoted(name)}, output {quoted(label)} of the matrix: {error}") from None
+        if value < 0:
+            raise InputError(
+                f"row {quoted(name)}, output {quoted(label)} of the matrix is negative ({quoted(cell)})"
+            )
+        cells.append(value)
+    total = sum(cells)
+    if abs(total - 1) > ROW_SUM_TOLERANCE:
+        raise InputError(
+            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not to 1 within 1e-9"
+        )
+    scale = math.lcm(*(cell.denominator for cell in cells))
+    return [cell.numerator * (scale // cell.denominator) for cell in cells]
+
+
+def audit_file(path: PathLike, joint: Joint, notion: Notion) -> Audit:
+    """Decide exactly whether the matrix in a CSV file satisfies `notion` on `joint`.
+
+    Decimals are exact as written; rows must sum to 1 within 1e-9 and are then normalised exactly.
+
+    Raises
+    ------
+    InputError
+        Naming the file, if it is no such matrix or its symbols are not those of the joint.
+    """
+    name = os.fspath(path)
+    if is_parquet(path):
+        raise InputError(f"{name} is a Parquet file; a matrix must be CSV")
+    with CsvText(path, repeated_header=True) as table:
+        header, rows = table.header, [row for batch in table.batches() for row in batch]
+    if len(header) < 2 or not rows:
+        raise InputError(
+            f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"
+        )
+    try:
+        return audit_matrix(
+            [row[1:] for row in rows], joint, notion, symbols=[row[0] for row in rows], outputs=header[1:]
+        )
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None

@@ -1,0 +1,1 @@
+"""The release channel: integers, labels, and the file that keeps them."""

@@ -1,0 +1,332 @@
+"""A release channel: what symbol of Y to publish for each symbol of X, in exact integers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel import file as channel_file
+from mechdesign.channel import file as channel_reading
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable, check_text
+
+if TYPE_CHECKING:
+    from mechdesign.release.draws import Key
+    from mechdesign.release.policies import Policy
+
+
+Array = NDArray[np.float64]
+
+DENOMINATOR = 2**53
+"""Common denominator of every designed channel: its probabilities are doubles without rounding."""
+
+
+@dataclass(frozen=True)
+class ChannelRecord:
+    """What was asked for and found when the channel was designed, as plain JSON values.
+
+    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers.
+    """
+
+    notion: dict[str, Any] | None = None
+    achieved: dict[str, Any] | None = None
+    utility: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class Channel:
+    """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
+
+    Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit` says that.
+
+    Parameters
+    ----------
+    useful : Variable
+        The |X| inputs, one per row.
+    outputs : tuple of str
+        One label per output, all different.
+    rows : |X| sequences of integers
+        Non-negative, each summing to `denominator`; every output is reached by some row.
+    denominator : int
+        In [1, 2**62].
+    joint : Joint, optional
+        The table that the channel was designed for; None in a public channel.
+    sensitive : Variable, optional
+        That of the joint when there is one.
+    record : ChannelRecord
+
+    Raises
+    ------
+    InputError
+        If any of this does not hold; the message names the row or the output.
+    """
+
+    useful: Variable
+    outputs: tuple[str, ...]
+    rows: Sequence[Sequence[int]]
+    denominator: int = DENOMINATOR
+    joint: Joint | None = None
+    sensitive: Variable | None = None
+    record: ChannelRecord = field(default_factory=ChannelRecord)
+
+    def __post_init__(self) -> None:
+        outputs = tuple(check_text(label, "an output label") for label in self.outputs)
+        object.__setattr__(self, "outputs", outputs)
+        object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
+        _check_labels(outputs)
+        self._check_rows()
+        self._check_joint()
+
+    def _check_rows(self) -> None:
+        d, names, integers = self.denominator, self.useful.names, self.integers
+        if type(d) is not int or not 1 <= d <= LARGEST_INTEGER:
+            raise InputError(f"the denominator ({quoted(d)}) must be an integer in [1, 2^62]")
+        if integers.shape != (len(self.useful), len(self.outputs)):
+            raise InputError(
+                f"the rows form a {integers.shape[0]} x {integers.shape[1]} table, but there are "
+                f"{len(self.useful)} useful symbols and {len(self.outputs)} outputs"
+            )
+        excess = np.flatnonzero(integers.values > d)
+        if excess.size:
+            i, j = integers.row_of[excess[0]], integers.indices[excess[0]]
+            raise InputError(
+                f"row {quoted(names[i])}, output {quoted(self.outputs[j])}: the entry "
+                f"{integers.values[excess[0]]} is larger than the denominator {d}"
+            )
+        for i, total in enumerate(integers.row_sums()):
+            if total != d:
+                raise InputError(f"row {quoted(names[i])} sums to {total}, not to the denominator {d}")
+        reached = np.bincount(integers.indices, minlength=len(self.outputs))
+        if not reached.all():
+            label = self.outputs[int(np.argmin(reached))]
+            raise InputError(f"the output {quoted(label)} has no mass: no row ever gives it")
+
+    def _check_joint(self) -> None:
+        if self.joint is None:
+            return
+        if self.joint.useful != self.useful:
+            raise InputError("the useful variable of the joint table is not the one of the channel")
+        if self.sensitive is None:
+            object.__setattr__(self, "sensitive", self.joint.sensitive)
+        elif self.sensitive != self.joint.sensitive:
+            raise InputError("the sensitive variable of the joint table is not the one of the channel")
+
+    @property
+    def integers(self) -> IntegerRows:
+        """`rows` with their sparse structure."""
+        return IntegerRows.of(self.rows)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """(|X|, outputs) array of W(y|x), each entry correctly rounded (exact for denominator 2**53)."""
+        values = self.integers.dense / float(self.denominator)
+        values.setflags(write=False)
+        return values
+
+    @cached_property
+    def output_masses(self) -> Array:
+        """(outputs,) array of P(y) under the joint.
+
+        Raises
+        ------
+        InputError
+            If the channel carries no joint (a public one).
+        """
+        joint = self._needed_joint()
+        weight = joint.useful_counts
+        scale = joint.total * self.denominator
+        products = ([weight[x] * w for x, w in zip(*column, strict=True)] for column in self.integers.columns)
+        return np.array([sum(masses) / scale for masses in products])
+
+    @cached_property
+    def posteriors(self) -> Array:
+        """(outputs, |X|) array of P(x|y) under the joint; raises as `output_masses` does."""
+        values = np.zeros((len(self.outputs), len(self.useful)))
+        for y, (at, shares) in enumerate(self._posterior_columns()):
+            values[y, at] = shares
+        values.setflags(write=False)
+        return values
+
+    def _posterior_columns(self) -> list[tuple[tuple[int, ...], list[float]]]:
+        weight = self._needed_joint().useful_counts
+        columns: list[tuple[tuple[int, ...], list[float]]] = []
+        for at, values in self.integers.columns:
+            products = [weight[x] * w for x, w in zip(at, values, strict=True)]
+            total = sum(products)
+            columns.append((at, [product / total for product in products]))
+        return columns
+
+    def _needed_joint(self) -> Joint:
+        if self.joint is None:
+            raise InputError("this channel carries no joint table (a public one): posteriors need the table")
+        return self.joint
+
+    def codebook(self) -> dict[str, dict[str, float]]:
+        """For every output label, the posterior P(x|y) of each input that can have caused it."""
+        names = self.useful.names
+        return {
+            label: {names[x]: share for x, share in zip(at, shares, strict=True)}
+            for label, (at, shares) in zip(self.outputs, self._posterior_columns(), strict=True)
+        }
+
+    def with_record(self, record: ChannelRecord) -> Channel:
+        """The same channel with another record."""
+        return replace(self, record=record)
+
+    def relabelled(self, names: Mapping[str, str]) -> Channel:
+        """Post-process: publish `names[y]` in place of y; outputs with the same new name are merged.
+
+        Outputs that `names` does not mention keep theirs. Merging keeps every notion that is convex in
+        the posterior, but the record of budgets and utility no longer describes the result and is dropped.
+
+        Raises
+        ------
+        InputError
+            If `names` mentions an output that the channel does not have.
+        """
+        unknown = [label for label in names if label not in set(self.outputs)]
+        if unknown:
+            raise InputError(f"the channel has no output {listed(unknown)}")
+        new = [names.get(label, label) for label in self.outputs]
+        labels = tuple(dict.fromkeys(new))
+        position = {label: j for j, label in enumerate(labels)}
+        dense = np.zeros((len(self.useful), len(labels)), dtype=np.int64)
+        np.add.at(dense.T, [position[label] for label in new], self.integers.dense.T)
+        # What may not be written may not be written under other names either.
+        mark = {key: value for key, value in self.record.provenance.items() if key == "as_published"}
+        record = ChannelRecord(provenance=mark)
+        return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
+
+    def apply(
+        self,
+        column: Any,
+        *,
+        key: Key | None = None,
+        identity: Sequence[str] | None = None,
+        first_row: int = 0,
+        policy: Policy | None = None,
+        insecure_seed: int | None = None,
+    ) -> Any:
+        """Draw an output for every entry of a column; the same kind of column back.
+
+        The draw of a record depends on the key, the channel and the record's row number or identifier only. With
+        the key of a job (`sanitise.key_file.read_key`) it is the draw of that job; without one a new key is used and
+        forgotten, so that another call gives other draws: releasing a record twice tells more than the budget.
+
+        Parameters
+        ----------
+        column : pandas, polars or pyarrow column, or sequence of text
+            Symbols of X as text; for crossed columns a frame that has them, or a sequence of tuples.
+        key : draws.Key, optional
+        identity : sequence of str, optional
+            What identifies each record; its row number otherwise.
+        first_row : int
+            Row number of the first entry.
+        policy : release.Policy, optional
+            What to do with unknown symbols and missing cells; by default both are refused.
+        insecure_seed : int, optional
+            Reproducible draws, for tests only: whoever knows the seed can undo the channel.
+
+        Raises
+        ------
+        InputError
+            On a symbol that the channel does not know or a null, unless the policy has a rule for it.
+        """
+        from mechdesign.release.drawing import release_column
+
+        return release_column(
+            self,
+            column,
+            key=key,
+            identity=identity,
+            first_row=first_row,
+            policy=policy,
+            insecure_seed=insecure_seed,
+        )
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
+        """Write the channel file (version 1).
+
+        Parameters
+        ----------
+        path : path of the file
+        overwrite : bool
+            Whether an existing file may be replaced.
+        public : bool
+            Leave out the joint table and whatever else discloses it (achieved budgets, utility, certificate
+            and source); such a channel can be applied, but audited only with the table at hand.
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel comes
+            from an unrepaired procedure (`as_published`), which promises nothing.
+        """
+        record = self.record
+        if record.provenance.get("as_published"):
+            raise InputError(
+                "a channel made as published, without repair, is for study and is not written; "
+                "design it without as_published"
+            )
+        contents = channel_file.Contents(
+            useful=self.useful,
+            outputs=self.outputs,
+            rows=self.integers,
+            denominator=self.denominator,
+            joint=self.joint,
+            sensitive=self.sensitive,
+            notion=record.notion,
+            achieved=record.achieved,
+            utility=record.utility,
+            certificate=record.certificate,
+            provenance=record.provenance,
+        )
+        channel_file.write(contents.public() if public else contents, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Channel:
+        """Read a channel file, or refuse it with InputError and say why."""
+        return channel_reading.read(path, cls._of_contents)
+
+    @classmethod
+    def _of_contents(cls, contents: channel_file.Contents) -> Channel:
+        record = ChannelRecord(
+            notion=_as_dict(contents.notion),
+            achieved=_as_dict(contents.achieved),
+            utility=_as_dict(contents.utility),
+            certificate=_as_dict(contents.certificate),
+            provenance=dict(contents.provenance),
+        )
+        return cls(
+            useful=contents.useful,
+            outputs=contents.outputs,
+            rows=contents.rows,
+            denominator=contents.denominator,
+            joint=contents.joint,
+            sensitive=contents.sensitive,
+            record=record,
+        )
+
+
+def _as_dict(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if record is None else dict(record)
+
+
+def _check_labels(outputs: tuple[str, ...]) -> None:
+    if not outputs:
+        raise InputError("a channel needs at least one output")
+    if len(set(outputs)) < len(outputs):
+        seen: set[str] = set()
+        twice = next(label for label in outputs if label in seen or seen.add(label))
+        raise InputError(f"the output label {quoted(twice)} occurs twice; labels must be different")

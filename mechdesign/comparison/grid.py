@@ -1,0 +1,213 @@
+"""Which mechanism is run on which notion at which budget: grids as people type them, and the cases they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise, product
+
+from mechdesign.core.errors import InputError
+from mechdesign.notions import (
+    DEFAULT_ALPHA,
+    DEFAULT_LAM,
+    LDP,
+    NOTIONS,
+    Notion,
+    check_alpha,
+    check_budget,
+    check_lam,
+    from_record,
+    split,
+)
+
+MOST_VALUES = 10_000
+"""Values that a grid may have; more is a slip of the keyboard."""
+
+ALPHA = "alpha"
+"""The notion that needs an order beside its budgets, written `alpha:2`."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is split.
+
+    `lam` is None for notions that take their budget whole.
+    """
+
+    mechanism: str
+    notion: str
+    epsilon: float
+    lam: float | None
+
+    def promise(self) -> Notion:
+        """The notion at this budget."""
+        name, _, order = self.notion.partition(":")
+        if self.lam is None:
+            (budget,) = (f.name for f in fields(NOTIONS[name]))
+            budgets: dict[str, object] = {budget: self.epsilon}
+        else:
+            budgets = dict(zip(("eps_l", "eps_u"), split(self.epsilon, self.lam), strict=True))
+        if order:
+            budgets["alpha"] = float(order)
+        return from_record({"name": name, **budgets})
+
+    def sides(self) -> tuple[float | None, float | None]:
+        """eps_l and eps_u in nats, inf where a side is free; None for LDP, which bounds their ratio only."""
+        promised = self.promise()
+        if isinstance(promised, LDP):
+            return None, None
+        whole = getattr(promised, "epsilon", math.inf)
+        return getattr(promised, "eps_l", whole), getattr(promised, "eps_u", whole)
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Read `0.25:8:0.25` (start, stop, step; the stop belongs to it), `0.5,1,2`, or a mixture.
+
+    Grid points are decimals, each rounded once: the third of `0.1:1:0.1` is the double 0.3.
+
+    Raises
+    ------
+    InputError
+        If it is neither, runs backwards, or has too many values.
+    """
+    values: list[float] = []
+    for part in text.split(","):
+        ends = part.split(":")
+        if len(ends) == 1:
+            values.append(float(_decimal(option, text, part)))
+        elif len(ends) == 3:
+            values += _steps(option, text, *(_decimal(option, text, end) for end in ends))
+        else:
+            raise InputError(
+                f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP, as in 0.25:8:0.25"
+            )
+    return tuple(values)
+
+
+def _decimal(option: str, text: str, part: str) -> Decimal:
+    try:
+        value = Decimal(part.strip())
+    except InvalidOperation:
+        value = Decimal("nan")
+    if not value.is_finite():
+        raise InputError(f"{option} {text!r}: {part!r} is not a number; write 0.5,1,2 or START:STOP:STEP")
+    return value
+
+
+def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal) -> list[float]:
+    if step <= 0:
+        raise InputError(f"{option} {text!r}: the step ({step}) must be positive, as in 0.25:8:0.25")
+    if stop < start:
+        raise InputError(
+            f"{option} {text!r}: the grid ends ({stop}) before it begins ({start}); write START:STOP:STEP, "
+            "as in 0.25:8:0.25"
+        )
+    if (stop - start) / step >= MOST_VALUES:
+        raise InputError(f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step")
+    return [float(start + k * step) for k in range(int((stop - start) / step) + 1)]
+
+
+def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
+    """Budgets in ascending order.
+
+    Raises
+    ------
+    InputError
+        If there is none, one is out of range, or one is given twice.
+    """
+    return _distinct(name, [check_budget(name, value, allow_infinite=False) for value in values])
+
+
+def shares(lams: Iterable[float]) -> tuple[float, ...]:
+    """Values of lam in ascending order; the same refusals as for budgets."""
+    return _distinct("lam", [check_lam(value) for value in lams])
+
+
+def _distinct(name: str, values: list[float]) -> tuple[float, ...]:
+    if not values:
+        raise InputError(f"no {name} is given; give at least one")
+    ordered = sorted(values)
+    for first, second in pairwise(ordered):
+        if first == second:
+            raise InputError(f"{name} ({first:g}) is given twice")
+    return tuple(ordered)
+
+
+def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """`names` as a tuple.
+
+    Raises
+    ------
+    InputError
+        If there is none, one is not among `known`, or one is given twice.
+    """
+    if isinstance(names, str):
+        raise InputError(f"{kind}s ({names!r}) must be a list of names, as in [{names!r}]")
+    if not names:
+        raise InputError(f"no {kind} is given; use one of {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise InputError(f"{kind} {name!r} is not known; use one of {', '.join(known)}")
+        if list(names).count(name) > 1:
+            raise InputError(f"{kind} {name!r} is given twice")
+    return tuple(names)
+
+
+def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
+    """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form.
+
+    Raises
+    ------
+    InputError
+        On an unknown notion, one given twice, or an order that is surplus or out of range.
+    """
+    if isinstance(notions, str):
+        raise InputError(f"notions ({notions!r}) must be a list of names, as in [{notions!r}]")
+    labels: list[str] = []
+    for text in notions:
+        name, colon, order = text.partition(":")
+        if name == ALPHA:
+            labels.append(f"{ALPHA}:{_order(text, order) if colon else DEFAULT_ALPHA:.17g}")
+        else:
+            named("notion", [text], tuple(NOTIONS))
+            labels.append(text)
+    return named("notion", labels, labels)
+
+
+def _order(text: str, order: str) -> float:
+    try:
+        value = float(order)
+    except ValueError:
+        raise InputError(
+            f"notion {text!r}: {order!r} is not an order; write a number above 1, as in alpha:2"
+        ) from None
+    return check_alpha(value)
+
+
+def takes_lam(label: str) -> bool:
+    """Whether the budget of this notion is split in two by lam."""
+    return {"eps_l", "eps_u"} <= {f.name for f in fields(NOTIONS[label.partition(":")[0]])}
+
+
+def curves(
+    mechanisms: Sequence[str], notions: Sequence[str], epsilons: Sequence[float], lams: Sequence[float] | None
+) -> list[list[Case]]:
+    """The cases of every curve: one mechanism, notion and lam over all budgets, in ascending order.
+
+    Notions that take their budget whole have one curve, whatever the lams.
+
+    Raises
+    ------
+    InputError
+        If lams are given and no notion takes one.
+    """
+    if lams is not None and not any(map(takes_lam, notions)):
+        raise InputError(f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam")
+    split = shares([DEFAULT_LAM] if lams is None else lams)
+    made: list[list[Case]] = []
+    for mechanism, notion in product(mechanisms, notions):
+        parts: tuple[float | None, ...] = split if takes_lam(notion) else (None,)
+        made += [[Case(mechanism, notion, epsilon, lam) for epsilon in epsilons] for lam in parts]
+    return made

@@ -1,0 +1,276 @@
+"""The rows of a comparison and their CSV, which reads back as what was written.
+
+A comparison on disk: a plain CSV, and beside it a manifest that says which table it belongs to.
+
+The manifest makes a run resumable: rows are kept only if they come from the same table and settings.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from mechdesign.channel.file import canonical
+from mechdesign.comparison.grid import Case
+from mechdesign.core.documents import read_hashed, write_hashed
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, check_target, reason, replacing
+from mechdesign.tables.joint import Joint
+
+LARGEST_CSV = 2**28
+"""Bytes; a million rows take half of it."""
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One line of the CSV: what a mechanism achieves at one budget.
+
+    Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of the integers
+    of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have them, `upper_bound_nmi` where no
+    optimum was computed for the same notion and budget. `satisfied` is the exact verdict.
+    """
+
+    mechanism: str
+    notion: str
+    epsilon: float
+    lam: float | None
+    eps_l: float | None
+    eps_u: float | None
+    nmi: float
+    upper_bound_nmi: float | None
+    max_log_lift: float
+    min_log_lift: float
+    satisfied: bool
+    repaired: bool
+    seconds: float
+
+    @property
+    def case(self) -> Case:
+        """What was run."""
+        return Case(self.mechanism, self.notion, self.epsilon, self.lam)
+
+    @property
+    def curve(self) -> tuple[str, float | None]:
+        """What rows of different mechanisms must share to be compared over budgets."""
+        return self.notion, self.lam
+
+
+COLUMNS = tuple(f.name for f in fields(ComparisonRow))
+TEXTS = ("mechanism", "notion")
+FLAGS = ("satisfied", "repaired")
+OPTIONAL = ("lam", "eps_l", "eps_u", "upper_bound_nmi")
+
+
+def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+    """The same rows with the best bound that any row of the same notion and budget has proven.
+
+    A row that violates its notion is left alone: the bound does not hold for it.
+    """
+    best: dict[tuple[str, float | None, float], float] = {}
+    for row in rows:
+        if row.upper_bound_nmi is not None:
+            key = (*row.curve, row.epsilon)
+            best[key] = min(row.upper_bound_nmi, best.get(key, math.inf))
+    return tuple(
+        replace(row, upper_bound_nmi=best.get((*row.curve, row.epsilon))) if row.satisfied else row
+        for row in rows
+    )
+
+
+def rows_csv(rows: Iterable[ComparisonRow]) -> str:
+    """The CSV text: shortest decimals that read back as the same double, nothing for None."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([_cell(value) for value in astuple(row)] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: str | float | bool | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else repr(value).removesuffix(".0")
+
+
+def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
+    """Read what `rows_csv` wrote.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, has other columns, or a line that no comparison writes.
+    """
+    name = os.fspath(path)
+    try:
+        if os.path.getsize(path) > LARGEST_CSV:
+            raise InputError(f"{name} is larger than any comparison; choose another name for the output")
+        with open(path, newline="", encoding="utf-8") as stream:
+            lines = list(csv.reader(stream, strict=True))
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {reason(error)}") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(
+            f"{name} is no CSV of a comparison; choose another name, or start over with --force"
+        ) from None
+    if not lines or tuple(lines[0]) != COLUMNS:
+        raise InputError(
+            f"{name} does not have the columns of a comparison; choose another name, or start over with --force"
+        )
+    rows = [_row(name, number, cells) for number, cells in enumerate(lines[1:], start=2)]
+    seen: set[Case] = set()
+    for number, row in enumerate(rows, start=2):
+        if row.case in seen:
+            raise InputError(f"{name}, line {number} repeats an earlier one; --force starts over")
+        seen.add(row.case)
+    return tuple(rows)
+
+
+def _row(name: str, number: int, cells: list[str]) -> ComparisonRow:
+    if len(cells) != len(COLUMNS):
+        raise InputError(
+            f"{name}, line {number} has {len(cells)} cells instead of {len(COLUMNS)}; --force starts over"
+        )
+    values: dict[str, str | float | bool | None] = {}
+    for column, text in zip(COLUMNS, cells, strict=True):
+        try:
+            values[column] = _value(column, text)
+        except ValueError:
+            raise InputError(
+                f"{name}, line {number}: {column} ({text!r}) is nothing that a comparison writes; --force starts over"
+            ) from None
+    return ComparisonRow(**values)  # type: ignore[arg-type]
+
+
+def _value(column: str, text: str) -> str | float | bool | None:
+    """Raises ValueError (KeyErrors included) on a cell that does not belong into this column."""
+    if column in TEXTS:
+        if not text:
+            raise ValueError(column)
+        return text
+    if column in FLAGS:
+        if text not in ("true", "false"):
+            raise ValueError(column)
+        return text == "true"
+    if not text and column in OPTIONAL:
+        return None
+    value = float(text)
+    if math.isnan(value):
+        raise ValueError(column)
+    return value
+
+
+FORMAT = "mechdesign.comparison"
+VERSION = 1
+MANIFEST = "manifest of a comparison"
+
+Setting = str | float | bool | None
+
+
+def table_hash(joint: Joint) -> str:
+    """sha256 of the table: labels of both variables and every entry."""
+    table = {
+        "sensitive": {"columns": joint.sensitive.columns, "symbols": joint.sensitive.symbols},
+        "useful": {"columns": joint.useful.columns, "symbols": joint.useful.symbols},
+        "counts": joint.counts,
+        "is_counts": joint.is_counts,
+    }
+    return hashlib.sha256(canonical(table).encode()).hexdigest()
+
+
+def manifest_path(path: PathLike) -> Path:
+    """Where the manifest of the CSV at `path` lies."""
+    return Path(f"{os.fspath(path)}.json")
+
+
+class ComparisonFile:
+    """The CSV of a run: what it holds already, and how rows are added to it.
+
+    Parameters
+    ----------
+    path : path
+        The CSV; its manifest is `path`.json.
+    joint : Joint
+    settings : mapping
+        Whatever changes results beside the table and the columns of a row.
+    force : bool
+        Start over, whatever is there.
+
+    Raises
+    ------
+    InputError
+        If the file is there and belongs to another table or to other settings, is no comparison, or was damaged;
+        or if nothing can be written there.
+    """
+
+    def __init__(
+        self, path: PathLike, joint: Joint, settings: Mapping[str, Setting], *, force: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self._name = os.fspath(path)
+        check_target(self.path, force=True)
+        manifest = manifest_path(path)
+        check_target(manifest, force=True)
+        table = table_hash(joint)
+        self.kept: tuple[ComparisonRow, ...] = ()
+        if manifest.exists() and not force:
+            self._check(
+                read_hashed(manifest, FORMAT, VERSION, ("table", "settings"), MANIFEST), table, settings
+            )
+        elif self.path.exists() and not force:
+            raise InputError(
+                f"{self._name} exists and is no comparison to go on with (there is no {manifest.name}); "
+                "choose another name, or overwrite it with force (--force)"
+            )
+        if self.path.exists() and not force:
+            self.kept = read_rows(self.path)
+        else:
+            # A crash between the two steps leaves a manifest without rows, never rows of another table.
+            self.path.unlink(missing_ok=True)
+            content = {"table": table, "settings": dict(settings)}
+            write_hashed(manifest, FORMAT, VERSION, content, overwrite=True)
+
+    def _check(self, found: Mapping[str, Any], table: str, settings: Mapping[str, Setting]) -> None:
+        if not self.path.exists():
+            return
+        if found["table"] != table:
+            raise InputError(
+                f"{self._name} belongs to another table; choose another name, or start over with force (--force)"
+            )
+        if found["settings"] != settings:
+            raise InputError(
+                f"{self._name} was made with other settings ({_difference(found['settings'], settings)}); "
+                "choose another name, or start over with force (--force)"
+            )
+
+    def write(self, rows: Sequence[ComparisonRow]) -> None:
+        """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""
+        cases = {row.case for row in rows}
+        write_csv(self.path, [*rows, *(row for row in self.kept if row.case not in cases)], overwrite=True)
+
+
+def write_csv(path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool) -> None:
+    """Write the rows as CSV, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the file exists (without `overwrite`) or cannot be written.
+    """
+    check_target(path, force=overwrite)
+    with replacing(path, force=overwrite) as temporary:
+        temporary.write_text(rows_csv(rows), encoding="utf-8", newline="")
+
+
+def _difference(found: Mapping[str, Setting], wanted: Mapping[str, Setting]) -> str:
+    """``gap 0.0001, not 0.001``: the first setting that is not the same."""
+    key = next(key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key))
+    return f"{key} {found.get(key)}, not {wanted.get(key)}"

@@ -1,0 +1,311 @@
+"""The privacy-utility trade-off of several mechanisms over budgets (Zarrabian et al. 2023, Sections 3 to 6).
+
+A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring budgets, one task
+each, so that an optimum can start from the columns of the budget before; the cuts do not depend on the
+executor, so a parallel run gives the rows of a serial one.
+
+One task of a comparison: neighbouring budgets of a curve, run one after the other in whatever process.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
+from dataclasses import asdict, dataclass
+
+from mechdesign.comparison.grid import Case, ascending, curves, named, notion_labels
+from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.files import PathLike
+from mechdesign.core.progress import Progress
+from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
+from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.result import Design
+from mechdesign.tables.joint import Joint
+
+WARM_METHOD = "columns"
+"""Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
+by their vertices, a warm start took twice as long as a cold one."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What changes results beside the table and the columns of a row; see `mechdesign.design`."""
+
+    method: str = "auto"
+    gap: float = 1e-4
+    time_limit: float | None = None
+    as_published: bool = False
+
+    def record(self) -> dict[str, Setting]:
+        """As the manifest has them."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Finished rows and what was said about them."""
+
+    rows: tuple[ComparisonRow, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> Chunk:
+    """One chunk; runs in whatever process the executor chooses."""
+    parts = list(each(joint, cases, settings))
+    return Chunk(
+        tuple(r for part in parts for r in part.rows), tuple(n for part in parts for n in part.notices)
+    )
+
+
+def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Chunk]:
+    """The cases of a chunk one by one, each from the design before where that helps."""
+    neighbour: Design | None = None
+    for case in cases:
+        made = design(
+            joint,
+            case.promise(),
+            mechanism=case.mechanism,
+            method=settings.method,
+            gap=settings.gap,
+            time_limit=settings.time_limit,
+            as_published=settings.as_published and case.mechanism != OPTIMAL,
+            start=neighbour,
+        )
+        if _interrupted(made, settings):
+            raise KeyboardInterrupt
+        envelope = made.envelope
+        neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
+        worth_a_word = made.fallback_from is not None or _open(made, settings)
+        notices = [f"{describe(case)}: {message}" for message in made.messages] if worth_a_word else []
+        yield Chunk((_row(case, made),), tuple(notices))
+
+
+def _interrupted(made: Design, settings: Settings) -> bool:
+    """Whether Ctrl-C ended the search; an optimum that was stopped is no row to keep."""
+    status = made.certificate.details.get("status")
+    return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
+
+
+def _open(made: Design, settings: Settings) -> bool:
+    gap = made.certificate.gap_nmi
+    return gap is not None and gap > settings.gap
+
+
+def describe(case: Case) -> str:
+    """``optimal, alip, epsilon 1, lam 0.5``."""
+    lam = "" if case.lam is None else f", lam {case.lam:g}"
+    return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
+
+
+def _row(case: Case, made: Design) -> ComparisonRow:
+    eps_l, eps_u = case.sides()
+    return ComparisonRow(
+        mechanism=case.mechanism,
+        notion=case.notion,
+        epsilon=case.epsilon,
+        lam=case.lam,
+        eps_l=eps_l,
+        eps_u=eps_u,
+        nmi=made.nmi,
+        upper_bound_nmi=made.certificate.upper_bound_nmi,
+        max_log_lift=made.achieved.eps_u,
+        min_log_lift=0.0 - made.achieved.eps_l,
+        satisfied=made.verified,
+        repaired=made.repaired,
+        seconds=made.seconds,
+    )
+
+
+CHUNK = 8
+"""Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
+
+SECONDS_BETWEEN_WRITES = 1.0
+"""A crash costs the rows of so many seconds; each write waits for the disk."""
+
+NEED_POLYTOPE = (OPTIMAL, "subset-response")
+"""Mechanisms that serve only notions whose posteriors form a polytope."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found.
+
+    Attributes
+    ----------
+    rows : tuple of ComparisonRow
+        Mechanism by mechanism, notion by notion, lam by lam, budgets ascending.
+    kept : int
+        Rows that were taken from an earlier run.
+    notices : tuple of str
+        What the mechanisms had to say, each preceded by where.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    kept: int = 0
+    notices: tuple[str, ...] = ()
+
+    def to_csv(self, path: PathLike, *, overwrite: bool = False) -> None:
+        """Write the rows in the columns of the interface.
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`) or cannot be written.
+        """
+        write_csv(path, self.rows, overwrite=overwrite)
+
+    def columns(self) -> dict[str, list[object]]:
+        """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
+        return {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+
+
+@dataclass
+class _Run:
+    """What is known so far."""
+
+    cases: Sequence[Case]
+    file: ComparisonFile | None
+    progress: Progress | None
+    known: dict[Case, ComparisonRow]
+    notices: list[str]
+    written: float = -math.inf
+
+    def add(self, chunk: Chunk) -> None:
+        self.known |= {row.case: row for row in chunk.rows}
+        self.notices += chunk.notices
+        self.report()
+        if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
+            self.write()
+
+    def write(self) -> None:
+        if self.file is not None and self.known:
+            self.file.write(self.rows())
+            self.written = time.monotonic()
+
+    def report(self) -> None:
+        if self.progress is not None:
+            self.progress(sum(case in self.known for case in self.cases), len(self.cases))
+
+    def rows(self) -> tuple[ComparisonRow, ...]:
+        return with_bounds([self.known[case] for case in self.cases if case in self.known])
+
+
+def compare(
+    joint: Joint,
+    *,
+    epsilons: Iterable[float],
+    lams: Iterable[float] | None = None,
+    mechanisms: Sequence[str] | None = None,
+    notions: Sequence[str] = ("alip",),
+    method: str = "auto",
+    gap: float = 1e-4,
+    time_limit: float | None = None,
+    as_published: bool = False,
+    executor: Executor | None = None,
+    output: PathLike | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Run mechanisms on notions over budgets; every channel behind a row was verified exactly.
+
+    Parameters
+    ----------
+    joint : Joint
+    epsilons : numbers
+        Budgets in nats.
+    lams : numbers, optional
+        Shares of epsilon for the lower side (default 0.5). Notions that take their budget whole (LIP, LDP,
+        max-lift, min-lift) appear once, whatever the lams.
+    mechanisms : names, optional
+        Default: every one that can serve the notion; a notice says which are left out.
+    notions : names
+        As on the command line; `alpha:A` is alpha-lift of order A.
+    method, gap, time_limit, as_published
+        Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    executor : concurrent.futures.Executor, optional
+        Where chunks of neighbouring budgets run; default: here, one after the other.
+    output : path, optional
+        CSV that is written as rows come. If it is there from an earlier run on the same table with the same
+        settings, its rows are kept and only missing ones are computed.
+    force : bool
+        Start `output` over, whatever is there.
+    progress : callable, optional
+        Called with the number of rows known and wanted.
+
+    Raises
+    ------
+    InputError
+        On an argument out of range, a mechanism that was named and cannot serve a notion, or an `output` that
+        belongs to something else.
+    SolverFailure
+        If the executor breaks down.
+    """
+    settings = Settings(method, gap, time_limit, as_published)
+    Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
+    chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
+    wanted = curves(
+        chosen,
+        notion_labels(notions),
+        ascending("epsilon", epsilons),
+        None if lams is None else tuple(lams),
+    )
+    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
+    cases = [case for curve in wanted for case in curve]
+    file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
+    known = {} if file is None else {row.case: row for row in file.kept}
+    run = _Run(cases, file, progress, known, notices)
+    kept = sum(case in run.known for case in cases)
+    missing = [[case for case in curve if case not in run.known] for curve in wanted]
+    tasks = [curve[k : k + CHUNK] for curve in missing for k in range(0, len(curve), CHUNK)]
+    run.report()
+    try:
+        if executor is None:
+            for task in tasks:
+                for finished in each(joint, task, settings):
+                    run.add(finished)
+        else:
+            _spread(executor, joint, tasks, settings, run)
+    finally:
+        run.write()
+    return Comparison(run.rows(), kept, tuple(run.notices))
+
+
+def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:
+    """The curves that can be computed, and what is said of the others unless the user named them."""
+    possible: list[list[Case]] = []
+    notices: list[str] = []
+    for curve in wanted:
+        case = curve[0]
+        try:
+            if case.mechanism in NEED_POLYTOPE:
+                check_polytope(case.promise())
+        except InputError as error:
+            if named_by_user:
+                raise
+            notices.append(f"{case.mechanism} is left out for {case.notion}: {error}")
+        else:
+            possible.append(curve)
+    return possible, list(dict.fromkeys(notices))
+
+
+def _spread(
+    executor: Executor, joint: Joint, tasks: Sequence[Sequence[Case]], settings: Settings, run: _Run
+) -> None:
+    futures: list[Future[Chunk]] = []
+    try:
+        futures = [executor.submit(solve, joint, task, settings) for task in tasks]
+        for future in as_completed(futures):
+            run.add(future.result())
+    except BrokenExecutor as error:
+        # Its own thread ends every future; one that is cancelled meanwhile would end that thread instead.
+        raise SolverFailure(
+            f"a worker process died ({error}); the rows so far are kept where an output was given: run again, with "
+            "fewer workers if the memory was short"
+        ) from error
+    except BaseException:
+        for future in futures:
+            future.cancel()
+        raise

@@ -1,0 +1,1 @@
+"""What every other package stands on: errors, progress, exact numbers, integer rows, files and documents."""

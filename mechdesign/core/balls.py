@@ -1,0 +1,93 @@
+"""Arb ball arithmetic: one precision at a time, and the doubles next to a ball."""
+
+# Python-flint has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+FIRST_BITS = 128
+"""Precision of the first enclosure, in bits; it doubles until a comparison is decided. The lifts of
+ordinary tables and the exponentials of budgets differ long before."""
+
+_one_precision_at_a_time = Lock()
+"""Arb's precision belongs to the process; another thread's would make an enclosure wider, never wrong."""
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work with balls of so many bits; do not nest."""
+    from flint import ctx
+
+    with _one_precision_at_a_time, ctx.workprec(bits):
+        yield
+
+
+def double_above(ball: Callable[[], Any]) -> float:
+    """The smallest double at or above a number that is no double, given as a maker of enclosing balls.
+
+    `ball` is called at growing precision until both ends of its value round up to the same double.
+    """
+    bits = FIRST_BITS
+    while True:
+        with precision(bits):
+            value = ball()
+            ends = _rounded_up(value.lower()), _rounded_up(value.upper())
+        if value.is_finite() and ends[0] == ends[1]:
+            return ends[1]
+        bits *= 2
+
+
+def at_most(ball: Callable[[], Any], limit: float, first: Any = None) -> bool:
+    """Whether a number that is not equal to `limit` is below it, given as a maker of enclosing balls.
+
+    `first` is a ball that is already there.
+    """
+    from flint import arb
+
+    bound, bits, value = arb(limit), FIRST_BITS, first
+    while True:
+        if value is None:
+            with precision(bits):
+                value = ball()
+        if value <= bound:  # balls compare as true only where every pair of their points does
+            return True
+        if value > bound:
+            return False
+        value, bits = None, 2 * bits
+
+
+def upper(ball: Any) -> float:
+    """The smallest double at or above the whole ball; ``inf`` for one that bounds nothing."""
+    return _rounded_up(ball.upper()) if ball.is_finite() else math.inf
+
+
+def lower(ball: Any) -> float:
+    """The largest double at or below the whole ball; ``-inf`` for one that bounds nothing."""
+    return -_rounded_up(ball.lower(), -1) if ball.is_finite() else -math.inf
+
+
+def _rounded_up(end: Any, sign: int = 1) -> float:
+    """The smallest double at or above `sign` times an exact ball."""
+    if not end.is_finite():
+        return math.inf if sign * end > 0 else -math.inf
+    mantissa, power = (int(part) for part in end.man_exp())
+    mantissa *= sign
+    numerator, denominator = (mantissa << power, 1) if power >= 0 else (mantissa, 1 << -power)
+    return quotient_above(numerator, denominator)
+
+
+def quotient_above(numerator: int, denominator: int) -> float:
+    """The smallest double at or above a quotient of integers; ``inf`` for a zero denominator."""
+    if denominator == 0:
+        return math.inf
+    try:
+        value = numerator / denominator  # correctly rounded
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.nextafter(math.inf, 0.0)
+    top, bottom = value.as_integer_ratio()
+    return value if top * denominator >= numerator * bottom else math.nextafter(value, math.inf)

@@ -1,0 +1,368 @@
+"""Opening files for reading, and replacing files whole or not at all.
+
+Where files lie, and what is in them.
+
+Temporary files without a name: nothing of them is left, whatever ends the program.
+
+Files that one process at a time holds open: advisory locks of the operating system, gone when the holder dies.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from mechdesign.core.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+PARQUET_MAGIC = b"PAR1"
+"""First (and last) bytes of a Parquet file."""
+
+SNIFFED = 4096
+"""Bytes looked at to tell what a file is."""
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+BINARY = "is neither a CSV nor a Parquet file (it has binary content)"
+
+_OTHER_KINDS = {
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+    b"\x1f\x8b": "is compressed (gzip); unpack it first",
+    b"PK\x03\x04": "is a zip archive or a spreadsheet; save the table as CSV",
+}
+
+
+def reason(error: OSError) -> str:
+    """Why the operating system refused, in lower case."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def opened(path: PathLike, name: str | None = None) -> BinaryIO:
+    """Open a file for reading, without a buffer; messages call it `name`.
+
+    Raises
+    ------
+    InputError
+        If it is missing, a folder, or unreadable.
+    """
+    shown = name or os.fspath(path)
+    try:
+        return open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        raise InputError(f"{shown}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{shown} is a folder, not a file") from None
+    except OSError as error:
+        raise InputError(f"{shown} cannot be read: {reason(error)}") from None
+
+
+def other_kind(head: bytes) -> str | None:
+    """What a file is that begins with `head`, if that is neither plain text nor Parquet."""
+    return next((kind for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None)
+
+
+def is_parquet(path: PathLike) -> bool:
+    """Whether `path` is a Parquet file by its first bytes; any other file must look like text.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a folder, unreadable, empty, or neither Parquet nor text.
+    """
+    with opened(path) as stream:
+        try:
+            head = stream.read(SNIFFED)
+        except OSError as error:
+            raise InputError(f"{os.fspath(path)} cannot be read: {reason(error)}") from None
+    if head.startswith(PARQUET_MAGIC):
+        return True
+    if not head:
+        raise InputError(f"{os.fspath(path)} is empty")
+    kind = other_kind(head)
+    if kind:
+        raise InputError(f"{os.fspath(path)} {kind}")
+    if Path(path).suffix.lower() in PARQUET_SUFFIXES:
+        raise InputError(f"{os.fspath(path)} is not a Parquet file, though its name says so")
+    if b"\0" in head:
+        raise InputError(f"{os.fspath(path)} {BINARY}")
+    return False
+
+
+def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
+    """Refuse a place to write to before any work is done.
+
+    Raises
+    ------
+    InputError
+        If `target` is a folder or a device, one of the `sources`, exists without `force`, or lies in no folder.
+    """
+    path, name = Path(target), os.fspath(target)
+    if path.is_dir():
+        raise InputError(f"{name} is a folder; give the name of a file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"{name} is no ordinary file; give the name of a file")
+    for source in sources:
+        if path.exists() and Path(source).exists() and path.samefile(source):
+            raise InputError(f"{name} is the input file itself; write to another file")
+    if path.exists() and not force:
+        raise InputError(f"{name} exists; choose another name, or overwrite it with force (--force)")
+    if not path.parent.is_dir():
+        raise InputError(f"{name} cannot be written: there is no folder {str(path.parent)!r}")
+
+
+@contextmanager
+def replacing(target: PathLike, *, force: bool, mode: int = 0o666) -> Generator[Path]:
+    """Give a temporary path in the folder of `target` to write to; rename it when all went well.
+
+    On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
+    the rename, so a crash leaves the old file or the new one. A file that is replaced keeps its permissions;
+    those of a new one are `mode`, less the mask of the process.
+
+    Raises
+    ------
+    InputError
+        If the folder or the disk refuses, or `target` has appeared meanwhile (without `force`).
+    """
+    path = Path(target)
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
+    try:
+        # Created here rather than by tempfile, so that the file gets the permissions that any new file gets.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        yield temporary
+        with open(temporary, "rb+") as stream:
+            os.fsync(stream.fileno())
+        if not force and path.exists():
+            raise InputError(
+                f"{os.fspath(target)} exists; choose another name, or overwrite it with force (--force)"
+            )
+        keep_mode(temporary, path)
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def keep_mode(new: Path, old: Path) -> None:
+    """Give `new` the permissions of `old`, the file that it is about to replace, if there is one."""
+    try:
+        mode = stat.S_IMODE(old.stat().st_mode)
+    except FileNotFoundError:
+        return
+    if mode != stat.S_IMODE(new.stat().st_mode):
+        new.chmod(mode)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in `folder` on disk too, where the system can be told to."""
+    if os.name == "nt":  # which opens no folders
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network and user-space file systems know no such thing.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+LONGEST_NAME = 255
+"""Bytes of a file name on the usual file systems."""
+
+
+def part_of(path: Path) -> Path:
+    """The temporary file of a target: a function of its name alone, so that it can be found again."""
+    name = f".{path.name}.part"
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        name = f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()}.part"
+    return path.with_name(name)
+
+
+def real_path(path: PathLike) -> Path:
+    """Where `path` leads: one file has one temporary file and one entry in a job, whatever links lead to it."""
+    return Path(os.path.realpath(path))
+
+
+def sha256_of(path: PathLike) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal digits."""
+    with open(path, "rb", buffering=0) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def holds(path: PathLike, sha256: str | None) -> bool:
+    """Whether the file is there, with these bytes."""
+    try:
+        return sha256_of(path) == sha256
+    except OSError:
+        return False
+
+
+MODE = 0o600
+
+DESCRIPTORS = Path("/proc/self/fd")
+"""Where Linux lets open files be opened once more, by path and from their beginning."""
+
+
+class NamelessFile:
+    """A file that only this process can reach, to be written and read through `path` by anything that takes paths.
+
+    Where the system knows no such paths (not Linux) the file has a name that nobody guesses, is for its owner only,
+    and is removed by `close`; a killed program leaves it behind.
+
+    Parameters
+    ----------
+    folder : path, optional
+        On whose disk it lies; default that of temporary files.
+
+    Raises
+    ------
+    OSError
+        If nothing can be written there.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._name: str | None = None
+        self._descriptor = -1
+        if sys.platform == "linux" and DESCRIPTORS.is_dir():
+            # Not every file system makes files without names; then a killed program may leave an empty one.
+            with suppress(OSError):
+                self._descriptor = os.open(folder or tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR, MODE)
+            if self._descriptor < 0:
+                self._descriptor, name = _named(folder)
+                os.unlink(name)
+            self.path = DESCRIPTORS / str(self._descriptor)
+        else:
+            self._descriptor, self._name = _named(folder)
+            self.path = Path(self._name)
+
+    def close(self) -> None:
+        """Give the space back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._name is not None:
+            Path(self._name).unlink(missing_ok=True)
+            self._name = None
+
+
+def _named(folder: Path | None) -> tuple[int, str]:
+    return tempfile.mkstemp(prefix=".mechdesign-", suffix=".part", dir=folder)
+
+
+POLL = 0.02
+"""Seconds between two attempts at a lock; its holder keeps a job file for a few milliseconds."""
+
+HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
+"""What the systems say when somebody else has the lock."""
+
+if sys.platform == "win32":
+    import msvcrt
+
+    _BEYOND = 1 << 40
+    """Locks of Windows keep others from reading and writing the locked bytes, so a byte beyond every file is taken."""
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, _BEYOND, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def open_locked(path: Path, *, busy: str, wait: float = 0.0, mode: int = 0o666) -> int:
+    """Open `path` for writing, made if it is not there, and lock it until the descriptor is closed.
+
+    The lock belongs to the file and not to its name: whoever had it before may have renamed or removed the file
+    meanwhile. So the name is looked up again under the lock, and all is repeated if it is another file by now.
+    What the file held stays in it.
+
+    Parameters
+    ----------
+    path : Path
+    busy : str
+        The message if another process has the lock.
+    wait : float
+        Seconds to wait for it.
+    mode : int
+        Permissions of a new file, less the mask of the process.
+
+    Raises
+    ------
+    InputError
+        With `busy`; or if something that is no ordinary file of this user has the name; or if the file system
+        knows no locks.
+    OSError
+        If the file cannot be opened.
+    """
+    deadline = time.monotonic() + wait
+    while True:
+        descriptor = _opened(path, mode)
+        try:
+            if _try(descriptor, path):
+                if _is_still(path, descriptor):
+                    return descriptor
+            elif time.monotonic() >= deadline:
+                raise InputError(busy)
+            else:
+                time.sleep(POLL)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _opened(path: Path, mode: int) -> int:
+    # Somebody else's link, pipe or file under this name could lead the output elsewhere.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+            raise InputError(f"{path} is in the way, and is no ordinary file; remove it") from None
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        raise InputError(f"{path} is in the way, and is no ordinary file; remove it")
+    if sys.platform != "win32" and status.st_uid != os.geteuid():
+        os.close(descriptor)
+        raise InputError(f"{path} is in the way, and belongs to another user; remove it")
+    return descriptor
+
+
+def _try(descriptor: int, path: Path) -> bool:
+    try:
+        _lock(descriptor)
+    except OSError as error:
+        if error.errno in HELD:
+            return False
+        raise InputError(
+            f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk"
+        ) from None
+    return True
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

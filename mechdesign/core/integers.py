@@ -1,0 +1,198 @@
+"""An immutable sparse matrix of non-negative integers that reads like a tuple of tuples."""
+
+# Rows come as anything that looks like a matrix.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+
+Integers = NDArray[np.int64]
+
+LARGEST_INTEGER = 2**62
+"""Largest entry: it and the sum of two entries fit a signed 64-bit integer."""
+
+_LOW_BITS = 31
+"""Sums are taken in two halves of at most 31 bits, so that 2**32 entries cannot overflow 64 bits."""
+
+
+class IntegerRows(Sequence[tuple[int, ...]]):
+    """Rows of non-negative integers up to `LARGEST_INTEGER`, stored by row without the zeros.
+
+    Indexing and iterating give tuples of Python integers; `columns` gives the same by column. Compares
+    equal to any sequence of sequences with the same integers.
+
+    Parameters
+    ----------
+    shape : (rows, columns)
+    indptr, indices, values : integer arrays
+        Compressed rows: those of row i stand at ``indptr[i]:indptr[i+1]``, column indices ascending
+        and without repetition, values positive.
+    """
+
+    __slots__ = ("__dict__", "indices", "indptr", "shape", "values")
+
+    def __init__(self, shape: tuple[int, int], indptr: Integers, indices: Integers, values: Integers) -> None:
+        self.shape = shape
+        self.indptr = _frozen(indptr)
+        self.indices = _frozen(indices)
+        self.values = _frozen(values)
+
+    @classmethod
+    def of(cls, rows: Any, names: Sequence[str] | None = None) -> IntegerRows:
+        """Build from rows given as sequences of integers, an integer array, or another `IntegerRows`.
+
+        Parameters
+        ----------
+        rows : sequence of sequences of int, or (m, k) integer array
+            All of one length.
+        names : sequence of str, optional
+            One name per row for the messages; the position otherwise.
+
+        Raises
+        ------
+        InputError
+            If a row has another length than the first, or an entry is not an integer in range; it
+            names the row and the position.
+        """
+        if isinstance(rows, IntegerRows):
+            return rows
+        if isinstance(rows, np.ndarray):
+            if rows.ndim != 2:
+                raise InputError(f"rows must have 2 dimensions, not {rows.ndim}")
+            if rows.dtype.kind != "i":
+                rows = rows.tolist()
+        if not isinstance(rows, np.ndarray):
+            rows = _checked(rows, names)
+        if rows.size and (int(rows.min()) < 0 or int(rows.max()) > LARGEST_INTEGER):
+            i, j = (int(k[0]) for k in np.nonzero((rows < 0) | (rows > LARGEST_INTEGER)))
+            raise InputError(f"row {_name(names, i)}: entry {j + 1} ({rows[i, j]}) {_WANTED}")
+        return cls.from_array(rows)
+
+    @classmethod
+    def from_array(cls, array: NDArray[Any]) -> IntegerRows:
+        """Build from a 2-dimensional integer array that is known to be in range."""
+        at, indices = np.nonzero(array)
+        indptr = np.zeros(array.shape[0] + 1, dtype=np.int64)
+        np.cumsum(np.bincount(at, minlength=array.shape[0]), out=indptr[1:])
+        return cls((array.shape[0], array.shape[1]), indptr, indices, array[at, indices].astype(np.int64))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[int, ...], ...]: ...
+    def __getitem__(self, index: int | slice) -> tuple[Any, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        i = range(len(self))[index]
+        row = [0] * self.shape[1]
+        span = slice(int(self.indptr[i]), int(self.indptr[i + 1]))
+        for j, value in zip(self.indices[span].tolist(), self.values[span].tolist(), strict=True):
+            row[j] = value
+        return tuple(row)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        return (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, IntegerRows):
+            return (
+                self.shape == other.shape
+                and np.array_equal(self.indptr, other.indptr)
+                and np.array_equal(self.indices, other.indices)
+                and np.array_equal(self.values, other.values)
+            )
+        if isinstance(other, (tuple, list)):
+            return len(self) == len(other) and all(
+                row == tuple(theirs) for row, theirs in zip(self, other, strict=True)
+            )
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.indices.tobytes(), self.values.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"IntegerRows({self.shape[0]} x {self.shape[1]}, {len(self.values)} positive)"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.dense if dtype is None else self.dense.astype(dtype)
+
+    @property
+    def dense(self) -> Integers:
+        """The full (rows, columns) array."""
+        array = np.zeros(self.shape, dtype=np.int64)
+        array[self.row_of, self.indices] = self.values
+        return array
+
+    @property
+    def row_of(self) -> Integers:
+        """Row index of every stored value."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
+    @cached_property
+    def columns(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """Per column, the rows of its positive entries (ascending) and those entries, as Python integers."""
+        order = np.argsort(self.indices, kind="stable")
+        at, values = tuple(self.row_of[order].tolist()), tuple(self.values[order].tolist())
+        ends = np.cumsum(np.bincount(self.indices, minlength=self.shape[1])).tolist()
+        starts = [0, *ends[:-1]]
+        return tuple((at[a:b], values[a:b]) for a, b in zip(starts, ends, strict=True))
+
+    def row_sums(self) -> list[int]:
+        """The exact sum of every row."""
+        at, m = self.row_of, self.shape[0]
+        low = np.zeros(m, dtype=np.int64)
+        high = np.zeros(m, dtype=np.int64)
+        np.add.at(low, at, self.values & ((1 << _LOW_BITS) - 1))
+        np.add.at(high, at, self.values >> _LOW_BITS)
+        return [(h << _LOW_BITS) + b for h, b in zip(high.tolist(), low.tolist(), strict=True)]
+
+
+_WANTED = f"is not a non-negative integer of at most {LARGEST_INTEGER}"
+
+_SHOWN_BITS = 256
+"""Longer integers are not written out: Python refuses to, beyond some thousand digits."""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return quoted(value)
+
+
+def _frozen(array: Integers) -> Integers:
+    array = np.array(array, dtype=np.int64)
+    array.setflags(write=False)
+    return array
+
+
+def _name(names: Sequence[str] | None, i: int) -> str:
+    return quoted(names[i]) if names is not None and i < len(names) else str(i + 1)
+
+
+def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
+        raise InputError(f"rows must be a list of lists of integers, not {type(rows).__name__}")
+    width = None
+    for i, row in enumerate(rows):
+        if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
+            raise InputError(f"row {_name(names, i)} is not a list of integers")
+        if width is None:
+            width = len(row)
+        elif len(row) != width:
+            raise InputError(f"row {_name(names, i)} has {len(row)} entries where the first row has {width}")
+        # One pass in C tells the usual case; only a bad row is searched. A bool is not a number here.
+        if set(map(type, row)) - {int} or (row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER):
+            j = next(j for j, v in enumerate(row) if type(v) is not int or not 0 <= v <= LARGEST_INTEGER)
+            raise InputError(f"row {_name(names, i)}: entry {j + 1} ({_shown(row[j])}) {_WANTED}")
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width or 0)

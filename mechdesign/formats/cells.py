@@ -1,0 +1,285 @@
+"""The cells of a column as text, whatever kind of column it is.
+
+One rule for every kind of frame, so that a channel designed on one works on another:
+
+- text stays as it is, to the last blank;
+- integers are written as digits (``1``), truth values as ``True`` and ``False``;
+- floats as the shortest decimal that names them (``1.0``, ``0.1``), NaN counts as missing;
+- dates and times in ISO form with a blank (``2024-01-31 08:00:00``), a fraction of a second only where there is one;
+- a category is the text of its value;
+- anything else that is a single value is its `str`; bytes, lists and records are refused.
+
+Arrays between NumPy, Python and pyarrow without a copy, and without pandas.
+
+``pa.array`` and ``Array.to_numpy`` load pandas, where it is installed, to ask whether the data are its own: 40 MB
+and a third of a second that a job on files has no use for.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed, quoted
+
+
+def integers_of(array: Any) -> NDArray[np.integer[Any]]:
+    """The integers of a pyarrow array that has no nulls."""
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(0, str(array.type))
+    return np.frombuffer(data, str(array.type))[array.offset : array.offset + len(array)]
+
+
+def arrow_integers(array: NDArray[np.integer[Any]]) -> Any:
+    """A contiguous array as a pyarrow array of the same integers."""
+    import pyarrow as pa
+
+    kind = pa.type_for_alias(array.dtype.name)
+    return pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(array))])
+
+
+def arrow_texts(texts: Sequence[str]) -> Any:
+    """Texts as a pyarrow array."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
+
+
+_ZERO_FRACTION = re.compile(r"\.0+(?=$|[+-])")
+_ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A column as codes into distinct texts.
+
+    Parameters
+    ----------
+    codes : (n,) integer array
+        Position in `texts` of every cell, -1 where the cell is missing.
+    texts : tuple of str
+        Texts of the cells; some may be unused, or (in categories) equal.
+    is_float : bool
+        Whether the column holds nothing but floats, as pandas makes of integers as soon as one is missing.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    texts: tuple[str, ...]
+    is_float: bool = False
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+def as_whole(text: str) -> str:
+    """The text of a whole float as an integer: ``1.0`` becomes ``1``, all else stays."""
+    return text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text
+
+
+def text_of(value: Any, name: str) -> str | None:
+    """The text of one cell (None if it is missing), by the rules of this module.
+
+    Raises
+    ------
+    InputError
+        If the value is bytes, a container or a record.
+    """
+    if value is None or isinstance(value, str):
+        return value if value is None else str(value)
+    if isinstance(value, (float, np.floating)):
+        return None if math.isnan(value) else str(value)
+    if isinstance(value, (bytes, bytearray, list, tuple, dict, set, frozenset, np.ndarray)):
+        raise _not_a_symbol(name, type(value).__name__)
+    if type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values, without importing pandas
+        return None
+    return str(value)
+
+
+def encode(column: Any, name: str) -> Encoded:
+    """Codes and texts of a column.
+
+    Parameters
+    ----------
+    column : pandas or polars Series, pyarrow Array or ChunkedArray, numpy array, or sequence
+    name : str
+        What messages call the column.
+
+    Raises
+    ------
+    InputError
+        If it is not a column, or holds bytes, lists or records.
+    """
+    import pyarrow as pa
+
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return _encode_arrow(column, name)
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise InputError(f"the column {quoted(name)} must have one dimension, not {column.ndim}")
+        return (
+            _encode_values(column.tolist(), name) if column.dtype.kind == "O" else _encode_numpy(column, name)
+        )
+    if isinstance(column, (list, tuple)):
+        return _encode_values(column, name)
+    return _encode_series(column, name)
+
+
+def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
+    """The columns `names` of a pandas, polars or pyarrow table (a polars LazyFrame must be collected first).
+
+    Raises
+    ------
+    InputError
+        If it is not such a table, or one of the columns is not there.
+    """
+    import narwhals as nw
+
+    try:
+        table = nw.from_native(frame, eager_only=True)
+        available = table.columns
+    except (TypeError, nw.exceptions.DuplicateError) as error:
+        reason = (
+            "two columns have the same name"
+            if isinstance(error, nw.exceptions.DuplicateError)
+            else (f"not {type(frame).__name__}")
+        )
+        raise InputError(f"the table must be a pandas, polars or pyarrow table; {reason}") from None
+    for name in names:
+        require_column(name, available)
+    return [encode(table[name].to_native(), name) for name in names]
+
+
+def require_column(name: str, available: Collection[Any]) -> None:
+    """Raise InputError, with the nearest match and the columns there are, unless `name` is one of them."""
+    if name in available:
+        return
+    columns = [str(column) for column in available]
+    near = difflib.get_close_matches(str(name), columns, n=1)
+    hint = f"; did you mean {quoted(near[0])}?" if near else ""
+    raise InputError(f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)})")
+
+
+def _encode_series(column: Any, name: str) -> Encoded:
+    import narwhals as nw
+
+    try:
+        series = nw.from_native(column, series_only=True)
+    except TypeError:
+        raise InputError(
+            f"{quoted(name)} must be a column (a pandas or polars Series, a pyarrow or numpy array, a list), "
+            f"not {type(column).__name__}"
+        ) from None
+    native: Any = series.to_native()
+    if hasattr(native, "cat") and hasattr(
+        native.cat, "categories"
+    ):  # pandas: categories of any kind, even intervals
+        texts, codes = _texts(native.cat.categories.tolist(), name), native.cat.codes.to_numpy()
+        return Encoded(codes, texts, native.cat.categories.dtype.kind == "f")
+    if series.dtype in (nw.Object, nw.Unknown):
+        return _encode_values(series.to_list(), name)
+    return _encode_arrow(series.to_arrow(), name)
+
+
+def _encode_numpy(column: NDArray[Any], name: str) -> Encoded:
+    if column.dtype.kind not in "iufbUMT":
+        raise _not_a_symbol(name, str(column.dtype))
+    if column.dtype.kind in "UT":
+        return _encode_values(column.tolist(), name)
+    import pyarrow as pa
+
+    return _encode_arrow(pa.array(column), name)
+
+
+def _encode_values(values: Sequence[Any], name: str) -> Encoded:
+    index: dict[str | None, int] = {None: -1}
+    codes = np.fromiter(
+        (index.setdefault(text_of(value, name), len(index) - 1) for value in values),
+        dtype=np.int64,
+        count=len(values),
+    )
+    del index[None]
+    present = [value for value, code in zip(values, codes, strict=True) if code >= 0]
+    is_float = bool(present) and all(isinstance(value, (float, np.floating)) for value in present)
+    return Encoded(codes, tuple(text for text in index if text is not None), is_float)
+
+
+def _encode_arrow(column: Any, name: str) -> Encoded:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_null(column.type):
+        return Encoded(np.full(len(column), -1), ())
+    if not pa.types.is_dictionary(column.type):
+        if pa.types.is_nested(column.type) or isinstance(column.type, pa.BaseExtensionType):
+            raise _not_a_symbol(name, str(column.type))
+        column = column.dictionary_encode()
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    indices = column.indices
+    if indices.null_count:
+        indices = pc.fill_null(indices.cast(pa.int64()), -1)
+    elif pa.types.is_unsigned_integer(indices.type):
+        indices = indices.cast(pa.int64())
+    codes = integers_of(indices)
+    texts = _arrow_texts(column.dictionary, name)
+    missing = [i for i, text in enumerate(texts) if text is None]
+    if missing:  # NaN, or a null inside a dictionary
+        keep = np.arange(len(texts) + 1)
+        keep[[*missing, -1]] = -1
+        codes = keep[codes]
+    kind = column.dictionary.type
+    return Encoded(codes, tuple(text or "" for text in texts), pa.types.is_floating(kind))
+
+
+def _arrow_texts(values: Any, name: str) -> list[str | None]:
+    import pyarrow as pa
+
+    kind, types = values.type, pa.types
+    if types.is_timestamp(kind) or types.is_time(kind):
+        return [text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()]
+    if types.is_floating(kind):
+        shown = values.to_numpy(zero_copy_only=False)
+        return [
+            None if math.isnan(number) or not valid else str(number)
+            for number, valid in zip(shown, values.is_valid().to_pylist(), strict=True)
+        ]
+    simple = (
+        types.is_string,
+        types.is_large_string,
+        types.is_integer,
+        types.is_boolean,
+        types.is_decimal,
+        types.is_date,
+        types.is_null,
+        types.is_string_view,
+    )
+    if any(test(kind) for test in simple):
+        return [None if value is None else str(value) for value in values.to_pylist()]
+    raise _not_a_symbol(name, str(kind))
+
+
+def _plain_time(text: str) -> str:
+    text = _ZERO_FRACTION.sub("", text[:-1] + "+0000" if text.endswith("Z") else text)
+    return _ZONE.sub(r"\1:\2", text)
+
+
+def _texts(values: Iterable[Any], name: str) -> tuple[str, ...]:
+    return tuple(text_of(value, name) or "" for value in values)
+
+
+def _not_a_symbol(name: str, kind: str) -> InputError:
+    return InputError(f"the column {quoted(name)} holds {kind}, which is no symbol; turn it into text first")

@@ -1,0 +1,342 @@
+"""A CSV file as a source of batches.
+
+Writing a CSV file: the lines of the source with some of their cells exchanged.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import codecs
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, BinaryIO, Literal
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, require_column
+from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
+from mechdesign.formats.csv_split import Block, Blocks, Positions, pieces_of
+from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
+from mechdesign.formats.opening import Kept, Output, Written, check_outputs
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Cells that go and columns that are written in their place.
+
+    Parameters
+    ----------
+    after : int or None
+        The kept column before them (None: they begin the row).
+    before : int or None
+        The kept column after them (None: they end the row).
+    written : tuple of int
+        Which of the `Written` columns stand there.
+    """
+
+    after: int | None
+    before: int | None
+    written: tuple[int, ...]
+
+    @property
+    def takes_delimiter(self) -> bool:
+        """Whether the delimiter before the kept column after them goes too; the written text brings its own."""
+        return self.before is not None and (self.after is None or bool(self.written))
+
+
+def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
+    """What has to be exchanged in every row of `width` cells."""
+    edits: list[Edit] = []
+    after: int | None = None
+    written: list[int] = []
+    count = 0
+    for output in (*outputs, None):
+        if isinstance(output, Written):
+            written.append(count)
+            count += 1
+            continue
+        before = None if output is None else output.position
+        gap = (width if before is None else before) - (-1 if after is None else after) - 1
+        if gap or written:
+            edits.append(Edit(after, before, tuple(written)))
+        after, written = before, []
+    return edits
+
+
+class CsvSink:
+    """Writes a CSV file as its source is written; see `streams.Sink`.
+
+    Cells that are kept stay byte for byte, their quotes included. A written cell is quoted only if it holds a
+    delimiter, a quote or a line break, or would leave its line blank.
+    """
+
+    def __init__(
+        self, source: CsvSource, target: BinaryIO, outputs: Sequence[Output], compression: Compression | None
+    ) -> None:
+        check_outputs(outputs, len(source.header))
+        self.records = 0
+        self._name = source.name
+        self._delimiter = source.options.delimiter
+        self._quote = source.options.quote
+        self._newline = source.blocks.newline
+        self._encoding = source.text.encoding
+        self._encoder = codecs.getincrementalencoder(self._encoding)()
+        self._alone = len(outputs) == 1
+        self._lone = outputs[0].position if self._alone and isinstance(outputs[0], Kept) else None
+        if self._lone is not None and len(source.header) > 1:
+            outputs = [Written(source.header[self._lone], self._lone)]
+        else:
+            self._lone = None
+        self._edits = edits_of(outputs, len(source.header))
+        self._prepared: dict[int, tuple[Any, Any]] = {}
+        cells = [
+            source.blocks.header[output.position].decode()
+            if isinstance(output, Kept)
+            else self._written(output.name, "the column")
+            for output in outputs
+        ]
+        self._plain = LeftOpen(target)
+        self._target = compressed(self._plain, compression) if compression else self._plain
+        self._open = compression is not None
+        write_all(self._target, source.text.mark)
+        self._put(self._delimiter.join(cells).encode() + self._newline)
+
+    def __enter__(self) -> CsvSink:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is not None:
+            self._plain.abandoned = True
+        self.close()
+
+    def write(self, batch: CsvBatch, written: Sequence[Any]) -> None:
+        """Write a batch of the source; see `streams.Sink`."""
+        block = batch.block
+        if self._lone is not None:
+            written = [batch.texts(self._lone)]
+        if not self._edits:
+            self._put(memoryview(block.text)[: block.size])
+        else:
+            coded = [self._coded(k, column) for k, column in enumerate(written)]
+            out = self._exchanged(block, coded)
+            sizes = np.frombuffer(out.buffers()[1], np.int32)
+            self._put(memoryview(out.buffers()[2])[: sizes[len(out)]] if len(out) else b"")
+        self.records += batch.num_rows
+
+    def close(self) -> None:
+        """Write what is left; the target stays open."""
+        if self._open:
+            self._open = False
+            self._target.close()
+
+    def _exchanged(self, block: Block, written: Sequence[tuple[Any, Any]]) -> Any:
+        """The pieces of the output in order, as one array of text whose data are the output."""
+        import pyarrow as pa
+
+        rows, gone = len(block.starts), len(self._edits)
+        offsets = np.empty(2 * gone * rows + 2, np.int32)
+        offsets[0], offsets[-1] = 0, block.size
+        bounds = offsets[1:-1].reshape(rows, 2 * gone)
+        for k, edit in enumerate(self._edits):
+            bounds[:, 2 * k] = block.starts if edit.after is None else block.ends[:, edit.after]
+            if edit.before == 0:
+                bounds[:, 2 * k + 1] = block.starts
+                continue
+            bounds[:, 2 * k + 1] = block.ends[:, -1 if edit.before is None else edit.before - 1]
+            if edit.takes_delimiter:
+                bounds[:, 2 * k + 1] += 1
+        pieces = pieces_of(block.text, offsets)
+        values = [pieces]
+        slots = gone + sum(len(edit.written) for edit in self._edits)
+        picked = np.empty(slots * rows + 1, np.int32)
+        picked[-1] = 2 * gone * rows
+        order = picked[:-1].reshape(rows, slots)
+        first = np.arange(0, 2 * gone * rows, 2 * gone, dtype=np.int32)
+        slot, base = 0, len(pieces)
+        for k, edit in enumerate(self._edits):
+            order[:, slot] = first + 2 * k
+            slot += 1
+            for j in edit.written:
+                codes, texts = written[j]
+                order[:, slot] = codes
+                order[:, slot] += base
+                values.append(texts)
+                base += len(texts)
+                slot += 1
+        return pa.concat_arrays(values).take(arrow_integers(picked))
+
+    def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
+        """Codes of the written column number `k`, and its texts as they are to be written."""
+        import pyarrow as pa
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        if column.indices.null_count or column.dictionary.null_count:
+            column = column.cast(pa.string()).fill_null("").dictionary_encode()
+        known = self._prepared.get(k)
+        if known is None or not known[0].equals(column.dictionary):
+            known = (column.dictionary, self._texts(k, column.dictionary))
+            self._prepared[k] = known
+        return integers_of(column.indices), known[1]
+
+    def _texts(self, k: int, dictionary: Any) -> Any:
+        """The texts of the written column number `k` with their quotes and the delimiters about them."""
+        edit = next(edit for edit in self._edits if k in edit.written)
+        before = self._delimiter if edit.after is not None or k != edit.written[0] else ""
+        after = self._delimiter if edit.before is not None and k == edit.written[-1] else ""
+        texts = [before + self._written(text, "the text") + after for text in dictionary.to_pylist()]
+        return arrow_texts(texts)
+
+    def _written(self, text: str, what: str) -> str:
+        """A cell as it is written."""
+        try:
+            text.encode(self._encoding)
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{self._name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
+                "save the file as UTF-8"
+            ) from None
+        special = [self._delimiter, "\r", "\n", *([] if self._quote is None else [self._quote])]
+        if not any(character in text for character in special) and (text or not self._alone):
+            return text
+        if self._quote is None:
+            raise InputError(
+                f"{self._name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
+                "with another delimiter"
+            )
+        return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
+
+    def _put(self, data: Any) -> None:
+        if self._encoding != "utf-8":
+            data = self._encoder.encode(bytes(data).decode())
+        write_all(self._target, data)
+
+
+class CsvSource:
+    """Reads a CSV file; see `streams.Source`.
+
+    Every cell is the text between its delimiters, without the quotes around it. Nothing is guessed.
+
+    Raises
+    ------
+    InputError
+        If the header is missing or repeats a name, or the beginning of the file is no table.
+    """
+
+    kind: Literal["CSV"] = "CSV"
+    unit: Literal["bytes"] = "bytes"
+    records: int | None = None
+
+    def __init__(self, raw: RawInput, options: TextOptions) -> None:
+        self.name = raw.name
+        self.size = raw.size
+        self.options = options
+        self._block: Block | None = None
+        self._raw = raw
+        self.text = TextInput(raw, options.encoding)
+        self.blocks = self._blocks(self.text)
+        self.header = [_unquoted(cell.decode(), options.quote) for cell in self.blocks.header]
+        twice = [name for name, times in Counter(self.header).items() if times > 1]
+        if twice:
+            raise InputError(f"{self.name}: the header has the column {quoted(twice[0])} more than once")
+
+    def _blocks(self, text: TextInput) -> Blocks:
+        return Blocks(text, self.name, self.options.delimiter, self.options.quote)
+
+    def __enter__(self) -> CsvSource:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file read so far."""
+        return self.text.cursor.position
+
+    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[CsvBatch]:
+        """All records, some at a time; once."""
+        for name in (*encode, *read):
+            require_column(name, self.header)
+        for block in self.blocks:
+            self._block = block
+            yield CsvBatch(block, self.header, self.options.quote, frozenset(encode))
+
+    def where(self, record: int) -> str:
+        """The file and the line where a record begins; the file is read again unless the last batch holds it."""
+        last = [] if self._block is None else [self._block]
+        for block in chain(last, self._blocks(TextInput(self._raw, self.options.encoding))):
+            if block.record <= record < block.record + len(block.starts):
+                return f"{self.name}, line {block.line_of(record - block.record)}"
+        return f"{self.name}, record {record + 1}"
+
+    def sink(
+        self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
+    ) -> CsvSink:
+        """A CSV file with the same delimiter, quotes, encoding, byte-order mark and line ends."""
+        return CsvSink(self, target, outputs, compression)
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        self._raw.close()
+
+
+class CsvBatch:
+    """Some records of a CSV file; see `streams.Batch`."""
+
+    def __init__(
+        self, block: Block, header: Sequence[str], quote: str | None, encode: frozenset[str]
+    ) -> None:
+        self.block = block
+        self._header = header
+        self._quote = quote
+        self._encode = encode
+
+    @property
+    def num_rows(self) -> int:
+        """How many records."""
+        return len(self.block.starts)
+
+    def column(self, name: str, /) -> Any:
+        """The texts of a column, as codes if `Source.batches` was asked to encode it."""
+        cells = self.texts(self._header.index(name))
+        return cells.dictionary_encode() if name in self._encode else cells
+
+    def texts(self, position: int) -> Any:
+        """The texts of the column at `position`."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        block = self.block
+        starts, ends = block.starts, block.ends[:, position]
+        if position:
+            starts = block.ends[:, position - 1] + 1
+        if not block.quotes or self._quote is None:
+            return _slices(block.text, starts, ends)
+        data = np.frombuffer(block.text, np.uint8)
+        around = (data[starts] == ord(self._quote)) & (ends > starts)
+        cells = _slices(block.text, starts + around, ends - around)
+        if self._quote.encode() not in cells.buffers()[2].to_pybytes():
+            return cells
+        single = pc.replace_substring(cells, self._quote * 2, self._quote)
+        return pc.if_else(around, single, cells)
+
+
+def _slices(text: bytes, starts: Positions, ends: Positions) -> Any:
+    """The pieces of `text` from each start to each end, in order."""
+    offsets = np.empty(2 * len(starts), np.int32)
+    offsets[0::2], offsets[1::2] = starts, ends
+    return pieces_of(text, offsets).take(arrow_integers(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
+
+
+def _unquoted(cell: str, quote: str | None) -> str:
+    if quote is None or not cell.startswith(quote):
+        return cell
+    return cell[1:-1].replace(quote * 2, quote)

@@ -1,0 +1,474 @@
+"""Where the cells of a piece of CSV text end, found on whole arrays of bytes.
+
+The text is UTF-8, in which delimiters, quotes and line breaks are bytes of their own. The rules are those of
+`csv.reader` in its strict mode: a cell that begins with a quote ends with one, quotes inside it are doubled, and
+quotes elsewhere stand for themselves; a line ends with CR, LF or both.
+
+Which parts of a CSV text are within quotes, found on 64 bytes at a time.
+
+A CSV file in blocks of complete rows, every row as long as the header.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.formats.inputs import TextInput, Undecodable
+
+LF, CR = 10, 13
+
+ONE, TOP = np.uint64(1), np.uint64(63)
+"""Shifts by one bit, and to or from the other end of a word."""
+
+Bytes = NDArray[np.uint8]
+Positions = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Words = NDArray[np.uint64]
+"""A mask as bits, 64 a word, the first one lowest."""
+
+
+class Misquoted(Exception):
+    """There is text after a closing quote, at byte `position`."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"byte {position}")
+        self.position = position
+
+
+def bits_of(marks: Mask) -> Words:
+    """A mask as bits."""
+    bits = np.zeros(-(-len(marks) // 64) * 8, np.uint8)
+    bits[: -(-len(marks) // 8)] = np.packbits(marks, bitorder="little")
+    return bits.view("<u8")
+
+
+def outside_quotes(data: Bytes, edges: Words, delimiter: int, quote: int) -> Words:
+    """Which bytes are not within quotes (those that open count as within, those that close do not).
+
+    Mostly every odd quote opens (or is the second of two in a cell) and every even one closes (or is the first of
+    two). This is certain if each odd one has a delimiter, a line break, a quote or nothing before it, and each even
+    one has the same after it. If no quote at all has one of these but a quote before it, none opens. Else the quotes
+    are gone through one by one.
+
+    Parameters
+    ----------
+    data : bytes
+    edges : bits
+        Delimiters and all bytes of line breaks.
+
+    Raises
+    ------
+    Misquoted
+        If there is text after a closing quote.
+    """
+    marks = data == quote
+    quotes = bits_of(marks)
+    inside = _odd(quotes)
+    around = edges | quotes
+    after = around >> ONE
+    after[:-1] |= around[1:] << TOP
+    after[-1] |= ONE << np.uint64((len(data) - 1) % 64)  # nothing comes after the last byte
+    if not (quotes & ((inside & ~_before(around)) | (~inside & ~after))).any():
+        return ~inside
+    if not (quotes & _before(edges)).any():
+        return np.full_like(quotes, ~np.uint64(0))
+    at = np.flatnonzero(marks)
+    marks[at] = _turns(data, at, delimiter, quote)
+    return ~_odd(bits_of(marks))
+
+
+def _before(bits: Words) -> Words:
+    """For every bit, whether the one before it is set; nothing comes before the first, and that counts as set."""
+    before = bits << ONE | ONE
+    before[1:] = bits[1:] << ONE | bits[:-1] >> TOP
+    return before
+
+
+def _odd(bits: Words) -> Words:
+    """For every bit, whether the number of ones up to it is odd."""
+    odd = bits.copy()
+    for shift in (1, 2, 4, 8, 16, 32):
+        odd ^= odd << np.uint64(shift)
+    carried = np.bitwise_xor.accumulate(odd >> TOP)
+    odd[1:] ^= np.uint64(0) - carried[:-1]
+    return odd
+
+
+def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> Mask:
+    """Which of the quotes begin or end quoted text, one after the other; the rest stand for themselves."""
+    ends = {LF, CR, delimiter}
+    before = data[np.maximum(at - 1, 0)].tolist()
+    after = data[np.minimum(at + 1, len(data) - 1)].tolist()
+    turns = [False] * len(at)
+    inside, doubled = False, False
+    for i, position in enumerate(at.tolist()):
+        if doubled:
+            doubled = False
+        elif not inside:
+            if position > 0 and before[i] not in ends:
+                continue
+            inside = True
+        elif position + 1 < len(data) and after[i] == quote:
+            doubled = True
+        elif position + 1 == len(data) or after[i] in ends:
+            inside = False
+        else:
+            raise Misquoted(position + 1)
+        turns[i] = True
+    return np.array(turns)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The complete rows of a piece of text.
+
+    Parameters
+    ----------
+    ends : (cells,) integer array
+        Position after the last byte of every cell: that of a delimiter, or of a line break.
+    last : (rows,) integer array
+        Which of the cells are the last of their row.
+    starts : (rows,) integer array
+        Position of the first byte of every row.
+    size : int
+        Bytes of all rows, line breaks included.
+    quotes : bool
+        Whether there are quotes in the text.
+    lines : int
+        Line breaks of all rows, those within quotes too.
+    """
+
+    ends: Positions
+    last: Positions
+    starts: Positions
+    size: int
+    quotes: bool
+    lines: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def widths(self) -> Positions:
+        """Cells of every row, 0 for a blank line."""
+        widths = np.diff(self.last, prepend=-1)
+        widths[(widths == 1) & (self.ends[self.last] == self.starts)] = 0
+        return widths
+
+
+class Splitter:
+    """Finds the cells of pieces of text, one after the other.
+
+    Its masks are made once: fresh memory for every piece would take longer than what is written there.
+
+    Parameters
+    ----------
+    delimiter : int
+    quote : int or None
+    """
+
+    def __init__(self, delimiter: int, quote: int | None) -> None:
+        self._delimiter = delimiter
+        self._quote = quote
+        self._masks = np.empty((3, 0), np.bool_)
+
+    def split(self, text: bytes, width: int = 0) -> Rows:
+        """Find the cells of all complete rows at the beginning of `text`; faster if all have `width` cells.
+
+        What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
+        quote unless the file ends there, since the next byte tells what they mean.
+
+        Raises
+        ------
+        Misquoted
+            If there is text after a closing quote.
+        """
+        quotes = self._quote is not None and self._quote in text
+        size = len(text) if quotes else 1 + max(text.rfind(b"\n"), text.rfind(b"\r"))
+        if self._masks.shape[1] < size:
+            self._masks = np.empty((3, size + size // 8), np.bool_)
+        breaks, marks, other = self._masks[:, :size]
+        data = np.frombuffer(text, np.uint8, size)
+        np.equal(data, LF, out=breaks)
+        np.equal(data, self._delimiter, out=marks)
+        returns = CR in text
+        if returns:
+            np.equal(data, CR, out=other)
+        edges = self._edges(marks, breaks, other if returns else None) if quotes else None
+        if returns:
+            breaks |= other
+            np.logical_not(other, out=other)
+            breaks[1:] &= other[:-1] | (data[1:] == CR)
+        count = int(np.count_nonzero(breaks))
+        marks |= breaks
+        if self._quote is not None and edges is not None:
+            bits = bits_of(marks) & outside_quotes(data, edges, self._delimiter, self._quote)
+            marked = np.unpackbits(
+                bits.astype("<u8", copy=False).view(np.uint8), count=size, bitorder="little"
+            )
+            ends = np.flatnonzero(marked.view(np.bool_))  # faster than of integers
+        else:
+            ends = np.flatnonzero(marks)
+        last = self._last(data, ends, None if quotes else count, width)
+        ends = ends[: last[-1] + 1 if len(last) else 0]
+        after = ends[last] + 1
+        if returns:
+            after += (data[after - 1] == CR) & (data[np.minimum(after, size - 1)] == LF)
+        end = int(after[-1]) if len(after) else 0
+        starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
+        return Rows(ends, last, starts, end, quotes, int(np.count_nonzero(breaks[:end])) if quotes else count)
+
+    def _edges(self, delimiters: Mask, breaks: Mask, returns: Mask | None) -> Words:
+        """Delimiters and all bytes of line breaks."""
+        edges = bits_of(delimiters) | bits_of(breaks)
+        return edges if returns is None else edges | bits_of(returns)
+
+    def _last(self, data: Bytes, ends: Positions, breaks: int | None, width: int) -> Positions:
+        """Which of the cells end a row, where there are so many line breaks among the ends (None: not counted)."""
+        regular = width and (len(ends) == breaks * width if breaks is not None else False)
+        if regular and bool((data[ends[width - 1 :: width]] != self._delimiter).all()):
+            return np.arange(width - 1, len(ends), width)
+        return np.flatnonzero(data[ends] != self._delimiter)
+
+
+def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
+    """The pieces of `text` between offsets that never go back, as a pyarrow array that copies nothing.
+
+    Raises
+    ------
+    IndexError
+        If they go back, or beyond the text: pyarrow would read memory that is not the text's.
+    """
+    import pyarrow as pa
+
+    if offsets[0] < 0 or offsets[-1] > len(text) or bool((offsets[1:] < offsets[:-1]).any()):
+        raise IndexError("offsets must ascend within the text")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+BLOCK = 1 << 20
+"""Bytes read at a time; arrays of a block stay in the processor's cache."""
+
+HEADER = 1 << 16
+"""Bytes read for the header, which are gone through again."""
+
+LONGEST = 1 << 24
+"""Bytes of the longest record (16 MB): a quote that is never closed must not fill the memory."""
+
+
+BLANK = "is blank within the table"
+
+RETURN = 13
+"""A carriage return: whether it ends a line alone shows in the next byte."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of the file.
+
+    Parameters
+    ----------
+    text : bytes
+        UTF-8, beginning with the first row; what is beyond the last one does not matter.
+    ends : (rows, cells) integer array
+        Position after the last byte of every cell.
+    starts : (rows,) integer array
+        Position of the first byte of every row.
+    size : int
+        Bytes of all rows.
+    quotes : bool
+        Whether there are quotes in the text.
+    line : int
+        Number of the line where the first row begins.
+    record : int
+        Number of the first row's record, from 0.
+    """
+
+    text: bytes
+    ends: Positions
+    starts: Positions
+    size: int
+    quotes: bool
+    line: int
+    record: int
+
+    def line_of(self, row: int) -> int:
+        """Number of the line where a row begins."""
+        return self.line + line_breaks(self.text[: int(self.starts[row])])
+
+
+def line_breaks(text: bytes) -> int:
+    """How many lines end in `text`, at CR, LF or both."""
+    feeds = text.count(b"\n")
+    return feeds + text.count(b"\r") - text.count(b"\r\n") if b"\r" in text else feeds
+
+
+class Blocks:
+    """Reads a file of text block by block; the first row is the header.
+
+    Parameters
+    ----------
+    source : TextInput
+    name : str
+        What messages call the file.
+    delimiter : str
+    quote : str or None
+
+    Attributes
+    ----------
+    header : list of bytes
+        The cells of the first row as they are written.
+    newline : bytes
+        How the header's line ends (LF if the file ends there).
+    records : int
+        Read so far.
+
+    Raises
+    ------
+    InputError
+        If the header's line is blank, or the first block is no table.
+    """
+
+    def __init__(self, source: TextInput, name: str, delimiter: str, quote: str | None) -> None:
+        self._source = source
+        self._name = name
+        self._delimiter = ord(delimiter)
+        self._quote = None if quote is None else ord(quote)
+        self._splitter = Splitter(self._delimiter, self._quote)
+        self._width = 0
+        self._line = 1
+        self._blank_line = 0
+        self._rest = b""
+        self._ended, self._completed = False, False
+        self.records = 0
+        self.header, self.newline = self._take_header()
+
+    def _take_header(self) -> tuple[list[bytes], bytes]:
+        """The first row; what follows is left to be read again."""
+        text, rows = self._next()
+        self._require_text(text, rows.size)
+        width = int(rows.widths()[0]) if len(rows) else 0
+        if not width:
+            raise InputError(f"{self._name}: the first line is blank; it must name the columns")
+        ends = rows.ends[:width].tolist()
+        cells = [text[start:end] for start, end in zip([0, *(e + 1 for e in ends[:-1])], ends, strict=True)]
+        after = int(rows.starts[1]) if len(rows) > 1 else rows.size
+        newline = text[ends[-1] : after]
+        self._rest = text[after : rows.size] + self._rest
+        if self._rest and self._completed:
+            self._rest = self._rest[:-1] + newline
+        self._line += line_breaks(text[:after])
+        return cells, newline
+
+    def __iter__(self) -> Iterator[Block]:
+        """All blocks that have rows, once.
+
+        Raises
+        ------
+        InputError
+            On a short, long or blank row, a broken quote, or text that is none; it names the line.
+        """
+        width = self._width = len(self.header)
+        while self._rest or not self._ended:
+            text, rows = self._next()
+            self._require_text(text, rows.size)
+            count = self._regular(text, rows, width)
+            if count:
+                ends = rows.ends[: count * width].reshape(count, width)
+                size = int(rows.starts[count]) if count < len(rows) else rows.size
+                yield Block(text, ends, rows.starts[:count], size, rows.quotes, self._line, self.records)
+                self.records += count
+            self._line += rows.lines
+
+    def _next(self) -> tuple[bytes, Rows]:
+        """Text that begins with a row, and its complete rows: at least one unless the file is at its end."""
+        text, wanted = self._rest, BLOCK if self._width else min(BLOCK, HEADER)
+        while True:
+            text = self._more(text, wanted)
+            try:
+                rows = self._splitter.split(text, self._width)
+            except Misquoted as error:
+                self._refuse(
+                    text[: error.position],
+                    f"not a CSV row ({chr(self._delimiter)!r} expected after the closing quote)",
+                )
+            if len(rows) or self._ended:
+                break
+            if len(text) >= LONGEST:
+                self._refuse(b"", f"a record of more than {LONGEST:,} bytes; is a quote never closed?")
+            wanted = len(text)
+        self._rest = text[rows.size :]
+        if self._ended and self._rest:
+            self._refuse(text[: rows.size], "the file ends within quotes; a quote is never closed")
+        return text, rows
+
+    def _more(self, text: bytes, size: int) -> bytes:
+        """`text` and some more, up to a byte that does not depend on the next one."""
+        pending = (RETURN,) if self._quote is None else (RETURN, self._quote)
+        parts = [text]
+        while not self._ended:
+            try:
+                part = self._source.read(size)
+            except Undecodable:
+                self._refuse(b"".join(parts), self._no_text())
+            self._ended = not part
+            parts.append(part)
+            if part and part[-1] not in pending:
+                break
+        else:
+            last = next((part[-1:] for part in reversed(parts) if part), b"\n")
+            if last not in (b"\n", b"\r"):
+                self._completed = True
+                parts.append(getattr(self, "newline", b"\n"))
+        return b"".join(parts)
+
+    def _require_text(self, text: bytes, size: int) -> None:
+        """Refuse among the first `size` bytes those that are no characters, and NUL, which is none that a table has."""
+        if not text.isascii():
+            try:
+                text[:size].decode()
+            except UnicodeDecodeError as error:
+                self._refuse(text[: error.start], self._no_text())
+        nul = text.find(b"\0", 0, size)
+        if nul >= 0:
+            self._refuse(text[:nul], "a NUL character, which is no text; is this a CSV file?")
+
+    def _no_text(self) -> str:
+        if self._source.encoding == "utf-8":
+            return "not UTF-8 text; save the file as UTF-8, or name its encoding (--encoding)"
+        return f"not {self._source.encoding} text; name the encoding of the file (--encoding)"
+
+    def _regular(self, text: bytes, rows: Rows, width: int) -> int:
+        """How many rows there are before blank lines that end the file; every one must be as long as the header."""
+        count = len(rows)
+        if (
+            len(rows.ends) == count * width
+            and np.array_equal(rows.last, np.arange(width - 1, count * width, width))
+            and (width > 1 or bool((rows.ends > rows.starts).all()))
+        ):
+            filled = count
+        else:
+            widths = rows.widths()
+            filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
+            wrong = np.flatnonzero(widths[:filled] != width)
+            if len(wrong) and not self._blank_line:
+                cells = int(widths[wrong[0]])
+                what = f"has {cells} cell(s) where the header has {width}" if cells else BLANK
+                self._refuse(text[: int(rows.starts[wrong[0]])], f"the row {what}")
+        if filled and self._blank_line:
+            raise InputError(f"{self._name}, line {self._blank_line}: the row {BLANK}")
+        if filled < count and not self._blank_line:
+            self._blank_line = self._line + line_breaks(text[: int(rows.starts[filled])])
+        return filled
+
+    def _refuse(self, before: bytes, what: str) -> NoReturn:
+        """Refuse the line that begins or goes on after `before`, which is where this block begins."""
+        raise InputError(f"{self._name}, line {self._line + line_breaks(before)}: {what}")

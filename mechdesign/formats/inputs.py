@@ -1,0 +1,292 @@
+"""The bytes of a data file: opened, looked at, and read from the beginning as often as needed.
+
+The content of a CSV file as UTF-8, whatever encoding and compression it is stored in.
+
+How a CSV file is written: delimiter, quotes, encoding.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import (
+    BINARY,
+    PARQUET_MAGIC,
+    PARQUET_SUFFIXES,
+    SNIFFED,
+    PathLike,
+    opened,
+    other_kind,
+    reason,
+)
+from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of
+
+
+class Cursor(io.RawIOBase):
+    """Reads a file from its beginning, at a place of its own: several may read the same file object."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self.position = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes from where this cursor is."""
+        try:
+            self._stream.seek(self.position)
+            data = self._stream.read(size)
+        except OSError as error:
+            raise InputError(f"{self._name} cannot be read: {reason(error)}") from None
+        self.position += len(data)
+        return data
+
+
+class RawInput:
+    """A file, by path or as a binary file object that can seek; told by its content.
+
+    Attributes
+    ----------
+    name : str
+    path : str or None
+        None for a file object.
+    size : int
+        In bytes, as it is on disk.
+    compression : 'gzip', 'zstd' or None
+    is_parquet : bool
+    head : bytes
+        Its first bytes, uncompressed.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is empty, or a compressed file breaks off or holds Parquet.
+    """
+
+    def __init__(self, source: PathLike | BinaryIO, name: str | None) -> None:
+        if isinstance(source, (str, os.PathLike)):
+            self.name = name or os.fspath(source)
+            self.path: str | None = os.fspath(source)
+            self.stream: BinaryIO = opened(source, self.name)
+            self._opened = True
+        else:
+            self.name = name or str(getattr(source, "name", "the input"))
+            self.path = None
+            self.stream = source
+            self._opened = False
+        try:
+            self._look()
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self) -> None:
+        try:
+            self.size = self.stream.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
+        if not self.size:
+            raise InputError(f"{self.name} is empty")
+        head = Cursor(self.stream, self.name).read(SNIFFED)
+        self.compression: Compression | None = compression_of(head)
+        if self.compression:
+            head = self.from_start()[1].read(SNIFFED)
+            if not head:
+                raise InputError(f"{self.name} is empty")
+            if head.startswith(PARQUET_MAGIC):
+                raise InputError(f"{self.name} is a compressed Parquet file; unpack it first")
+        self.head = head
+        self.is_parquet = head.startswith(PARQUET_MAGIC)
+        if not self.is_parquet and Path(self.name).suffix.lower() in PARQUET_SUFFIXES:
+            raise InputError(f"{self.name} is not a Parquet file, though its name says so")
+
+    def from_start(self) -> tuple[Cursor, Readable]:
+        """A cursor at the beginning of the file, and the uncompressed content read through it."""
+        cursor = Cursor(self.stream, self.name)
+        return cursor, Decompressed(cursor, self.compression, self.name) if self.compression else cursor
+
+    def close(self) -> None:
+        """Close the file if it was opened here."""
+        if self._opened:
+            self.stream.close()
+
+
+_MARKS = {
+    "utf-8": codecs.BOM_UTF8,
+    "utf-16-le": codecs.BOM_UTF16_LE,
+    "utf-16-be": codecs.BOM_UTF16_BE,
+    "utf-32-le": codecs.BOM_UTF32_LE,
+    "utf-32-be": codecs.BOM_UTF32_BE,
+}
+"""Byte-order marks that may stand before the text."""
+
+_SINGLE_BYTES = ("ascii", "iso8859-", "cp125", "koi8-")
+"""Encodings of one byte a character in which ASCII is ASCII, by the beginning of their name."""
+
+
+class Undecodable(Exception):
+    """What comes next is not text in the encoding."""
+
+
+class TextInput:
+    """Reads a file as UTF-8 text without its byte-order mark.
+
+    Attributes
+    ----------
+    encoding : str
+        Of the file, with its byte order, without its mark.
+    mark : bytes
+        The byte-order mark that the file begins with, if any.
+
+    Raises
+    ------
+    InputError
+        If the file is of another kind than text in that encoding.
+    """
+
+    def __init__(self, raw: RawInput, encoding: str) -> None:
+        name = codecs.lookup(encoding).name
+        self.encoding = "utf-8" if name == "utf-8-sig" else name
+        if name in ("utf-16", "utf-32"):
+            orders = [f"{name}-le", f"{name}-be"]
+            native = orders[sys.byteorder == "big"]
+            self.encoding = next((e for e in orders if raw.head.startswith(_MARKS[e])), native)
+        mark = _MARKS.get(self.encoding, b"")
+        self.mark = mark if mark and raw.head.startswith(mark) else b""
+        if self.encoding == "utf-8":
+            _require_text(raw)
+        self.cursor, self._stream = raw.from_start()
+        self._reader = _reader(self._stream, self.encoding)
+        skipped = self._stream.read(len(self.mark)) if self.mark else b""
+        if len(skipped) < len(self.mark):
+            raise InputError(f"{raw.name} is empty")
+
+    def read(self, size: int, /) -> bytes:
+        """Some of the text, about `size` bytes; none at the end.
+
+        Raises
+        ------
+        Undecodable
+            If what comes next is not in the encoding. UTF-8 is not looked at.
+        InputError
+            If the file cannot be read, breaks off, or is damaged.
+        """
+        return self._reader.read(size)
+
+
+def _require_text(raw: RawInput) -> None:
+    kind = other_kind(raw.head)
+    if kind:
+        hint = ", or name its encoding (--encoding utf-16)" if "UTF-16" in kind else ""
+        raise InputError(f"{raw.name} {kind}{hint}")
+    if b"\0" in raw.head[:SNIFFED]:
+        raise InputError(f"{raw.name} {BINARY}")
+
+
+def _reader(stream: Readable, encoding: str) -> Readable:
+    return stream if encoding == "utf-8" else _Recoded(stream, encoding)
+
+
+class _Recoded:
+    """Text of another encoding, as UTF-8."""
+
+    def __init__(self, stream: Readable, encoding: str) -> None:
+        self._stream = stream
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._single = encoding.startswith(_SINGLE_BYTES)
+        self._broken = False
+        self._ended = False
+
+    def read(self, size: int, /) -> bytes:
+        if self._broken:
+            raise Undecodable
+        while not self._ended:
+            data = self._stream.read(size)
+            self._ended = not data
+            if self._single and data.isascii():
+                return data
+            try:
+                text = self._decoder.decode(data, self._ended)
+            except UnicodeDecodeError as error:
+                # What came before the fault is handed on first, so that lines are counted right.
+                self._broken = True
+                text = bytes(error.object[: error.start]).decode(self._encoding, "ignore")
+            try:
+                recoded = text.encode()
+            except UnicodeEncodeError as error:  # surrogates are no characters
+                self._broken = True
+                recoded = text[: error.start].encode()
+            if recoded:
+                return recoded
+            if self._broken:
+                raise Undecodable
+        return b""
+
+
+_NEVER = "\r\n\0"
+"""What neither delimits cells nor quotes them."""
+
+_HOST_NAMES = ("idna", "punycode")
+"""Codecs of text that are made for names of computers, not for files."""
+
+_SAMPLE = ',;"\r\nAa09\t'
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """How the text of a CSV file is to be read.
+
+    Parameters
+    ----------
+    delimiter : str
+        One ASCII character between cells.
+    quote : str, optional
+        One ASCII character around cells that hold a delimiter or a line break (doubled within them); None if there
+        is none and every cell is as it stands.
+    encoding : str
+        Any text encoding that Python knows.
+
+    Raises
+    ------
+    InputError
+    """
+
+    delimiter: str = ","
+    quote: str | None = '"'
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        _require_character("delimiter", self.delimiter)
+        if self.quote is not None:
+            _require_character("quote", self.quote)
+        if self.quote == self.delimiter:
+            raise InputError(f"delimiter and quote ({self.quote!r}) must be different characters")
+        try:
+            codecs.getincrementaldecoder(self.encoding)
+            usable = codecs.lookup(self.encoding).name not in _HOST_NAMES
+            usable = usable and _SAMPLE.encode(self.encoding).decode(self.encoding) == _SAMPLE
+        except (LookupError, UnicodeError, ValueError):
+            usable = False
+        if not usable:
+            raise InputError(
+                f"encoding ({self.encoding!r}) must be a text encoding that Python knows, such as utf-8, utf-16 or "
+                "cp1252"
+            )
+
+
+def _require_character(what: str, text: str) -> None:
+    if len(text) != 1 or not text.isascii() or text.isalnum() or text in _NEVER:
+        raise InputError(
+            f"{what} ({text!r}) must be one ASCII character, no letter, digit, line break or NUL"
+        )

@@ -1,0 +1,229 @@
+"""What a sanitisation job needs of a data file, whatever its format: batches in, the same batches changed out.
+
+A job opens a `Source`, decides from its `header` what the output holds, asks it for a `Sink`, and hands every
+batch on with the columns that were written anew::
+
+    with open_source("people.csv") as source:
+        outputs = [Kept(0), Written("job", replaces=1), Kept(2)]
+        with source.sink(stream, outputs) as sink:
+            for batch in source.batches(encode=["job"]):
+                sink.write(batch, [released(batch.column("job"))])
+
+Memory does not grow with the file. What is kept never passes through Python objects: a CSV gives the bytes of its
+lines back, Parquet its arrays.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.formats.compression import Compression
+from mechdesign.formats.inputs import TextOptions
+
+Kind: TypeAlias = Literal["CSV", "Parquet"]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A column of the output that is the source's column at `position`, as it is."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Written:
+    """A column of text that the job writes; `replaces` is the source's column it stands for, if there is one.
+
+    A Parquet file takes the compression of the replaced column over, and pandas' notes on it. With a `kind`, an arrow
+    type, the column is of this type there, and so are the arrays written.
+    """
+
+    name: str
+    replaces: int | None = None
+    kind: Any = None
+
+
+Output: TypeAlias = Kept | Written
+
+
+class Batch(Protocol):
+    """Some records of a source, in order."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many records."""
+        ...
+
+    def column(self, name: Any, /) -> Any:
+        """A column that `Source.batches` was asked for, as a pyarrow array."""
+        ...
+
+
+class Sink(Protocol):
+    """The output of a job; a context manager that closes it if all went well."""
+
+    records: int
+    """Records written so far."""
+
+    def __enter__(self) -> Sink: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source.
+
+        Parameters
+        ----------
+        batch : Batch
+            As `Source.batches` gave it, in that order.
+        written : sequence of pyarrow arrays of text
+            The cells of every `Written` column, in the order of the outputs. Arrays of codes into few texts
+            (``pa.DictionaryArray``, always with the same texts) are fastest.
+
+        Raises
+        ------
+        InputError
+            If a text cannot be written in the encoding of the file, or without quotes.
+        OSError
+            As the target raises it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Write what is left and the end of the format; the target itself stays open."""
+        ...
+
+
+class Source(Protocol):
+    """A data file that is read; a context manager."""
+
+    name: str
+    """What messages call it."""
+
+    header: list[str]
+    size: int
+    """Of the whole file, in `unit`."""
+
+    @property
+    def kind(self) -> Kind:
+        """Its format."""
+        ...
+
+    @property
+    def unit(self) -> Literal["bytes", "rows"]:
+        """What `position` and `size` count."""
+        ...
+
+    @property
+    def records(self) -> int | None:
+        """How many records there are, where the format tells it beforehand."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """How far it is read, in `unit`."""
+        ...
+
+    def __enter__(self) -> Source: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[Batch]:
+        """All records, some at a time; once.
+
+        Parameters
+        ----------
+        encode : sequence of str
+            Columns that the job looks symbols up in: arrays of codes into the distinct values of the batch, where
+            the type allows (a CSV: always, of text).
+        read : sequence of str
+            Columns that the job only reads, such as identifiers: a CSV gives text, Parquet the column as it is.
+
+        Raises
+        ------
+        InputError
+            On anything that is not a table; it names the file and the line.
+        """
+        ...
+
+    def where(self, record: int) -> str:
+        """Where record number `record` (from 0) is, for messages: ``people.csv, line 12``. May read the file again."""
+        ...
+
+    def sink(
+        self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
+    ) -> Sink:
+        """Where the batches of this source go, in the format of the source.
+
+        Parameters
+        ----------
+        target : binary file object
+            Open for writing; it is not closed.
+        outputs : sequence of Kept or Written
+            The columns of the output. Those kept stay in their order.
+        compression : 'gzip' or 'zstd', optional
+            Of a CSV; Parquet compresses its columns as the source does.
+
+        Raises
+        ------
+        InputError
+            If `compression` is asked for with Parquet, or a name cannot be written in the encoding of the file.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        ...
+
+
+def open_source(
+    source: PathLike | BinaryIO, options: TextOptions | None = None, *, name: str | None = None
+) -> Source:
+    """Open a CSV or Parquet file; its first bytes tell which, and whether it is compressed.
+
+    Parameters
+    ----------
+    source : path or binary file object
+        A file object must be able to seek; it is not closed.
+    options : TextOptions, optional
+        How a CSV is written (default: commas, double quotes, UTF-8). No matter for Parquet.
+    name : str, optional
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is empty, neither CSV nor Parquet, or has an unusable header.
+    """
+    from mechdesign.formats.inputs import RawInput
+
+    raw = RawInput(source, name)
+    try:
+        if raw.is_parquet:
+            from mechdesign.formats.parquet import ParquetSource
+
+            return ParquetSource(raw)
+        from mechdesign.formats.csv import CsvSource
+
+        return CsvSource(raw, options or TextOptions())
+    except BaseException:
+        raw.close()
+        raise
+
+
+def check_outputs(outputs: Sequence[Output], width: int) -> None:
+    """Refuse outputs that are no columns of a source with `width` columns, or kept out of order.
+
+    Raises
+    ------
+    InputError
+    """
+    kept = [output.position for output in outputs if isinstance(output, Kept)]
+    if not outputs or kept != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < width):
+        raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")

@@ -1,0 +1,452 @@
+"""A Parquet file as a source of batches.
+
+Writing a Parquet file: the columns of the source, some of them exchanged, stored as they are there.
+
+What programs write into a Parquet file about its columns: kept true, or told to the user.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Literal
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import require_column
+from mechdesign.formats.compression import Compression, LeftOpen
+from mechdesign.formats.inputs import RawInput
+from mechdesign.formats.opening import Kept, Output, Written, check_outputs
+from mechdesign.formats.parquet_layout import ARROW_SCHEMA, Layout, Leaf
+from mechdesign.formats.parquet_text import named_errors
+
+SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+"""Where Spark keeps its own schema, which it believes more than the file."""
+
+_HARMLESS = (ARROW_SCHEMA, b"pandas", SPARK, b"org.apache.spark.version")
+"""Notes on the columns as such, which are kept true."""
+
+_ATTRIBUTES = "attributes"
+"""Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
+
+
+def spark_notes(text: bytes, names: Sequence[str], outputs: Sequence[Output]) -> bytes | None:
+    """Spark's schema for the columns of the output; None if it is not understood, and better left out.
+
+    Parameters
+    ----------
+    text : bytes
+        The schema of the source.
+    names : sequence of str
+        Columns of the source.
+    outputs : sequence of Kept or Written
+    """
+    try:
+        notes = json.loads(text)
+        fields = {field["name"]: field for field in notes["fields"]}
+        known = [_spark_field(output, fields, names) for output in outputs]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return json.dumps(notes | {"fields": known}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _spark_field(output: Output, fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+    if isinstance(output, Kept):
+        return fields[names[output.position]]
+    if output.kind is None:
+        return {"name": output.name, "type": "string", "nullable": True, "metadata": {}}
+    if output.replaces is None:
+        raise KeyError(output.name)  # how Spark calls its type is not known here
+    return fields[names[output.replaces]] | {"name": output.name}
+
+
+def free_notes(metadata: Mapping[bytes, bytes] | None) -> list[str]:
+    """Names of the notes in a file that may say anything, and stay in it."""
+    found = [key.decode(errors="replace") for key in metadata or {} if key not in _HARMLESS]
+    try:
+        pandas = json.loads((metadata or {}).get(b"pandas", b"{}"))
+    except ValueError:
+        return found
+    if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
+        found.append(f"pandas: {_ATTRIBUTES}")
+    return found
+
+
+PANDAS = b"pandas"
+"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+
+PENDING = 48 << 20
+"""Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
+
+
+class ParquetSink:
+    """Writes a Parquet file as its source is stored; see `streams.Sink`.
+
+    Row groups are those of the source, unless one takes more than `PENDING` in memory.
+    """
+
+    def __init__(self, source: ParquetSource, target: BinaryIO, outputs: Sequence[Output]) -> None:
+        check_outputs(outputs, len(source.header))
+        self.records = 0
+        self._outputs = list(outputs)
+        self._layout = source.layout
+        self._fields = [_field(output, source.schema) for output in outputs]
+        self._metadata = _metadata(source.schema, outputs)
+        self._target = LeftOpen(target)
+        self._writer: Any = None
+        self._schema: Any = None
+        self._ends = set[int]()
+        end = 0
+        for rows in source.layout.groups:
+            end += rows
+            self._ends.add(end)
+        self._pending: list[Any] = []
+        self._pending_bytes = 0
+
+    def __enter__(self) -> ParquetSink:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is not None:
+            self._target.abandoned = True
+            self._pending.clear()
+        self.close()
+
+    def write(self, batch: ParquetBatch, written: Sequence[Any]) -> None:
+        """Write a batch of the source; see `streams.Sink`."""
+        import pyarrow as pa
+
+        fresh = iter(written)
+        columns = [
+            batch.stored.column(output.position)
+            if isinstance(output, Kept)
+            else _coded(next(fresh))
+            if output.kind is None
+            else _plain(next(fresh), output.kind)
+            for output in self._outputs
+        ]
+        if self._writer is None:
+            self._writer = self._begun([column.type for column in columns])
+        part = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        self._pending.append(part)
+        self._pending_bytes += part.nbytes
+        self.records += batch.num_rows
+        if self.records in self._ends or self._pending_bytes > PENDING:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what is pending as one row group."""
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(self._pending).unify_dictionaries()
+        self._pending.clear()
+        self._pending_bytes = 0
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def close(self) -> None:
+        """Write what is left and the end of the file; the target stays open."""
+        if self._pending:
+            self._flush()
+        if self._writer is None:
+            self._writer = self._begun([field.type for field in self._fields])
+        self._writer.close()
+
+    def _begun(self, kinds: Sequence[Any]) -> Any:
+        """Begin the file with columns of these types, which are read back as those of the fields."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        true = pa.schema(self._fields, self._metadata)
+        metadata = dict(self._metadata)
+        if self._layout.arrow_schema:
+            metadata[ARROW_SCHEMA] = base64.b64encode(true.serialize().to_pybytes())
+        fields = [
+            pa.field(field.name, kind, field.nullable, field.metadata)
+            for field, kind in zip(self._fields, kinds, strict=True)
+        ]
+        self._schema = pa.schema(fields)
+        properties = _properties(self._schema, self._outputs, self._layout)
+        writer = pq.ParquetWriter(self._target, self._schema, store_schema=False, **properties)
+        # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
+        writer.add_key_value_metadata(metadata)
+        return writer
+
+
+def _field(output: Output, schema: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(output, Kept):
+        return schema.field(output.position)
+    nullable = output.replaces is None or schema.field(output.replaces).nullable
+    return pa.field(output.name, output.kind or pa.string(), nullable=nullable)
+
+
+def _coded(column: Any) -> Any:
+    """A written column as codes into text: the file stores them so, and is read as its schema says."""
+    import pyarrow as pa
+
+    kind = pa.dictionary(pa.int32(), pa.string())
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.type == kind:
+        return column
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode()
+    indices, texts = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(indices, texts)
+
+
+def _plain(column: Any, kind: Any) -> Any:
+    """A written column as an array of this type."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return decoded.cast(kind)
+
+
+def _metadata(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
+    metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
+    for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
+        if key in metadata:
+            notes = rewritten(metadata.pop(key), schema.names, outputs)
+            if notes is not None:
+                metadata[key] = notes
+    return metadata
+
+
+def _pandas_notes(text: bytes, names: Sequence[str], outputs: Sequence[Output]) -> bytes | None:
+    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
+
+    None if they are not understood, and better left out.
+    """
+    try:
+        return _rewritten(json.loads(text), names, outputs)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def _rewritten(notes: Any, names: Sequence[str], outputs: Sequence[Output]) -> bytes:
+    kept = {names[output.position] for output in outputs if isinstance(output, Kept)}
+    replaced = {
+        names[output.replaces]: output.name
+        for output in outputs
+        if isinstance(output, Written) and output.replaces is not None
+    }
+    typed = {output.name for output in outputs if isinstance(output, Written) and output.kind is not None}
+    columns: list[dict[str, Any]] = []
+    for note in notes.get("columns", []):
+        field = note.get("field_name")
+        if field in replaced and replaced[field] in typed:
+            columns.append(note | {"name": replaced[field], "field_name": replaced[field]})
+        elif field in replaced:
+            columns.append(note | _text_note(replaced[field]))
+        elif field in kept or field not in names:
+            columns.append(note)
+    for output in outputs:
+        if isinstance(output, Written) and output.replaces is None and output.kind is None:
+            columns.append(_text_note(output.name))
+    notes["columns"] = columns
+    notes["index_columns"] = [
+        replaced.get(index, index) if isinstance(index, str) else index
+        for index in notes.get("index_columns", [])
+        if not (isinstance(index, str) and index in names and index not in kept and index not in replaced)
+    ]
+    return json.dumps(notes).encode()
+
+
+def _text_note(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "field_name": name,
+        "pandas_type": "unicode",
+        "numpy_type": "object",
+        "metadata": None,
+    }
+
+
+def _properties(schema: Any, outputs: Sequence[Output], layout: Layout) -> dict[str, Any]:
+    """Options of the writer, so that every column is stored as the one it is or replaces."""
+    stored: list[Leaf] = []
+    for output in outputs:
+        if isinstance(output, Kept):
+            stored.extend(layout.columns[output.position])
+        elif output.replaces is not None:
+            stored.append(Leaf(layout.columns[output.replaces][0].compression))
+        else:
+            stored.append(Leaf(layout.columns[0][0].compression))
+    paths = _paths(schema)
+    pairs = list(zip(paths, stored, strict=True))
+    encodings = {path: leaf.encoding for path, leaf in pairs if leaf.encoding}
+    options: dict[str, Any] = {
+        "compression": {path: leaf.compression for path, leaf in pairs},
+        "use_dictionary": [path for path, leaf in pairs if leaf.dictionary],
+        "write_statistics": [path for path, leaf in pairs if leaf.statistics],
+        "use_compliant_nested_type": False,
+        "use_deprecated_int96_timestamps": layout.int96,
+    }
+    if encodings:
+        options["column_encoding"] = encodings
+    if sorting := _sorting(outputs, layout):
+        options["sorting_columns"] = sorting
+    return options
+
+
+def _sorting(outputs: Sequence[Output], layout: Layout) -> list[Any]:
+    """What the rows stay sorted by: the source's sorting up to the first column that is not kept."""
+    import pyarrow.parquet as pq
+
+    stored = [i for i, leaves in enumerate(layout.columns) for _ in leaves]
+    places: dict[int, int] = {}
+    place = 0
+    for output in outputs:
+        if isinstance(output, Kept):
+            for i, column in enumerate(stored):
+                if column == output.position:
+                    places[i] = place
+                    place += 1
+        else:
+            place += 1
+    sorting: list[Any] = []
+    for column in layout.sorting:
+        if column.column_index not in places:
+            break
+        sorting.append(pq.SortingColumn(places[column.column_index], column.descending, column.nulls_first))
+    return sorting
+
+
+def _paths(schema: Any) -> list[str]:
+    """What a writer calls the columns of the file that a schema takes, in order."""
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, schema, store_schema=False, use_compliant_nested_type=False):
+        pass
+    columns = pq.ParquetFile(io.BytesIO(sink.getvalue())).schema
+    return [columns.column(i).path for i in range(len(columns))]
+
+
+ROWS_PER_BATCH = 1 << 16
+"""Most rows of a batch: those of one draw."""
+
+CELLS_PER_BATCH = 1 << 20
+"""Most cells of a batch."""
+
+BUFFER = 1 << 16
+"""Bytes read ahead in every column, where whole columns of a row group would take much memory."""
+
+
+class ParquetSource:
+    """Reads a Parquet file; see `streams.Source`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or two columns have the same name.
+    """
+
+    kind: Literal["Parquet"] = "Parquet"
+    unit: Literal["rows"] = "rows"
+
+    def __init__(self, raw: RawInput) -> None:
+        import pyarrow.parquet as pq
+
+        self.name = raw.name
+        self._raw = raw
+        with named_errors(self.name), pq.ParquetFile(raw.path or raw.stream) as file:
+            self.schema: Any = file.schema_arrow
+            self.metadata: Any = file.metadata
+        self.header: list[str] = list(self.schema.names)
+        twice = [name for name, times in Counter(self.header).items() if times > 1]
+        if twice:
+            raise InputError(f"{self.name}: the column {quoted(twice[0])} is there more than once")
+        self.layout = Layout.of(self.metadata, self.schema)
+        self.records: int = self.metadata.num_rows
+        self.size = self.records
+        self.position = 0
+
+    def __enter__(self) -> ParquetSource:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[ParquetBatch]:
+        """All records, some at a time, none across two row groups; once.
+
+        Columns of text whose values repeat come as codes; so do those to `encode`, where their type allows it.
+        """
+        import pyarrow.parquet as pq
+
+        for name in (*encode, *read):
+            require_column(name, self.header)
+        plain = set(read) - set(encode)
+        coded = [name for name in self.layout.repeating(self.schema) if name not in plain]
+        coded += [name for name in encode if self.layout.is_text(self.schema, name) and name not in coded]
+        rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(self.header))))
+        with (
+            named_errors(self.name),
+            pq.ParquetFile(
+                self._raw.path or self._raw.stream,
+                read_dictionary=coded,
+                metadata=self.metadata,
+                pre_buffer=False,
+                buffer_size=BUFFER,
+            ) as file,
+        ):
+            for group in range(file.num_row_groups):
+                batches = file.iter_batches(rows, row_groups=[group], use_threads=False)
+                for batch in batches:
+                    yield ParquetBatch(batch, frozenset(encode))
+                    self.position += batch.num_rows
+
+    def where(self, record: int) -> str:
+        """The file and the row."""
+        return f"{self.name}, row {record + 1}"
+
+    def sink(
+        self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
+    ) -> ParquetSink:
+        """A Parquet file with the same types, metadata, compression and row groups."""
+        if compression:
+            raise InputError(
+                f"{self.name} is a Parquet file and so is the output: its columns are compressed as they are there; "
+                f"it cannot be packed with {compression} on top"
+            )
+        return ParquetSink(self, target, outputs)
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        self._raw.close()
+
+
+class ParquetBatch:
+    """Some records of a Parquet file; see `streams.Batch`."""
+
+    def __init__(self, stored: Any, encode: frozenset[str]) -> None:
+        self.stored = stored
+        """The record batch, with codes in place of text where that is faster."""
+        self._encode = encode
+
+    @property
+    def num_rows(self) -> int:
+        """How many records."""
+        return self.stored.num_rows
+
+    def column(self, name: str, /) -> Any:
+        """A column, as codes if `Source.batches` was asked to encode it and its type allows it."""
+        import pyarrow as pa
+
+        column = self.stored.column(self.stored.schema.get_field_index(name))
+        kind = column.type
+        as_it_is = pa.types.is_dictionary(kind) or pa.types.is_null(kind) or pa.types.is_nested(kind)
+        if name not in self._encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
+            return column
+        return column.dictionary_encode()

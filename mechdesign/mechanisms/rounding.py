@@ -1,0 +1,488 @@
+"""From a float design to a channel of integers that was verified exactly, or to a refusal.
+
+A design is a set of posteriors v_y with weights beta_y whose mean is P_X, up to floating-point errors.
+W(y|x) = beta_y v_y(x) / P_X(x), with every row divided by its own sum, so that P_X is met exactly whatever
+the error of the weights; rows become integers by largest remainders. What the errors and the rounding
+then break is repaired output by output: a failing output y gets a tiny weight a_y on every row,
+
+    W'(y|x) = (1 - t) W(y|x) + a_y,    t = sum of the a_y,
+
+which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the others
+where they are. Every notion that is convex in the posterior survives this. Auditing has the last word.
+
+A solver's design, cleaned: weights and posteriors in floating point become a sparse matrix W(y|x).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.verdict import Audit, audit, failing_outputs
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.channel.labels import output_labels
+from mechdesign.core.errors import SolverFailure
+from mechdesign.core.integers import IntegerRows
+from mechdesign.core.numbers import quoted
+from mechdesign.notions import Limits, MeanLimits, Notion
+from mechdesign.tables.joint import Joint
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+LARGEST_NOISE = 1e-7
+"""How negative a weight or an entry of a posterior may be, and how far from 1 a posterior may sum: the
+feasibility tolerance of LP solvers. Negative entries are zeros; anything worse is not a solution."""
+
+LARGEST_MISS = 1e-4
+"""Largest total variation between P_X and the mean of the posteriors. Rows are renormalised, so a miss costs
+no exactness; but one this large is no rounding error, and the design is not what the solver claims."""
+
+TINY_LIFT = 1e-13
+"""Entries of a posterior below this share of P(x) are noise of a linear solve and become zeros."""
+
+FINE_MISS = 1e-13
+"""A relative miss of P_X below this is left to the renormalisation of the rows: it is well below the
+smallest margin (1e-12) that designs keep from their budget."""
+
+LARGEST_REFINEMENT = 250_000
+"""Most entries of the dense system that refines the weights (0.15 s); larger designs go without."""
+
+SAME_POSTERIOR = 1e-9
+"""Outputs whose posteriors differ by less than this everywhere are one output: merging them loses about
+the square of it."""
+
+NEGLIGIBLE_WEIGHT = 2.0**-40
+"""An output that no input gives with more than this probability is merged away: it is worth less than
+1e-10 of H(X), and rounding to 2**-53 would spoil its posterior."""
+
+GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+"""Multiples of it, without their whole part, are coordinates without a pattern."""
+
+UNCOVERED_MASS = 1e-9
+"""Inputs that no output covers are a solver's tolerance if they have together less mass than this; their rows
+become the distribution of the outputs, which adds P_X-like mass to every posterior."""
+
+
+class RoundingFailure(SolverFailure):
+    """No verified channel within reach of the design; `audit` is the last exact verdict, if one was reached."""
+
+    def __init__(self, message: str, audit: Audit | None = None) -> None:
+        super().__init__(message)
+        self.audit = audit
+
+
+@dataclass(frozen=True)
+class FloatDesign:
+    """W(y|x) in floating point, sparse; rows sum to 1 up to rounding.
+
+    Parameters
+    ----------
+    n, k : int
+        Number of inputs and of outputs.
+    x, y, w : arrays
+        Positions and values of the positive entries, ordered by x, then y; every x and y occurs.
+    merged : int
+        How many outputs of the solver were merged into others.
+    """
+
+    n: int
+    k: int
+    x: Index
+    y: Index
+    w: Array
+    merged: int = 0
+
+    @property
+    def starts(self) -> Index:
+        """Where row x begins, (n+1,)."""
+        return np.concatenate(([0], np.cumsum(np.bincount(self.x, minlength=self.n))))
+
+    def mixed(self, added: Array) -> FloatDesign:
+        """(1 - t) W plus ``added[y]`` on every row of output y, with t the sum of `added`, (k,)."""
+        outputs = np.flatnonzero(added)
+        dense = np.repeat(outputs, self.n), np.tile(np.arange(self.n), len(outputs))
+        y, x = np.concatenate((self.y, dense[0])), np.concatenate((self.x, dense[1]))
+        w = np.concatenate((self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n)))
+        return _collected(self.n, self.k, x, y, w, self.merged)
+
+
+def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
+    """Check and clean what a solver returned.
+
+    Parameters
+    ----------
+    weights : (k,) array
+        P(y).
+    posteriors : (k, n) array or scipy sparse matrix
+        P(x|y), one per row.
+    p_x : (n,) array
+
+    Raises
+    ------
+    RoundingFailure
+        If it is not a set of posteriors with mean P_X, up to the tolerances of a solver.
+    """
+    n = len(p_x)
+    beta = np.array(weights, dtype=np.float64)
+    y, x, v, k = _entries(posteriors, n)
+    if beta.shape != (k,):
+        raise RoundingFailure(f"the solver returned {beta.size} weights for {k} posteriors")
+    if not (np.isfinite(beta).all() and np.isfinite(v).all()):
+        raise RoundingFailure("the solver's design contains NaN or infinities")
+    if min(beta.min(initial=0.0), v.min(initial=0.0)) < -LARGEST_NOISE:
+        raise RoundingFailure("the solver's design has a negative weight or probability")
+    keep = (v > TINY_LIFT * p_x[x]) & (beta[y] > 0.0)
+    y, x, v = y[keep], x[keep], v[keep]
+    sums = _totals(y, v, k)
+    used = np.flatnonzero(sums > 0.0)
+    if not used.size:
+        raise RoundingFailure("the solver's design has no output of positive weight")
+    if np.abs(sums[used] - 1.0).max() > LARGEST_NOISE * n:
+        raise RoundingFailure("the solver's posteriors do not sum to 1")
+    # Number the used outputs by the first input that they stand for, the heavier one first.
+    first = np.full(k, n)
+    np.minimum.at(first, y, x)
+    ranked = used[np.lexsort((-beta[used], first[used]))]
+    rank = np.empty(k, dtype=np.int64)
+    rank[ranked] = np.arange(len(ranked))
+    v, y, beta = v / sums[y], rank[y], beta[ranked]
+    beta = _refined(beta, y, x, v, p_x)
+    q = beta[y] * v
+    miss = 0.5 * np.abs(_totals(x, q, n) - p_x).sum()
+    if miss > LARGEST_MISS:
+        raise RoundingFailure(f"the solver's design misses the distribution of X by {miss:.3g}")
+    y, x, q, outputs = _without_twins(y, x, v, q, len(ranked))
+    return _renormalised(y, x, q, p_x, outputs, len(ranked))
+
+
+def _entries(posteriors: Any, n: int) -> tuple[Index, Index, Array, int]:
+    """Row, column and value of the non-zero entries, and the number of rows."""
+    if hasattr(posteriors, "tocoo"):
+        sparse = posteriors.tocoo()
+        sparse.sum_duplicates()
+        shape: tuple[int, ...] = sparse.shape
+        y, x, v = sparse.row, sparse.col, sparse.data
+    else:
+        dense = np.array(posteriors, dtype=np.float64)
+        shape = dense.shape
+        y, x = np.divmod(np.flatnonzero(dense), max(1, shape[-1] if shape else 1))
+        v = dense.ravel()[np.flatnonzero(dense)]
+    if len(shape) != 2 or shape[1] != n:
+        raise RoundingFailure(f"the solver's posteriors have shape {shape}, not (outputs, {n})")
+    return y.astype(np.int64), x.astype(np.int64), v.astype(np.float64), shape[0]
+
+
+def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
+    """The weights corrected by least squares where they miss P_X, if that makes them better."""
+    n, k = len(p_x), len(beta)
+
+    def miss(candidate: Array) -> Array:
+        return 1.0 - _totals(x, candidate[y] * v, n) / p_x
+
+    left = miss(beta)
+    if np.abs(left).max() <= FINE_MISS or n * k > LARGEST_REFINEMENT:
+        return beta
+    system = np.zeros((n, k))
+    system[x, y] = v / p_x[x]
+    better = beta + np.linalg.lstsq(system, left, rcond=None)[0]
+    improved = better.min() > 0.0 and np.abs(miss(better)).max() < np.abs(left).max()
+    return better if improved else beta
+
+
+def _without_twins(y: Index, x: Index, v: Array, q: Array, k: int) -> tuple[Index, Index, Array, int]:
+    """Merge outputs with the same posterior: found as neighbours on a line in general position, then compared."""
+    line = np.arange(1, int(x.max()) + 2) * GOLDEN % 1.0
+    position = _totals(y, v * line[x], k)
+    order = np.argsort(position, kind="stable")
+    close = np.flatnonzero(np.diff(position[order]) <= SAME_POSTERIOR)
+    if not close.size:
+        return y, x, q, k
+    into = np.arange(k)
+    for one, other in zip(order[close].tolist(), order[close + 1].tolist(), strict=True):
+        difference = _totals(x[y == one], v[y == one], len(line))
+        difference -= _totals(x[y == other], v[y == other], len(line))
+        if np.abs(difference).max() <= SAME_POSTERIOR:
+            into[other] = into[one]
+    return _renumbered(into[y], x, q)
+
+
+def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int) -> FloatDesign:
+    """Divide every row by its sum, after merging away outputs without weight."""
+    n = len(p_x)
+    covered = _totals(x, q, n)
+    bare = np.flatnonzero(covered <= 0.0)
+    if bare.size:
+        if p_x[bare].sum() > UNCOVERED_MASS:
+            raise RoundingFailure(
+                f"no output of the solver's design covers the useful symbol number {bare[0] + 1}"
+            )
+        mass = _totals(y, q, k)
+        y, x = np.concatenate((y, np.tile(np.arange(k), bare.size))), np.concatenate((x, np.repeat(bare, k)))
+        q = np.concatenate((q, np.outer(p_x[bare], mass).ravel()))
+        covered = _totals(x, q, n)
+    while True:
+        w = q / covered[x]
+        most = np.zeros(k)
+        np.maximum.at(most, y, w)
+        negligible = int(np.argmin(most))
+        if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
+            return _collected(n, k, x, y, w, before - k)
+        into = np.arange(k)
+        into[negligible] = _cheapest_host(negligible, y, x, q, k)
+        y, x, q, k = _renumbered(into[y], x, q)
+
+
+def _cheapest_host(guest: int, y: Index, x: Index, q: Array, k: int) -> int:
+    """The output into which the output `guest` can be merged with the least loss of I(X;Y).
+
+    With f(t) = t log t the loss is the sum over x of f(q_z) + f(q_g) - f(q_z + q_g), minus the same of the
+    masses; only the symbols of the guest count.
+    """
+    support = x[y == guest]
+    column = np.full(int(x.max()) + 1, -1)
+    column[support] = np.arange(len(support))
+    touching = column[x] >= 0
+    shares = np.zeros((k, len(support)))
+    shares[y[touching], column[x[touching]]] = q[touching]
+    mass = _totals(y, q, k)
+    loss = _gap(shares, shares[guest]).sum(axis=1) - _gap(mass, mass[guest])
+    loss[guest] = np.inf
+    return int(np.argmin(loss))
+
+
+def _gap(a: Array, b: Any) -> Array:
+    return _f(a) + _f(b) - _f(a + b)
+
+
+def _f(t: Any) -> Any:
+    return t * np.log(np.where(t > 0.0, t, 1.0))
+
+
+def _totals(index: Index, values: Array, size: int = 0) -> Array:
+    """The sum of `values` for every index."""
+    return np.bincount(index, values, minlength=size).astype(np.float64)
+
+
+def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]:
+    """Outputs numbered without gaps, entries at the same place added up; also their number."""
+    kept, y = np.unique(y, return_inverse=True)
+    flat, inverse = np.unique(y * (int(x.max()) + 1) + x, return_inverse=True)
+    y, x = np.divmod(flat, int(x.max()) + 1)
+    return y, x, _totals(inverse, q), len(kept)
+
+
+def _collected(n: int, k: int, x: Index, y: Index, w: Array, merged: int) -> FloatDesign:
+    """Entries in order, those at the same place added up."""
+    flat, inverse = np.unique(x * k + y, return_inverse=True)
+    x, y = np.divmod(flat, k)
+    return FloatDesign(n, k, x, y, _totals(inverse, w), merged)
+
+
+__all__ = ["Rounded", "RoundingFailure", "partition_channel", "round_channel"]
+
+
+UNIT = 1.0 / DENOMINATOR
+"""Rounding moves an entry of W by less than this."""
+
+LARGEST_MIXING = 2e-9
+"""Largest t, in units of H(X) up to one nat: mixing t loses about t log(1/t), so less than 1e-7 of H(X)."""
+
+MOST_REPAIRS = 6
+"""Rounds of repair: the first asks for what is known to be missing, each further one for ten times more."""
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A channel with its exact verdict, and what rounding did to the design.
+
+    The verdict is yes, except for a partition that was asked for with ``must_satisfy=False``.
+
+    `mixing` is t above (0: nothing had to be repaired), `merged` the number of outputs that were merged
+    into another one because they had the same posterior or hardly any mass.
+    """
+
+    channel: Channel
+    audit: Audit
+    mixing: float = 0.0
+    merged: int = 0
+
+
+def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -> Rounded:
+    """Turn a float design into a verified channel with denominator 2**53.
+
+    Parameters
+    ----------
+    weights : (k,) array
+        P(y), close to non-negative numbers.
+    posteriors : (k, |X|) array or scipy sparse matrix
+        P(x|y), one per row, whose mean under the weights is close to P_X.
+    joint : Joint
+    notion : Notion
+        The stated budget, not a shrunk one.
+
+    Raises
+    ------
+    RoundingFailure
+        If the design is no distribution, does not reproduce P_X, or is so far outside the budget that the
+        repair would cost more than about 1e-7 of H(X). A design on a polytope with a larger margin helps.
+    """
+    design = read_design(weights, posteriors, joint.p_x)
+    limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
+    added = np.zeros(design.k)
+    repairs = 0
+    while True:
+        rows, kept = _integer_rows(design, added)
+        channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
+        verdict = audit(channel, joint, notion)
+        if verdict.satisfied:
+            return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
+        failing = failing_outputs(channel, joint, notion)
+        needed = _needed_mixing(rows, failing, joint, notion.limits)
+        at = kept[list(failing)]
+        added[at] = np.maximum(needed, 10.0 * added[at])
+        repairs += 1
+        if not added.sum() <= limit or repairs > MOST_REPAIRS:
+            worst = verdict.worst
+            raise RoundingFailure(
+                f"the design breaks its budget by more than rounding can repair (output {quoted(worst.output)}, "
+                f"sensitive symbol {quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a larger margin",
+                verdict,
+            )
+
+
+def partition_channel(
+    groups: Sequence[Sequence[int]],
+    joint: Joint,
+    notion: Notion,
+    *,
+    shares: Mapping[int, Sequence[int]] | None = None,
+    must_satisfy: bool = True,
+) -> Rounded:
+    """The verified channel that publishes which group a symbol belongs to: exact, without any rounding.
+
+    Parameters
+    ----------
+    groups : sequences of positions in the useful variable
+        A partition: every position in exactly one group.
+    joint : Joint
+    notion : Notion
+    shares : mapping, optional
+        For some of the groups (by position in `groups`), positive integers that sum to 2**53: the members
+        draw one of so many outputs with these probabilities instead of sharing one. Every output then has the
+        lifts of the group, because no member is preferred.
+    must_satisfy : bool
+        Whether to refuse a channel that violates the notion.
+
+    Raises
+    ------
+    RoundingFailure
+        If the groups are no partition, or the channel violates the notion.
+    """
+    n = len(joint.useful)
+    drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
+    ordered = sorted(sorted(int(x) for x in group) for group in groups)
+    if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
+        raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
+    rows = _shared_rows(ordered, [drawn.get(group[0], [DENOMINATOR]) for group in ordered], n)
+    channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
+    verdict = audit(channel, joint, notion)
+    if must_satisfy and not verdict.satisfied:
+        raise RoundingFailure(
+            f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict
+        )
+    return Rounded(channel, verdict)
+
+
+def _shared_rows(groups: Sequence[Sequence[int]], shares: Sequence[Sequence[int]], n: int) -> IntegerRows:
+    """Rows in which the members of a group have the same entries, on outputs of their own."""
+    ends = np.cumsum([len(each) for each in shares])
+    group_of = np.empty(n, dtype=np.int64)
+    for k, group in enumerate(groups):
+        group_of[list(group)] = k
+    columns = [range(end - len(each), end) for end, each in zip(ends.tolist(), shares, strict=True)]
+    y = np.array([y for k in group_of.tolist() for y in columns[k]])
+    values = np.array([value for k in group_of.tolist() for value in shares[k]])
+    indptr = np.concatenate(([0], np.cumsum([len(shares[k]) for k in group_of.tolist()])))
+    return IntegerRows((n, int(ends[-1])), indptr, y, values)
+
+
+def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:
+    """Rows of integers that sum to the denominator, and which output of the design each column is."""
+    mixed = design.mixed(added) if added.any() else design
+    x, y, values = mixed.x, mixed.y, _largest_remainders(mixed)
+    positive = values > 0
+    x, y, values = x[positive], y[positive], values[positive]
+    # An output may have rounded away altogether; the others keep their order.
+    kept, y = np.unique(y, return_inverse=True)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(x, minlength=mixed.n))))
+    return IntegerRows((mixed.n, len(kept)), indptr, y, values), kept
+
+
+def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
+    """Integers next to W * 2**53 whose rows sum to 2**53; zeros stay zeros."""
+    scaled = design.w * float(DENOMINATOR)
+    whole = np.floor(scaled)
+    values = whole.astype(np.int64)
+    starts = design.starts
+    missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
+    order = np.lexsort((whole - scaled, design.x))  # largest remainder first within each row
+    rank = np.arange(len(order)) - starts[design.x[order]]
+    values[order[rank < missing[design.x[order]]]] += 1
+    # Rows whose floats sum to more than 1, or to less by more than a unit each, settle it on their largest entry.
+    missing = DENOMINATOR - np.add.reduceat(values, starts[:-1])
+    for row in np.flatnonzero(missing).tolist():
+        values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += missing[row]
+    return values
+
+
+def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limits: Limits) -> Array:
+    """A weight a_y for each failing output that brings its lifts inside the limits in spite of rounding.
+
+    With rounding moving P(y|s) and P(y) by at most u, ``(l P + a + u) / (P + a - u) <= b`` asks for
+    ``a >= (P (l - b) + u (1 + b)) / (b - 1)``; the lower side and the ratio alike. The float errors of
+    the left-hand side are covered by a few more u.
+    """
+    w = np.zeros((rows.shape[0], len(failing)))
+    for j, y in enumerate(failing):
+        at, values = rows.columns[y]
+        w[list(at), j] = np.array(values) * UNIT
+    given_s = joint.p / joint.p_s[:, None] @ w  # P(y|s)
+    mass = joint.p_x @ w
+    high, low = given_s.max(axis=0), given_s.min(axis=0)
+    needed = np.full(len(failing), 2.0 * UNIT)
+    if isinstance(limits, MeanLimits):
+        return np.maximum(needed, _needed_for_means(given_s, mass, joint, limits))
+    for limit, more, less in (
+        (limits.upper, high, mass),
+        (limits.lower, mass, low),
+        (limits.ratio, high, low),
+    ):
+        if math.isfinite(limit):
+            b = math.exp(limit)
+            excess = np.maximum(more - b * less, 0.0) + UNIT * (2.0 * (1.0 + b) + 8.0 * (more + b * less))
+            needed = np.maximum(needed, excess / math.expm1(limit))
+    return needed
+
+
+def _needed_for_means(given_s: Array, mass: Array, joint: Joint, limits: MeanLimits) -> Array:
+    """The same for an average of |l - 1|, which mixing divides by 1 + a / P: ``a >= (P d - P c + u) / c``.
+
+    The other averages shrink at least in proportion to the distances of their lifts from 1 as well; where the
+    first guess is too small for them, the caller asks for ten times more.
+    """
+    needed = np.zeros(len(mass))
+    for limit, distance in (
+        (limits.upper, np.abs(given_s - mass)),
+        (limits.lower, np.abs(given_s - mass) * (mass / np.maximum(given_s, UNIT))),
+    ):
+        if math.isfinite(limit):
+            c = math.expm1(limit)
+            excess = np.maximum(joint.p_s @ distance - c * mass, 0.0) + UNIT * (8.0 + 4.0 * c + 16.0 * mass)
+            needed = np.maximum(needed, excess / c)
+    return needed

@@ -1,0 +1,283 @@
+"""Random numbers that belong to records: the same key and the same record give the same number, always.
+
+A job that is resumed, split, reordered or run on a cluster draws for each record what it would have drawn in one
+run on one machine, because the number of a record depends on nothing but the key and what identifies the record:
+its row number, or the text of an identifier column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import Integers
+
+Words = NDArray[np.uint64]
+
+KEY_BYTES = 32
+"""Length of a key: AES-256."""
+
+ROWS = "rows"
+IDENTIFIERS = "identifiers"
+
+_BLOCK = 16
+_WORDS_PER_BLOCK = 2
+_LENGTH_BYTES = 8
+_WORD_BYTES = 8
+
+
+class Key:
+    """A secret of 32 bytes from which all draws of a job follow; whoever has it can undo the release.
+
+    It never shows its bytes: neither `repr` nor a message tells them.
+
+    Parameters
+    ----------
+    secret : bytes
+
+    Raises
+    ------
+    InputError
+        If it has another length.
+    """
+
+    __slots__ = ("secret",)
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != KEY_BYTES:
+            raise InputError(f"a key has {KEY_BYTES} bytes; make one with Key.fresh()")
+        self.secret = bytes(secret)
+
+    def __repr__(self) -> str:
+        return "Key(hidden)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and secrets.compare_digest(self.secret, other.secret)
+
+    def __hash__(self) -> int:
+        return hash(self.secret)
+
+    @classmethod
+    def fresh(cls) -> Key:
+        """A new key from the operating system's cryptographic generator."""
+        return cls(secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def insecure(cls, seed: int) -> Key:
+        """For tests and demonstrations only: a key made from a number. Whoever guesses it undoes the release."""
+        return cls(hashlib.sha256(f"mechdesign insecure seed {int(seed)}".encode()).digest())
+
+    def derived(self, *labels: str) -> Key:
+        """A key for one purpose (keyed BLAKE2b of the labels): it tells nothing of this key or of other purposes."""
+        digest = hashlib.blake2b(key=self.secret, digest_size=KEY_BYTES, person=b"mechdesign key")
+        for label in labels:
+            digest.update(_prefixed(label.encode()))
+        return Key(digest.digest())
+
+
+class Randomness(Protocol):
+    """A source of uniform integers."""
+
+    def below(self, bound: int, size: int) -> Integers:
+        """`size` independent integers, uniform in [0, bound), for 1 <= bound <= 2**62."""
+        ...
+
+
+class Records(Protocol):
+    """What identifies the records of a batch.
+
+    Attributes
+    ----------
+    kind : str
+        Part of the key, so that row 7 and the identifier "7" have nothing in common.
+    """
+
+    kind: ClassVar[str]
+
+    def __len__(self) -> int: ...
+
+    def source(self, key: Key) -> Randomness:
+        """One integer for each record, in the order of the batch, by one or several calls of `below`."""
+        ...
+
+
+@dataclass(frozen=True)
+class RowNumbers:
+    """The records `first`, `first` + 1, .. of a data set, counted from 0."""
+
+    kind: ClassVar[str] = ROWS
+    first: int
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def source(self, key: Key) -> Randomness:
+        """AES-256 in counter mode: the word at the place of the row number, found without those before it."""
+        return RowStream(key, self.first)
+
+
+@dataclass(frozen=True)
+class NumberedRecords:
+    """Records with any row numbers in any order: each gets what `RowNumbers` gives the same number.
+
+    Parameters
+    ----------
+    numbers : (n,) integer array
+        In [0, 2**63).
+    """
+
+    kind: ClassVar[str] = ROWS
+    numbers: Integers
+
+    def __post_init__(self) -> None:
+        numbers = np.asarray(self.numbers)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            raise InputError("row numbers must be integers, one for each record")
+        if numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) >= 2**63):
+            raise InputError("row numbers must lie in [0, 2^63)")
+        object.__setattr__(self, "numbers", numbers.astype(np.int64, copy=False))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def source(self, key: Key) -> Randomness:
+        """The words of the counter mode at the given places."""
+        numbers = self.numbers
+        return _Addressed(len(numbers), lambda attempt, at: words_at(_attempt(key, attempt), numbers[at]))
+
+
+@dataclass(frozen=True)
+class Identifiers:
+    """Records that a column, or several crossed ones, identify.
+
+    Parameters
+    ----------
+    columns : sequence of columns, each a sequence of n texts
+    """
+
+    kind: ClassVar[str] = IDENTIFIERS
+    columns: Sequence[Sequence[str]]
+
+    def __post_init__(self) -> None:
+        if not self.columns or len(set(map(len, self.columns))) > 1:
+            raise InputError("identifiers need at least one column, and columns of the same length")
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def source(self, key: Key) -> Randomness:
+        """Keyed BLAKE2b of the identifier."""
+        texts = self._encoded()
+
+        def words(attempt: int, at: Integers) -> Words:
+            start = hashlib.blake2b(
+                key=_attempt(key, attempt).secret, digest_size=_WORD_BYTES, person=b"mechdesign id"
+            )
+            digests: list[bytes] = []
+            for i in map(int, at):
+                one = start.copy()
+                one.update(texts[i])
+                digests.append(one.digest())
+            return np.frombuffer(b"".join(digests), dtype="<u8")
+
+        return _Addressed(len(self), words)
+
+    def _encoded(self) -> list[bytes]:
+        if len(self.columns) == 1:
+            return [text.encode() for text in self.columns[0]]
+        return [
+            b"".join(_prefixed(part.encode()) for part in parts) for parts in zip(*self.columns, strict=True)
+        ]
+
+
+class RowStream:
+    """64-bit words of AES-256 in counter mode, from the place `first` on; word r belongs to row r."""
+
+    def __init__(self, key: Key, first: int = 0) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        self.key = key
+        self.position = first
+        block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
+        self._cipher = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
+        self._cipher.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
+
+    def words(self, size: int) -> Words:
+        """The next `size` words."""
+        self.position += size
+        return np.frombuffer(self._cipher.update(bytes(_WORD_BYTES * size)), dtype="<u8")
+
+    def below(self, bound: int, size: int) -> Integers:
+        """The integers of the next `size` rows, uniform in [0, bound)."""
+        key, first = self.key, self.position
+        return _reduced(
+            self.words(size), bound, lambda attempt, at: words_at(_attempt(key, attempt), at + first)
+        )
+
+
+class _Addressed:
+    """Integers for records whose words are found one by one: `words(attempt, at)` for positions `at`."""
+
+    def __init__(self, count: int, words: Callable[[int, Integers], Words]) -> None:
+        self._count = count
+        self._words = words
+        self._next = 0
+
+    def below(self, bound: int, size: int) -> Integers:
+        first = self._next
+        self._next += size
+        if self._next > self._count:
+            raise InputError(f"there are {self._count} records, and numbers for {self._next} were asked for")
+        at = np.arange(first, self._next, dtype=np.int64)
+        return _reduced(self._words(0, at), bound, lambda attempt, more: self._words(attempt, more + first))
+
+
+def words_at(key: Key, numbers: Integers) -> Words:
+    """The words of `RowStream` at any places: the counter blocks are encrypted one by one."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    blocks = np.zeros((len(numbers), _WORDS_PER_BLOCK), dtype=">u8")
+    blocks[:, 1] = numbers >> 1
+    # A counter block is a fresh nonce, so ECB of the counters is counter mode, with the order left free.
+    encryptor = Cipher(algorithms.AES(key.secret), modes.ECB()).encryptor()
+    words = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u8").reshape(-1, _WORDS_PER_BLOCK)
+    return words[np.arange(len(numbers)), numbers & 1]
+
+
+def _attempt(key: Key, attempt: int) -> Key:
+    """The key of a record's first word, and those of the further ones that it needs if words are rejected."""
+    return key.derived("attempt", str(attempt)) if attempt else key
+
+
+def _reduced(words: Words, bound: int, more: Callable[[int, Integers], Words]) -> Integers:
+    """Words as integers below `bound`.
+
+    A power of two takes the leading bits. Other bounds reject the words of the last, incomplete multiple of
+    `bound` below 2**64; the record of a rejected word takes its next one, so that no other record is touched.
+    """
+    if bound == 1:
+        return np.zeros(len(words), dtype=np.int64)
+    if bound & (bound - 1) == 0:
+        return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
+    limit = np.uint64(2**64 // bound * bound - 1)
+    rejected = np.flatnonzero(words > limit)
+    if rejected.size:
+        words = words.copy()
+    attempt = 0
+    while rejected.size:
+        attempt += 1
+        words[rejected] = more(attempt, rejected)
+        rejected = rejected[words[rejected] > limit]
+    return (words % np.uint64(bound)).view(np.int64)
+
+
+def _prefixed(text: bytes) -> bytes:
+    return len(text).to_bytes(_LENGTH_BYTES, "big") + text

@@ -1,0 +1,210 @@
+"""What to publish for records that a channel has no row for, as further rows of integers."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.release.sampling import ChannelLike, Sampler
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
+
+REFUSE = "refuse"
+MARGINAL = "marginal"
+OUTPUT = "output:"
+
+NORMALISATIONS = ("none", "NFC", "NFD", "NFKC", "NFKD")
+
+FINE = 2**53
+"""Denominator of probabilities that are made here, from exact fractions and to the nearest integer."""
+
+
+class ReleaseChannel(ChannelLike, Protocol):
+    """A channel that may also carry the table that it was designed for."""
+
+    @property
+    def joint(self) -> Joint | None:
+        """The table, None in a public channel."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What to do with a record that the channel has no row for; it is never passed through.
+
+    Parameters
+    ----------
+    unknown : str
+        For a symbol that the channel does not know: ``refuse``, ``output:LABEL`` (publish this output of the
+        channel), or ``marginal`` (draw from P_Y under the table, as for a record of which nothing is known).
+    null : str
+        The same for a missing or empty cell, unless the channel has the empty symbol.
+    normalise : str
+        Unicode form in which symbols are compared: ``none``, ``NFC``, ``NFD``, ``NFKC`` or ``NFKD``.
+
+    Raises
+    ------
+    InputError
+        On anything else.
+    """
+
+    unknown: str = REFUSE
+    null: str = REFUSE
+    normalise: str = "none"
+
+    def __post_init__(self) -> None:
+        for name in ("unknown", "null"):
+            value = getattr(self, name)
+            if value not in (REFUSE, MARGINAL) and not (value.startswith(OUTPUT) and value != OUTPUT):
+                raise InputError(f"{name} ({quoted(value)}) must be refuse, marginal or output:LABEL")
+        if self.normalise not in NORMALISATIONS:
+            raise InputError(f"normalise ({quoted(self.normalise)}) must be one of {listed(NORMALISATIONS)}")
+
+
+def normal_form(text: str, form: str) -> str:
+    """`text` in a Unicode normal form, or as it is for the form ``none``."""
+    return text if form == "none" else unicodedata.normalize(form, text)  # type: ignore[arg-type]
+
+
+def normalised(variable: Variable, form: str) -> Variable:
+    """The variable with its symbols in a Unicode form.
+
+    Raises
+    ------
+    InputError
+        If two symbols become equal.
+    """
+    if form == "none":
+        return variable
+    symbols = tuple(tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols)
+    seen: dict[tuple[str, ...], int] = {}
+    for i, symbol in enumerate(symbols):
+        j = seen.setdefault(symbol, i)
+        if j != i:
+            raise InputError(
+                f"the channel tells {quoted(variable.names[j])} from {quoted(variable.names[i])}, which {form} makes "
+                "equal; choose another normalisation"
+            )
+    return Variable(variable.columns, symbols)
+
+
+def normalised_cells(column: Encoded, form: str) -> Encoded:
+    """The cells with their texts in a Unicode form."""
+    if form == "none":
+        return column
+    texts = tuple(normal_form(text, form) for text in column.texts)
+    return Encoded(column.codes, texts, column.is_float)
+
+
+def sampler_with_policies(channel: ReleaseChannel, policy: Policy) -> Sampler:
+    """The channel's rows, then those for the missing and for the unknown (any row where these are refused).
+
+    The denominator is made fine enough for the marginal whatever the policy is, so that another policy does not
+    give the records that the channel knows another draw.
+
+    Raises
+    ------
+    InputError
+        If a policy names no output of the channel, or needs the table and the channel carries none.
+    """
+    rows = IntegerRows.of(channel.rows)
+    scale = -(-FINE // channel.denominator)
+    denominator = channel.denominator * scale
+    extra = [
+        apportioned(_policy_row(channel, rule, name), denominator)
+        for rule, name in ((policy.null, "null"), (policy.unknown, "unknown"))
+    ]
+    return Sampler(_stacked(rows, scale, extra), denominator)
+
+
+def _stacked(rows: IntegerRows, scale: int, extra: Sequence[Integers]) -> IntegerRows:
+    """`rows` times `scale`, and the dense rows `extra` below."""
+    indices = [np.flatnonzero(row) for row in extra]
+    ends = rows.indptr[-1] + np.cumsum([len(at) for at in indices])
+    return IntegerRows(
+        (len(rows) + len(extra), rows.shape[1]),
+        np.concatenate([rows.indptr, ends]),
+        np.concatenate([rows.indices, *indices]),
+        np.concatenate([rows.values * scale, *(row[at] for row, at in zip(extra, indices, strict=True))]),
+    )
+
+
+def _policy_row(channel: ReleaseChannel, rule: str, name: str) -> list[Fraction]:
+    """P(y | record) for a record that the channel has no row for."""
+    if rule == MARGINAL:
+        return [Fraction(mass) for mass in _output_masses(channel, f"{name}=marginal")]
+    label = channel.outputs[0] if rule == REFUSE else rule.removeprefix(OUTPUT)
+    if label not in channel.outputs:
+        near = difflib.get_close_matches(label, channel.outputs, n=1)
+        hint = f"; did you mean {quoted(near[0])}?" if near else ""
+        raise InputError(
+            f"{name}={rule}: {quoted(label)} is no output of the channel, and another label would give the record "
+            f"away{hint} (outputs: {listed(channel.outputs)})"
+        )
+    return [Fraction(int(output == label)) for output in channel.outputs]
+
+
+def _output_masses(channel: ReleaseChannel, wanted: str) -> list[int]:
+    """P(y) under the table, times what makes them integers."""
+    weight = _table_of(channel, wanted).useful_counts
+    columns = IntegerRows.of(channel.rows).columns
+    return [sum(weight[x] * w for x, w in zip(at, values, strict=True)) for at, values in columns]
+
+
+def posterior_sampler(channel: ReleaseChannel) -> Sampler:
+    """P(x | y) under the table, one row for each output.
+
+    Raises
+    ------
+    InputError
+        If the channel carries no table.
+    """
+    weight = _table_of(channel, "posterior-draw").useful_counts
+    size = len(channel.useful)
+    parts = [
+        (at, apportioned([Fraction(weight[x] * w) for x, w in zip(at, values, strict=True)], FINE))
+        for at, values in IntegerRows.of(channel.rows).columns
+    ]
+    kept = [(np.array(at, dtype=np.int64)[row > 0], row[row > 0]) for at, row in parts]
+    return Sampler(
+        IntegerRows(
+            (len(parts), size),
+            np.concatenate([[0], np.cumsum([len(at) for at, _ in kept])]),
+            np.concatenate([at for at, _ in kept]),
+            np.concatenate([row for _, row in kept]),
+        ),
+        FINE,
+    )
+
+
+def _table_of(channel: ReleaseChannel, wanted: str) -> Joint:
+    if channel.joint is None:
+        raise InputError(
+            f"{wanted} needs the table that the channel was designed for, and this channel carries none (a public "
+            "one); use the channel file that `design` wrote"
+        )
+    return channel.joint
+
+
+def apportioned(shares: Sequence[Fraction], denominator: int) -> Integers:
+    """Integers in proportion to `shares` that sum to `denominator`: rounded down, the rest to the largest remainders.
+
+    A share of zero stays zero.
+    """
+    total = sum(shares)
+    exact = [share * denominator / total for share in shares]
+    whole = [int(value) for value in exact]
+    order = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
+    for i in order[: denominator - sum(whole)]:
+        whole[i] += 1
+    return np.array(whole, dtype=np.int64)

@@ -1,0 +1,133 @@
+"""Exact draws from integer rows.
+
+An output y is drawn for an input x by comparing a uniform integer u in [0, denominator) with the
+cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. No floating point anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows
+from mechdesign.release.draws import Integers, Randomness
+from mechdesign.tables.variable import Variable
+
+CHUNK = 1 << 16
+"""Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
+
+GUIDE_ENTRIES = 1 << 18
+"""Entries of the guide table over all rows (1 MB): it stays in cache, and a larger one saves few searches."""
+
+GUIDE_BITS = range(4, 11)
+"""Leading bits of u that the guide table looks at: at least a few, and more than ten save nothing."""
+
+
+class ChannelLike(Protocol):
+    """What a draw needs to know of a channel."""
+
+    @property
+    def useful(self) -> Variable:
+        """The inputs, one per row."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """One label per column of the rows."""
+        ...
+
+    @property
+    def rows(self) -> Sequence[Sequence[int]]:
+        """Non-negative integers, each row summing to the denominator."""
+        ...
+
+    @property
+    def denominator(self) -> int:
+        """Common denominator of the rows, at most 2**62."""
+        ...
+
+
+class Sampler:
+    """Draws outputs for codes of inputs; made once per channel.
+
+    Parameters
+    ----------
+    rows : |X| sequences of non-negative integers
+        Each summing to `denominator`.
+    denominator : int
+        At most 2**62.
+
+    Raises
+    ------
+    InputError
+        If a row does not sum to the denominator.
+    """
+
+    def __init__(self, rows: Sequence[Sequence[int]], denominator: int) -> None:
+        integers = IntegerRows.of(rows)
+        for x, total in enumerate(integers.row_sums()):
+            if total != denominator:
+                raise InputError(f"row {x} sums to {total}, not to the denominator {denominator}")
+        self.denominator = denominator
+        self._starts = integers.indptr
+        self._outputs = integers.indices
+        self._above = _cumulated(integers)
+        self._steps = int(np.diff(integers.indptr).max(initial=1) - 1).bit_length()
+        bits = (GUIDE_ENTRIES // max(1, len(integers))).bit_length() - 1
+        bits = min(max(bits, GUIDE_BITS.start), GUIDE_BITS.stop - 1)
+        self._shift = max(0, (denominator - 1).bit_length() - bits)
+        self._buckets = ((denominator - 1) >> self._shift) + 1
+        self._guide = self._make_guide(len(integers))
+
+    def _make_guide(self, rows: int) -> NDArray[np.int32]:
+        """For each row and each block of 2**shift integers, the output that has all of it, or -1."""
+        x = np.repeat(np.arange(rows, dtype=np.int64), self._buckets)
+        first = np.tile(np.arange(self._buckets, dtype=np.int64) << self._shift, rows)
+        last = np.minimum(first + ((1 << self._shift) - 1), self.denominator - 1)
+        low, high = self._search(x, first), self._search(x, last)
+        return np.where(low == high, low, -1).astype(np.int32)
+
+    def _search(self, codes: Integers, numbers: Integers) -> Integers:
+        """The output y with cumulated(y - 1) <= u < cumulated(y), by bisection in the row of each code."""
+        low, high = self._starts[codes], self._starts[codes + 1] - 1
+        for _ in range(self._steps):
+            middle = (low + high) >> 1
+            right = self._above[middle] <= numbers
+            low = np.where(right & (low < high), middle + 1, low)
+            high = np.where(right, high, middle)
+        return self._outputs[low]
+
+    def outputs(self, codes: Integers, numbers: Integers) -> NDArray[np.int32]:
+        """The output for each input code and uniform integer.
+
+        Parameters
+        ----------
+        codes : (n,) integer array
+            In [0, |X|).
+        numbers : (n,) integer array
+            In [0, denominator).
+        """
+        result = self._guide[codes * self._buckets + (numbers >> self._shift)]
+        split = np.flatnonzero(result < 0)
+        if split.size:
+            result[split] = self._search(codes[split], numbers[split])
+        return result
+
+    def draw(self, codes: Integers, source: Randomness) -> NDArray[np.int32]:
+        """One independent output for each input code; always one integer of `source` per code."""
+        result = np.empty(len(codes), dtype=np.int32)
+        for start in range(0, len(codes), CHUNK):
+            part = codes[start : start + CHUNK].astype(np.int64, copy=False)
+            result[start : start + CHUNK] = self.outputs(part, source.below(self.denominator, len(part)))
+        return result
+
+
+def _cumulated(rows: IntegerRows) -> Integers:
+    """Cumulated integers of each row, over its positive entries (modular sums: rows are below 2**62)."""
+    running = np.cumsum(rows.values.view(np.uint64), dtype=np.uint64)
+    before = np.concatenate([np.zeros(1, np.uint64), running])[rows.indptr[:-1]]
+    return (running - np.repeat(before, np.diff(rows.indptr))).view(np.int64)

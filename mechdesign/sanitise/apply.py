@@ -1,0 +1,430 @@
+"""Apply channels to a data file: one draw for each record, everything else as it was, all of it or nothing.
+
+One run of a job: from the opened input to the committed output.
+
+Files that no output may replace, whatever the user forces: what a release needs to be repeated and understood.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, part_of, real_path
+from mechdesign.core.numbers import listed
+from mechdesign.core.progress import Progress
+from mechdesign.formats.compression import Compression, compression_named
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.parquet import free_notes
+from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, REMEMBERED
+from mechdesign.release.policies import Policy
+from mechdesign.sanitise.job import Job
+from mechdesign.sanitise.job_store import default_path
+from mechdesign.sanitise.keys import TAG
+from mechdesign.sanitise.other_jobs import Neighbours, neighbours_of, remember
+from mechdesign.sanitise.plan import FileChannel, refuse_inner, secret_columns
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
+from mechdesign.sanitise.source import STANDARD, GuardedInput
+from mechdesign.sanitise.target import Target, open_target
+from mechdesign.sanitise.writing import Earlier, Sides, sides_hold, uses_of, write_release, write_sides
+
+
+def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]) -> None:
+    """Refuse outputs that would replace a file that is still needed.
+
+    Parameters
+    ----------
+    outputs : sequence of paths
+        All that is going to be written; ``-`` is standard output.
+    vital : sequence of (str, path)
+        What messages call a file, and where it is; it need not be there yet.
+
+    Raises
+    ------
+    InputError
+        Naming both.
+    """
+    for output in outputs:
+        if os.fspath(output) == STANDARD:
+            continue
+        place = real_path(output)
+        if _holds_key(place):
+            raise InputError(
+                f"{os.fspath(output)} holds the key of a job, which is never overwritten; give another name"
+            )
+        for what, path in vital:
+            if real_path(path) in (place, part_of(place)) or _same(place, Path(path)):
+                raise InputError(
+                    f"{os.fspath(output)} would overwrite {what} {os.fspath(path)}, which is still needed; give "
+                    "another name"
+                )
+
+
+def _holds_key(path: Path) -> bool:
+    """Whether it is the key file of whichever job."""
+    if not path.is_file():  # a pipe would wait for somebody to write to it
+        return False
+    try:
+        with open(path, "rb", buffering=0) as stream:
+            return stream.read(len(TAG)) == TAG.encode()
+    except OSError:  # what cannot be read is told where it is written
+        return False
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether both are names of one file."""
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them is not there
+        return False
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was written.
+
+    Attributes
+    ----------
+    records : int
+    columns : tuple of str
+        The released columns.
+    sha256 : str
+        Of the output's bytes.
+    job : str or None
+        The job file.
+    already : bool
+        Whether all of it had been written by an earlier run of the same job, and nothing was left to do.
+    notices : tuple of str
+        What the user should know.
+    """
+
+    records: int
+    columns: tuple[str, ...]
+    sha256: str
+    job: str | None = None
+    already: bool = False
+    notices: tuple[str, ...] = ()
+
+
+class Run:
+    """A run, once its input is open and its columns are found."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        guarded: GuardedInput,
+        table: Source,
+        target: PathLike,
+        packing: Compression | None,
+        sides: Sides,
+        force: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._recipe = recipe
+        self._guarded = guarded
+        self._table = table
+        self._target = target
+        self._packing: Compression | None = packing
+        self._sides = sides
+        self._force = force
+        self._progress = progress
+        self._forgotten: tuple[str, ...] = ()
+        tells = sides.codebook is not None and recipe.channels[0].joint is not None
+        self._told: tuple[str, ...] = (_CODEBOOK,) if tells else ()
+        try:
+            self.plan = recipe.plan(table.header)
+            self._check_inside()
+        except InputError as error:
+            raise InputError(f"{table.name}: {error}") from None
+
+    def _check_inside(self) -> None:
+        """Columns of a Parquet file can hold others, and the file notes of any kind."""
+        schema, wishes = getattr(self._table, "schema", None), self._recipe.wishes
+        if schema is None:
+            return
+        notes = free_notes(schema.metadata)
+        if notes:
+            self._told += (
+                f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records",
+            )
+        if not wishes.keep_sensitive:
+            kept = [column.name for column in self.plan.columns if column.release is None]
+            secret = [*secret_columns(self._recipe.channels, wishes), *wishes.correlated]
+            refuse_inner(schema, kept, secret)
+
+    def alone(self, *, insecure_seed: bool) -> Applied:
+        """With the key of the recipe, which nobody keeps."""
+        with self._opened() as out:
+            sha256, records = self._written(out, self._recipe, Earlier(), insecure_seed=insecure_seed)
+            out.commit()
+        return self._applied(records, sha256, notices=self._forgotten)
+
+    def of_job(self, job: Job, look: Callable[[], Neighbours], channel: PathLike | None = None) -> Applied:
+        """With the key of the job, which knows of this run and of those before.
+
+        Parameters
+        ----------
+        job : Job
+        look : callable
+            Looks through the other jobs, and refuses what they have released.
+        channel : path, optional
+            The file that the job is kept beside.
+        """
+        neighbours = look()
+        keep_apart(
+            (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))
+        )
+        notices = (*job.notices, *neighbours.notices)
+        others = job.other_channels or neighbours.other_channels
+        earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), others)
+        done = job.finished(self._target, self._sides.paths)
+        if done is not None and sides_hold(self._sides, self._recipe, done.output or ""):
+            return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)
+        with self._opened(leftover=job.unfinished(self._target)) as out, job.running(self._target) as run:
+            sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)
+            if channel is not None:
+                remember(job.path, channel)
+
+            def before() -> None:
+                # First the own entry, then the look at the others: of two jobs at the same time one sees the other.
+                run.finishing(sha256, records)
+                look()
+
+            out.commit(before=before, after=run.done)
+        return self._applied(records, sha256, job.path, (*notices, *self._forgotten))
+
+    def _opened(self, *, leftover: bool = False) -> Target:
+        return open_target(
+            self._target,
+            force=self._force,
+            sources=(self._guarded.path,),
+            sides=self._sides.paths,
+            leftover=leftover,
+        )
+
+    def _written(
+        self, out: Target, recipe: Recipe, earlier: Earlier, *, insecure_seed: bool = False
+    ) -> tuple[str, int]:
+        """Everything in its temporary place; the hash of the output, and the number of records."""
+        drawer = Drawer(recipe, self._table.header)
+        records = write_release(drawer, self._table, out.part, self._packing, self._advance)
+        if any(release.repeats.full for release in drawer.releases):
+            self._forgotten = (_FORGOTTEN,)
+        self._guarded.check()
+        sha256 = out.seal()
+        write_sides(
+            self._sides,
+            out,
+            drawer,
+            output=sha256,
+            records=records,
+            dataset=self._guarded.sha256,
+            earlier=earlier,
+            insecure_seed=insecure_seed,
+        )
+        return sha256, records
+
+    def _advance(self, share: float) -> None:
+        if self._progress is not None:
+            size = self._guarded.size
+            self._progress(size + round(share * size), 2 * size)
+
+    def _applied(
+        self,
+        records: int,
+        sha256: str,
+        job: Path | None = None,
+        notices: tuple[str, ...] = (),
+        *,
+        already: bool = False,
+    ) -> Applied:
+        return Applied(
+            records,
+            self.plan.released,
+            sha256,
+            job=None if job is None else os.fspath(job),
+            already=already,
+            notices=(*self.plan.notices, *self._told, *notices),
+        )
+
+
+_FORGOTTEN = (
+    f"there are more than {REMEMBERED:,} identifiers: whether one of the later ones comes again with another symbol, "
+    "and so uses its random number twice, was not looked at"
+)
+
+_CODEBOOK = (
+    "the last column of the codebook is computed from the table that the channel was designed for: leave it out of "
+    "what is published if the frequencies in that table are secret"
+)
+
+
+_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+
+
+def sanitise_file(
+    channel: FileChannel | Sequence[FileChannel],
+    source: PathLike,
+    target: PathLike,
+    *,
+    columns: Mapping[str, str] | None = None,
+    form: str = LABEL,
+    into: Into | None = None,
+    identity: Names | None = None,
+    policy: Policy | None = None,
+    keep_sensitive: bool = False,
+    correlated: Names = (),
+    text: TextOptions | None = None,
+    compression: Compression | None = None,
+    job: PathLike | None = None,
+    job_beside: PathLike | None = None,
+    fresh_draw: bool = False,
+    insecure_seed: int | None = None,
+    manifest: PathLike | None = None,
+    internal_manifest: PathLike | None = None,
+    codebook: PathLike | None = None,
+    channel_files: Sequence[PathLike] = (),
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Applied:
+    """Write `source` with the useful columns replaced by draws of their channels.
+
+    Records keep their order. In a CSV the other cells keep their text and their quotes; in Parquet the other columns
+    keep their types, values and nulls. The label of Y, a text, takes the place and the name of X. For crossed columns
+    it takes the place of the first of the channel's columns, under their names joined with commas, and the other
+    ones are left out. The target is complete or not there at all.
+
+    Parameters
+    ----------
+    channel : FileChannel, or several
+    source, target : path
+        CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
+        target is of the same kind. A CSV target is compressed if its name ends in .gz or .zst. ``-`` is standard
+        input or output.
+    columns : mapping, optional
+        The file's name of a column of a channel where it has another one there.
+    form : str
+        ``label``: the label of Y; ``posterior-draw``: a symbol of X drawn from P(X|Y) under the table.
+    into : names, optional
+        Add the released columns at the end under these names, and keep X.
+    identity : column names, optional
+        What identifies a record, for its draw; its row number otherwise.
+    policy : Policy, optional
+        What to do with unknown symbols and missing cells; by default both are refused.
+    keep_sensitive : bool
+        Whether sensitive columns, and those of `correlated`, may stay in the output.
+    correlated : column names
+        Further columns that must not stay.
+    text : TextOptions, optional
+        Delimiter, quote and encoding of a CSV.
+    compression : 'gzip' or 'zstd', optional
+        Of a CSV target, whatever its name.
+    job : path, optional
+        The job file, made with its key if there is none: the same data get the same draws whenever it runs.
+        Without it the key is forgotten, and another run draws again.
+    job_beside : path, optional
+        Of a channel file: the job is the one for this data set, or identity, that is kept beside it
+        (`job_store.default_path`), unless `job` names another.
+    fresh_draw : bool
+        Whether the job is to draw anew what it has released before.
+    insecure_seed : int, optional
+        Reproducible draws, for tests only, and without a job: whoever knows the seed can undo the release.
+    manifest, internal_manifest, codebook : path, optional
+        Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
+    channel_files : sequence of paths
+        The files that the channels were read from, whose hashes go into the internal manifest.
+    force : bool
+        Whether existing files are replaced.
+    progress : Progress, optional
+        Told of the bytes read; the input is read twice.
+
+    Raises
+    ------
+    InputError
+        Naming the file and the line, column or symbol: a missing column, an unknown symbol, an empty cell or null
+        (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
+        written, a job that would draw the same records again, a file that changes meanwhile.
+    """
+    with_job = job is not None or job_beside is not None
+    if with_job and insecure_seed is not None:
+        raise InputError("an insecure seed is for tests and has no job; give one of the two")
+    if fresh_draw and not with_job:
+        raise InputError("without a job every draw is fresh; give the job, or leave fresh_draw out")
+    if codebook is not None and form == POSTERIOR_DRAW:
+        raise InputError("a codebook says what labels mean, and posterior draws are symbols of their own")
+    recipe = recipe_of(
+        channel,
+        columns=columns,
+        identity=identity,
+        form=form,
+        into=into,
+        policy=policy,
+        keep_sensitive=keep_sensitive,
+        correlated=correlated,
+        insecure_seed=insecure_seed,
+    )
+    sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
+    folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
+    with (
+        GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,
+        open_source(guarded.path, text, name=guarded.name) as table,
+    ):
+        packing = compression or _packing(table, target)
+        run = Run(recipe, guarded, table, target, packing, sides, force, progress)
+        if job is None and job_beside is None:
+            return run.alone(insecure_seed=insecure_seed is not None)
+        uses = uses_of(recipe, run.plan, table.header)
+        beside = (
+            None if job_beside is None else default_path(job_beside, guarded.sha256, recipe.wishes.identity)
+        )
+        path = Path(job or beside or "")
+        look = partial(
+            neighbours_of,
+            path,
+            job_beside,
+            guarded.sha256,
+            uses,
+            identity=recipe.wishes.identity,
+            fresh_draw=fresh_draw,
+        )
+        look()  # before a job comes into being
+        settings = {
+            "into": into,
+            "text": asdict(text or TextOptions()),
+            "compression": packing,
+            "keep_sensitive": keep_sensitive,
+        }
+        known = Job(
+            path,
+            dataset=guarded.sha256,
+            uses=uses,
+            identity=tuple(recipe.wishes.identity),
+            fresh_draw=fresh_draw,
+            settings=settings,
+        )
+        try:
+            return run.of_job(known, look, job_beside)
+        finally:
+            known.abandon()
+
+
+def _first_half(progress: Progress | None) -> Progress | None:
+    """The input is read twice: to hash it, and to write it."""
+    return None if progress is None else lambda done, total: progress(done, 2 * total)
+
+
+def _packing(table: Source, target: PathLike) -> Compression | None:
+    """The compression that the target's name asks for; refuses a name of the other kind of file."""
+    path = Path(target)
+    packed = compression_named(path)
+    suffix = (path.with_suffix("") if packed else path).suffix.lower()
+    if suffix in (_TEXT_SUFFIXES if table.kind == "Parquet" else PARQUET_SUFFIXES):
+        raise InputError(
+            f"{os.fspath(target)}: the input is a {table.kind} file and so is the output; name it accordingly"
+        )
+    return packed

@@ -1,0 +1,324 @@
+"""Sanitised data frames: the same kind of frame back, with everything else in it as it was.
+
+Sanitised arrow tables and batches: all other columns are the same buffers, with their types and nulls.
+
+Sensitive values that a frame holds beside its columns: in its index, or inside of structures.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.release.drawing import LABEL
+from mechdesign.release.draws import Key
+from mechdesign.release.policies import Policy
+from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner, secret_columns
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of, stands_for
+from mechdesign.tables.columns import arrow_type, is_text, own_values, rebuild
+
+PANDAS = b"pandas"
+"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+
+
+def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
+    """The released Table or RecordBatch.
+
+    Parameters
+    ----------
+    table : pyarrow Table or RecordBatch
+    drawer : Drawer
+        Made for the header of the table.
+    first_row, numbers
+        As those of `Drawer.draw`.
+
+    Raises
+    ------
+    InputError
+        As `Drawer.draw`.
+    """
+    drawn = drawer.draw(table.column, table.num_rows, first_row=first_row, numbers=numbers)
+    columns: list[Any] = []
+    for column in drawer.plan.columns:
+        if column.release is None:
+            columns.append(table.column(column.source))
+        else:
+            released, like = drawn[column.release], table.column(stands_for(drawer.plan, column))
+            columns.append(rebuild(like, released.codes, released.labels, column.name, own=drawer.own))
+    return type(table).from_arrays(columns, schema=released_schema(table.schema, drawer))
+
+
+def released_schema(schema: Any, drawer: Drawer) -> Any:
+    """The schema of the output: labels in the place of X, all else as it was, pandas' notes kept right."""
+    import pyarrow as pa
+
+    plan = drawer.plan
+    fields: list[Any] = []
+    for column in plan.columns:
+        if column.release is None:
+            fields.append(schema.field(column.source))
+        else:
+            like = schema.field(stands_for(plan, column))
+            nullable = column.source is None or like.nullable
+            own = drawer.own and own_values(drawer.labels[column.release], like.type) is not None
+            kind = like.type if own else arrow_type(like.type)
+            fields.append(pa.field(column.name, kind, nullable=nullable))
+    metadata = dict(schema.metadata or {})
+    if PANDAS in metadata:
+        metadata[PANDAS] = _notes(json.loads(metadata[PANDAS]), schema, pa.schema(fields), plan)
+    return pa.schema(fields, metadata)
+
+
+def _notes(notes: dict[str, Any], before: Any, after: Any, plan: Plan) -> bytes:
+    """pandas' own notes, with the released columns as labels: else pandas would turn them into, say, integers."""
+    old = {note.get("field_name"): note for note in notes.get("columns", [])}
+    columns: list[Any] = []
+    renamed: dict[str, str] = {}
+    for column, field in zip(plan.columns, after, strict=True):
+        note = old.get(before.names[stands_for(plan, column)])
+        if column.release is not None:
+            if column.source is not None:
+                renamed[before.names[column.source]] = column.name
+            note = note and note | _as_labels(column.name, field.type)
+        if note:
+            columns.append(note)
+    index = notes.get("index_columns", [])
+    kept = set(after.names) | set(renamed)
+    index = [
+        renamed.get(i, i) if isinstance(i, str) else i for i in index if not isinstance(i, str) or i in kept
+    ]
+    return json.dumps(notes | {"columns": columns, "index_columns": index}).encode()
+
+
+def _as_labels(name: str, kind: Any) -> dict[str, Any]:
+    import pyarrow as pa
+
+    note: dict[str, Any] = {"name": name, "field_name": name}
+    if not (pa.types.is_dictionary(kind) or is_text(kind)):
+        return note  # symbols of the type that the column had
+    note["metadata"] = None
+    if pa.types.is_dictionary(kind):
+        return note | {
+            "pandas_type": "categorical",
+            "numpy_type": str(kind.index_type),
+            "metadata": {"ordered": False},
+        }
+    return note | {"pandas_type": "unicode", "numpy_type": "object"}
+
+
+def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
+    """Refuse an index, or a field inside of a column, that is called like a sensitive column.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch
+    recipe : Recipe
+    plan : Plan
+        Made for the columns of the frame.
+
+    Raises
+    ------
+    InputError
+        Unless the user wants sensitive columns to stay.
+    """
+    wishes = recipe.wishes
+    if wishes.keep_sensitive:
+        return
+    secret = [*secret_columns(recipe.channels, wishes), *wishes.correlated]
+    for name, like in lookalikes(_index_names(frame), secret, ()):
+        raise InputError(
+            f"the index {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
+            "take it off (reset_index), or keep it knowingly (keep_sensitive)"
+        )
+    schema = _arrow_schema(frame)
+    if schema is not None:
+        kept = [column.name for column in plan.columns if column.release is None]
+        refuse_inner(schema, kept, secret)
+
+
+def _index_names(frame: Any) -> list[Any]:
+    """Names of a pandas index."""
+    return [name for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None]
+
+
+def _arrow_schema(frame: Any) -> Any:
+    """The types as arrow has them; None for pandas, whose columns hold no structures but Python's own."""
+    import pyarrow as pa
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        return frame.schema
+    return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
+
+
+_WAYS_OUT = {
+    "LazyFrame": "a polars LazyFrame has no records yet; collect() it first, or sanitise its file",
+    "pyspark": "a Spark DataFrame takes mechdesign.sanitise.sanitise_spark",
+    "dask": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
+    "dask_expr": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
+}
+"""What to do with what looks like a frame and is none, by its class or package."""
+
+
+def sanitise(
+    frame: Any,
+    channel: FileChannel | Sequence[FileChannel],
+    *,
+    columns: Mapping[str, str] | None = None,
+    key: Key | PathLike | None = None,
+    identity: Names | None = None,
+    row_numbers: str | None = None,
+    first_row: int = 0,
+    form: str = LABEL,
+    into: Into | None = None,
+    policy: Policy | None = None,
+    keep_sensitive: bool = False,
+    correlated: Names = (),
+    insecure_seed: int | None = None,
+) -> Any:
+    """The frame with each channel's X replaced by draws of Y; a new frame, and the old one stays as it is.
+
+    Rows, their order, the index, and the other columns stay; a released column of categories is one of
+    categories, with all labels. The draw of a record depends on nothing but the key, the channel, and the record's
+    identity: its place in the frame, a number in a column, or the text of identifiers. So the same record gets the
+    same draw here, in a file, on Spark and on Dask, if key and identity are the same.
+
+    A key belongs to one data set: records of two data sets with the same row numbers under the same key would have
+    draws that depend on each other. The guarantee covers the released column alone: other columns that stay in the
+    frame and tell of S or X void it.
+
+    Parameters
+    ----------
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch
+    channel : Channel or sequence of Channel
+        Each with columns of its own.
+    columns : mapping, optional
+        The frame's name of a column of a channel where it has another one there.
+    key : draws.Key, or path of a key file or job file, optional
+        That of the job; a job file (.json) gives the draws that it has released. Without one a new key is used and
+        forgotten: another call would be a second, independent release of the same records, which tells more than the
+        budget.
+    identity : str or sequence of str, optional
+        Columns that identify a record; integers or text.
+    row_numbers : str, optional
+        Column with the row number of each record, counted from 0, in any order.
+    first_row : int
+        Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
+        is given.
+    form : {"label", "posterior-draw"}
+        The label of Y, or a value of X drawn from P(X|Y) under the table.
+    into : str, or sequence of str, optional
+        Names of columns to add at the end, and X stays (then the frame is no release). For several channels one
+        name, or sequence of names, each.
+    policy : release.Policy, optional
+        What to do with unknown symbols and missing cells; by default both are refused.
+    keep_sensitive : bool
+        Whether sensitive and correlated columns may stay in the frame.
+    correlated : str or sequence of str
+        Columns that must not stay either.
+    insecure_seed : int, optional
+        Reproducible draws, for tests only: whoever knows the seed can undo the release.
+
+    Raises
+    ------
+    InputError
+        If this is no such frame, a column is not there or would stay and must not, a record has a symbol that the
+        policy refuses, or no identity. The message names the column or the record.
+    """
+    recipe = recipe_of(
+        channel,
+        columns=columns,
+        key=key,
+        identity=identity,
+        row_numbers=row_numbers,
+        form=form,
+        into=into,
+        policy=policy,
+        keep_sensitive=keep_sensitive,
+        correlated=correlated,
+        insecure_seed=insecure_seed,
+    )
+    if first_row and (identity is not None or row_numbers is not None):
+        raise InputError(
+            "first_row numbers records by their place, but identity or row_numbers say what identifies them"
+        )
+    return sanitised(frame, Drawer(recipe, header_of(frame)), first_row=first_row)
+
+
+sanitise_frame = sanitise
+"""The name of `sanitise` in `mechdesign`, where ``mechdesign.sanitise`` is the package."""
+
+
+def header_of(frame: Any) -> list[Any]:
+    """The column names of a frame.
+
+    Raises
+    ------
+    InputError
+        If it is no frame that can be sanitised, or two columns have the same name.
+    """
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        names = list(frame.schema.names)
+    else:
+        try:
+            nw.from_native(frame, eager_only=True)
+        except nw.exceptions.DuplicateError:
+            pass
+        except TypeError:
+            kind = type(frame)
+            found = (kind.__name__, kind.__module__.split(".")[0])
+            hint = next((way for name, way in _WAYS_OUT.items() if name in found), f"not {kind.__name__}")
+            raise InputError(f"the table must be a pandas, polars or pyarrow table; {hint}") from None
+        names = list(frame.columns)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"two columns have the same name {quoted(twice)}; rename one")
+    return names
+
+
+def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
+    """The released frame, by a drawer that was made for its header; parameters as those of `Drawer.draw`."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    refuse_hidden(frame, drawer.recipe, drawer.plan)
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        return sanitised_arrow(frame, drawer, first_row=first_row, numbers=numbers)
+    is_polars = nw.get_native_namespace(frame).__name__ == "polars"
+
+    def column(at: int) -> Any:
+        return frame.to_series(at) if is_polars else frame.iloc[:, at]
+
+    drawn = drawer.draw(column, len(frame), first_row=first_row, numbers=numbers)
+    plan, header = drawer.plan, drawer.header
+    released: dict[Any, Any] = {}
+    for part in plan.columns:
+        if part.release is not None:
+            codes, labels = drawn[part.release].codes, drawn[part.release].labels
+            place = part.name if part.source is None else header[part.source]
+            released[place] = rebuild(
+                column(stands_for(plan, part)), codes, labels, part.name, own=drawer.own
+            )
+    stay = {part.source for part in plan.columns}
+    gone = [name for i, name in enumerate(header) if i not in stay]
+    new = {header[part.source]: part.name for part in plan.columns if part.source is not None}
+    new = {old: name for old, name in new.items() if old != name}
+    if is_polars:
+        return (
+            frame.with_columns(*(series.alias(name) for name, series in released.items()))
+            .drop(gone)
+            .rename(new)
+        )
+    result = frame.copy(deep=False)
+    for name, series in released.items():
+        result[name] = series
+    result = result.drop(columns=gone) if gone else result
+    return result.rename(columns=new) if new else result

@@ -1,0 +1,91 @@
+"""The file of a job's key: one line of text that only its owner can read."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, reason, sync_folder
+from mechdesign.release.draws import KEY_BYTES, Key
+
+TAG = "mechdesign-key-1:"
+"""Says what the file is, and how the key is written: hexadecimal digits."""
+
+MODE = 0o600
+
+_LINE = re.compile(rf"{TAG}([0-9a-f]{{{2 * KEY_BYTES}}})\n?")
+_LARGEST = 4096
+
+
+def create_key(path: PathLike, key: Key) -> None:
+    """Write a key file, complete or not at all, and on disk when this returns.
+
+    Two processes that create the same file must exclude each other, as job files do.
+
+    Raises
+    ------
+    InputError
+        If the file exists (a key is never replaced), or cannot be written.
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.name}.part")
+    try:
+        if os.path.lexists(target):
+            raise InputError(f"the key file {target} exists, and a key is never overwritten")
+        part.unlink(missing_ok=True)
+        descriptor = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, MODE)
+        try:
+            with open(descriptor, "w", encoding="ascii", newline="\n") as out:
+                if sys.platform != "win32":
+                    os.fchmod(out.fileno(), MODE)
+                out.write(f"{TAG}{key.secret.hex()}\n")
+                out.flush()
+                os.fsync(out.fileno())
+            part.rename(target)
+        finally:
+            part.unlink(missing_ok=True)
+        sync_folder(target.parent)
+    except OSError as error:
+        raise InputError(f"the key file {target} cannot be written: {reason(error)}") from None
+
+
+def read_key(path: PathLike) -> Key:
+    """Read a key file.
+
+    Raises
+    ------
+    InputError
+        If it is missing, no ordinary file, readable by others than its owner, or holds no key. No message
+        repeats what the file holds.
+    """
+    name = f"the key file {os.fspath(path)}"
+    try:
+        # A pipe under this name must not make the job wait for somebody to write to it.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "rb") as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            if not stat.S_ISREG(mode):
+                raise InputError(f"{name} is no ordinary file")
+            # Windows keeps permissions in access lists, of which the mode shows next to nothing.
+            if sys.platform != "win32" and mode & 0o077:
+                raise InputError(
+                    f"{name} can be read by others (mode {stat.S_IMODE(mode):04o}), who could undo the release; "
+                    f"close it: chmod 600 {os.fspath(path)}"
+                )
+            data = stream.read(_LARGEST)
+    except FileNotFoundError:
+        raise InputError(f"{name} is not there") from None
+    except IsADirectoryError:
+        raise InputError(f"{name} is a folder") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {reason(error)}") from None
+    line = _LINE.fullmatch(data.decode("latin-1"))
+    if line is None:
+        raise InputError(
+            f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hexadecimal digits)"
+        )
+    return Key(bytes.fromhex(line[1]))

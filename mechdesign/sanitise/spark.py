@@ -1,0 +1,195 @@
+"""Sanitised Spark DataFrames: each batch of each partition by itself, with the draws of one machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.release.drawing import LABEL
+from mechdesign.release.draws import Key
+from mechdesign.release.policies import Policy
+from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.plan import FileChannel, Plan
+from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of, stands_for
+from mechdesign.tables.columns import own_values
+
+# pyspark and pyarrow tell too little of their types for the strict mode.
+# pyright: basic, reportMissingImports=false
+
+
+_OURS = re.compile(r"^mechdesign\.(?:errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE)
+"""The last line of the traceback that an executor sends of an error of this package."""
+
+_NUMBERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def sanitise_spark(
+    frame: Any,
+    channel: FileChannel | Sequence[FileChannel],
+    *,
+    key: Key | PathLike | None = None,
+    identity: Names | None = None,
+    row_numbers: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    form: str = LABEL,
+    into: Into | None = None,
+    policy: Policy | None = None,
+    keep_sensitive: bool = False,
+    correlated: Names = (),
+    insecure_seed: int | None = None,
+) -> Any:
+    """The Spark DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
+
+    Parameters are those of `frame.sanitise`; what differs is said here. The same record gets the same draw as there,
+    however the frame is partitioned, and in every attempt of a task. Released columns are strings; partitions and
+    other columns stay. The executors need this package installed, and hold one batch of a partition at a time
+    (``spark.sql.execution.arrow.maxRecordsPerBatch``).
+
+    What is wrong with a record is found when Spark runs, on an executor: `spark_errors` turns that into an
+    `InputError`. The key travels to the executors inside the function, which no plan, ``explain`` or log shows; where
+    the network is not trusted, turn on ``spark.network.crypto.enabled``.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    channel : Channel or sequence of Channel
+    key : draws.Key, or path of a key file or job file
+        Required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must draw
+        the same.
+    identity : str or sequence of str
+        Columns that identify a record. Either they or `row_numbers` are required: the rows of a Spark DataFrame have
+        no order, and so no numbers. One identifier with two symbols, or one number twice, is found only where both
+        records are in one batch.
+    row_numbers : str
+        Column of integers, the number of each record, fixed with the data (``monotonically_increasing_id`` is not: it
+        depends on the partitions).
+
+    Raises
+    ------
+    InputError
+        As `frame.sanitise`; at once for what the column names and types tell.
+    """
+    if not hasattr(frame, "mapInArrow"):
+        raise InputError(
+            f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise"
+        )
+    needs_key(key, insecure_seed)
+    if identity is None and row_numbers is None:
+        raise InputError(
+            "the rows of a Spark DataFrame have no order that stays: name what identifies a record with identity, or a "
+            "column of row numbers that is stored with the data with row_numbers"
+        )
+    recipe = recipe_of(
+        channel,
+        columns=columns,
+        key=key,
+        identity=identity,
+        row_numbers=row_numbers,
+        form=form,
+        into=into,
+        policy=policy,
+        keep_sensitive=keep_sensitive,
+        correlated=correlated,
+        insecure_seed=insecure_seed,
+    )
+    header = list(frame.columns)
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise InputError(f"two columns have the same name {quoted(twice)}; rename one")
+    drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
+    _check_types(frame.schema, recipe, drawer.plan)
+    return frame.mapInArrow(_partition_worker(recipe, header), _schema(frame.schema, drawer))
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Actions in this context raise what `sanitise_spark` finds wrong with a record as an `InputError` of one line.
+
+    >>> with spark_errors():
+    ...     released.write.parquet("released.parquet")
+
+    Raises
+    ------
+    InputError
+        In place of Spark's exception with the tracebacks of Python and Java; other exceptions pass.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _OURS.findall(str(error))
+        if not found:
+            raise
+        raise InputError(found[-1]) from None
+
+
+def _partition_worker(recipe: Recipe, header: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
+        from mechdesign.sanitise.frames import sanitised_arrow
+
+        drawer = Drawer(recipe, header)
+        for batch in batches:
+            yield sanitised_arrow(batch, drawer)
+
+    return sanitise_partition
+
+
+def _schema(schema: Any, drawer: Drawer) -> Any:
+    """The types of the output: strings in the place of X (or its own type, for symbols), all else as it was."""
+    from pyspark.sql.types import StructField, StructType
+
+    plan = drawer.plan
+    return StructType(
+        [
+            schema.fields[column.source]
+            if column.release is None
+            else StructField(
+                column.name,
+                _kind(schema.fields[stands_for(plan, column)].dataType, drawer, column.release),
+                nullable=column.source is None or schema.fields[column.source].nullable,
+            )
+            for column in plan.columns
+        ]
+    )
+
+
+def _kind(had: Any, drawer: Drawer, release: tuple[int, int]) -> Any:
+    """The type of a released column, as `arrow_table.released_schema` has it."""
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StringType
+
+    if drawer.own and own_values(drawer.labels[release], to_arrow_type(had)) is not None:
+        return had
+    return StringType()
+
+
+def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
+    """What would fail on an executor, at the first record."""
+    from pyspark.sql.types import ArrayType, BinaryType, FractionalType, MapType, StructType
+
+    for at in (*(at for places in plan.inputs for at in places), *plan.identity):
+        field = schema.fields[at]
+        if isinstance(field.dataType, (ArrayType, BinaryType, MapType, StructType)):
+            raise InputError(
+                f"the column {quoted(field.name)} holds {field.dataType.simpleString()}, which is no symbol; turn it "
+                "into text first"
+            )
+    for at in plan.identity:
+        if isinstance(schema.fields[at].dataType, FractionalType):
+            raise InputError(
+                f"the column {quoted(schema.fields[at].name)} holds {schema.fields[at].dataType.simpleString()}, which "
+                "has more than one text and identifies nothing; turn it into integers or text"
+            )
+    if recipe.row_numbers is not None:
+        kind = schema[recipe.row_numbers].dataType.simpleString()
+        if kind not in _NUMBERS:
+            raise InputError(
+                f"the column {quoted(recipe.row_numbers)} must hold an integer for every record, its row number, and "
+                f"it holds {kind}"
+            )

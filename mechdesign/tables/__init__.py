@@ -1,0 +1,1 @@
+"""The table of a sensitive and a useful variable, counted exactly from cells."""

@@ -1,0 +1,307 @@
+"""Columns of data frames in, the same kind of column out; symbols found by their text."""
+
+# pyarrow and narwhals tell too little of their types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import Encoded, as_whole, encode, encoded_columns
+from mechdesign.tables.variable import Variable
+
+Codes = NDArray[np.int64]
+
+
+UNKNOWN = -1
+"""Code of a record whose symbol the variable does not have."""
+
+MISSING = -2
+"""Code of a record with a missing or empty cell that is no symbol of the variable."""
+
+
+class UnknownSymbol(InputError):
+    """A record that is no symbol of the variable: at `position` (from 0), and `what` is wrong with it."""
+
+    def __init__(self, position: int, what: str) -> None:
+        super().__init__(f"entry {position}: {what}")
+        self.position = position
+        self.what = what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.position, self.what)
+
+
+def values_of(column: Any, variable: Variable) -> list[Encoded]:
+    """The cells of `column` as text, one `Encoded` for each column that `variable` comes from.
+
+    Parameters
+    ----------
+    column : pandas or polars Series, pyarrow or numpy array, or sequence
+        For crossed columns a sequence of tuples, or a frame that has the columns of the variable.
+    variable : Variable
+
+    Raises
+    ------
+    InputError
+        If it is not a column of single values (or of tuples, where columns are crossed).
+    """
+    names = variable.columns
+    if len(names) == 1:
+        return [encode(column, names[0])]
+    if not isinstance(column, (list, tuple)):
+        return encoded_columns(column, names)
+    for position, value in enumerate(column):
+        if not isinstance(value, tuple) or len(value) != len(names):
+            raise InputError(
+                f"entry {position} must be a tuple with one value for each of {', '.join(map(quoted, names))}, "
+                f"not {quoted(value)}"
+            )
+    parts = zip(*column, strict=True) if column else ([] for _ in names)
+    return [encode(list(part), name) for part, name in zip(parts, names, strict=True)]
+
+
+def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
+    """Position in ``variable.symbols`` of every record, or `UNKNOWN`, or `MISSING`.
+
+    A missing cell is looked up as the empty text: a variable made with missing='symbol' knows it. A float is
+    looked up as it is shown (``1.0``) and then as an integer (``1``), since pandas turns integers with gaps to floats.
+
+    Parameters
+    ----------
+    columns : sequence of Encoded
+        One for each column of the variable, of equal length.
+    variable : Variable
+    """
+    if len(columns) == 1:
+        keys, inverse = (
+            [(code,) for code in range(-1, len(columns[0].texts))],
+            columns[0].codes.astype(np.int64) + 1,
+        )
+    else:
+        keys, inverse = _distinct(columns)
+    table = np.array([_look_up(columns, key, variable) for key in keys], dtype=np.int64)
+    return table[inverse]
+
+
+def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
+    """As `positions_of`, for records that must be symbols.
+
+    Raises
+    ------
+    UnknownSymbol
+        At the first record whose symbol the variable does not have.
+    """
+    codes = positions_of(columns, variable)
+    if codes.size and codes.min() < 0:
+        raise unknown_at(int(np.argmax(codes < 0)), columns, variable)
+    return codes
+
+
+def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) -> UnknownSymbol:
+    """The error that says what is wrong with the record at `position`."""
+    key = tuple(int(column.codes[position]) for column in columns)
+    return UnknownSymbol(position, describe_unknown(_texts(columns, key), variable))
+
+
+def _distinct(columns: Sequence[Encoded]) -> tuple[list[tuple[int, ...]], Codes]:
+    """Distinct records as tuples of codes (-1 for a missing cell), and which of them every record is."""
+    sizes = tuple(len(column.texts) + 1 for column in columns)
+    shifted = [column.codes.astype(np.int64) + 1 for column in columns]
+    if math.prod(sizes) < 2**63:
+        flat, inverse = np.unique(np.ravel_multi_index(tuple(shifted), sizes), return_inverse=True)
+        parts = np.stack(np.unravel_index(flat, sizes), axis=1)
+    else:
+        parts, inverse = np.unique(np.stack(shifted, axis=1), axis=0, return_inverse=True)
+    return [tuple(part) for part in (parts - 1).tolist()], inverse.reshape(-1)
+
+
+def _texts(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple("" if code < 0 else column.texts[code] for column, code in zip(columns, key, strict=True))
+
+
+def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variable) -> int:
+    texts = _texts(columns, key)
+    found = variable.index.get(texts)
+    if found is None and any(column.is_float for column in columns):
+        whole = tuple(as_whole(t) if c.is_float else t for t, c in zip(texts, columns, strict=True))
+        found = variable.index.get(whole)
+    if found is None:
+        return UNKNOWN if _empty_part(texts, variable) is None else MISSING
+    return found
+
+
+def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
+    """Which of the cells is empty where no symbol is, if any."""
+    for i, cell in enumerate(cells):
+        if not cell and all(symbol[i] for symbol in variable.symbols):
+            return i
+    return None
+
+
+def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
+    """What is wrong with a record whose `cells` are no symbol of `variable` (empty text for a missing cell)."""
+    empty = _empty_part(cells, variable)
+    if empty is not None:
+        return (
+            f"the column {quoted(variable.columns[empty])} has an empty cell, which the channel has no row for; fill "
+            "it, design the channel with missing cells as a symbol (--missing symbol), or say what to publish (--null)"
+        )
+    text = ", ".join(cells)
+    near = difflib.get_close_matches(text, variable.names, n=1)
+    hint = f"; did you mean {quoted(near[0])}?" if near else ""
+    return (
+        f"the channel does not know the symbol {quoted(text)} of {quoted(','.join(variable.columns))}{hint}"
+    )
+
+
+def own_values(labels: Sequence[str], kind: Any) -> Any:
+    """Texts of symbols as the values of an arrow type that they were written from, or None.
+
+    There are none if the type is no integer, float, truth value or date, or one of the texts is another writing of
+    its value (`cells`); the empty text is null.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_date32)
+    if not any(test(kind) for test in plain):
+        return None
+    try:
+        values = pa.array([label or None for label in labels], pa.string()).cast(kind)
+    except pa.ArrowException:
+        return None
+    written = encode(values, "the symbols")
+    texts = tuple("" if code < 0 else written.texts[code] for code in written.codes.tolist())
+    return values if texts == tuple(labels) else None
+
+
+def rebuild(
+    column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str, *, own: bool = False
+) -> Any:
+    """The texts ``labels[codes]`` in the same kind of container as `column`.
+
+    A pandas Series keeps its index and name, a polars Series its name. A column of categories (pandas category,
+    polars Categorical or Enum, an arrow dictionary) stays one, with the labels as its categories and without an
+    order; a column of text keeps its type of text; any other becomes text. A frame (crossed columns) gives one
+    column of its kind, called `name`, of the type of its columns where they have the same.
+
+    Parameters
+    ----------
+    column : what was given to `values_of`
+    codes : (n,) integer array
+    labels : sequence of str
+    name : str
+    own : bool
+        Whether the labels are symbols of the column: numbers, truth values and dates become what they were.
+    """
+    import pyarrow as pa
+
+    if own:
+        found = _own_column(column, codes, labels)
+        if found is not None:
+            return found
+    if isinstance(column, pa.Table):
+        kinds = {field.type for field in column.schema}
+        return pa.chunked_array([_arrow_column(kinds.pop() if len(kinds) == 1 else pa.null(), codes, labels)])
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_arrow_column(column.type, codes, labels)])
+    if isinstance(column, pa.Array):
+        return _arrow_column(column.type, codes, labels)
+    if isinstance(column, np.ndarray):
+        return np.array(labels, dtype=object if column.dtype.kind == "O" else np.str_)[codes]
+    if isinstance(column, (list, tuple)):
+        return type(column)(np.array(labels, dtype=object)[codes].tolist())
+    return _rebuild_series(column, codes, labels, name)
+
+
+def _own_column(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
+    """The values of the symbols in the type of the column, None where it is another one."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        values = own_values(labels, column.type)
+        if values is None:
+            return None
+        taken = values.take(pa.array(codes))
+        return taken if isinstance(column, pa.Array) else pa.chunked_array([taken])
+    series = nw.from_native(column, eager_only=True, allow_series=True)
+    if not isinstance(series, nw.Series) or series.dtype in (nw.Object, nw.Unknown, nw.Categorical, nw.Enum):
+        return None
+    values = own_values(labels, series.head(0).to_arrow().type)
+    if values is None or values.null_count:  # not every type of pandas has a place for the missing
+        return None
+    small = type(column)(values.to_pylist(), dtype=column.dtype)
+    if series.implementation.is_polars():
+        return small.gather(codes).alias(series.name)
+    taken = small.take(codes)
+    taken.index = column.index
+    return taken.rename(series.name)
+
+
+def arrow_type(kind: Any) -> Any:
+    """The arrow type of labels that take the place of a column of type `kind`."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
+    return kind if is_text(kind) else pa.string()
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an arrow type is one of text."""
+    import pyarrow as pa
+
+    types = pa.types
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    wanted = arrow_type(kind)
+    indices = pa.array(codes.astype(np.int32, copy=False))
+    if pa.types.is_dictionary(wanted):
+        return pa.DictionaryArray.from_arrays(indices, pa.array(labels, wanted.value_type))
+    texts = pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string())).dictionary_decode()
+    return texts if texts.type == wanted else texts.cast(wanted)
+
+
+def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str], name: str) -> Any:
+    """A small Series of the labels, of the right type, and each record's one taken from it."""
+    import narwhals as nw
+
+    source = nw.from_native(column, eager_only=True, allow_series=True)
+    parts = [source] if isinstance(source, nw.Series) else [source[part] for part in source.columns]
+    title = source.name if isinstance(source, nw.Series) else name
+    first = parts[0].to_native()
+    categories = all(part.dtype in (nw.Categorical, nw.Enum) for part in parts)
+    text = all(part.dtype == nw.String for part in parts)
+    if source.implementation.is_polars():
+        import polars as pl
+
+        kind = (
+            first.dtype if not categories else pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
+        )
+        small = pl.Series(title, labels, dtype=kind if categories or text else pl.String)
+        return small.gather(pl.Series(codes))
+    import pandas as pd
+
+    if categories and isinstance(first.dtype, pd.CategoricalDtype):
+        values: Any = pd.Categorical.from_codes(codes, categories=list(labels))
+    else:
+        keeps = (
+            text or first.dtype == object
+        )  # by type alone: an empty part of a column must not come out otherwise
+        values = pd.array(list(labels), dtype=first.dtype if keeps else str).take(codes)
+    kind = object if values.dtype == object else values.dtype  # or pandas would guess that these are strings
+    return type(first)(values, index=first.index, name=title, dtype=kind)

@@ -1,0 +1,230 @@
+"""Tables of counts or probabilities, in whatever container, as labelled exact integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.formats.cells import text_of
+from mechdesign.tables.variable import Variable
+
+LARGEST_ENTRY = 2**256
+"""Entries stay below this, the bound of the channel file; it holds 77 decimal digits."""
+
+SUM_TOLERANCE = Fraction(1, 10**6)
+"""Probabilities may miss a sum of 1 by this much (printed tables are rounded); more is a mistake."""
+
+SUM_WORTH_A_NOTICE = Fraction(1, 10**9)
+"""Below this a table of doubles misses 1 by rounding alone, and nobody needs to know."""
+
+
+@dataclass(frozen=True)
+class ExactTable:
+    """Labels and non-negative integers, without empty rows and columns; what a Joint is made of."""
+
+    sensitive: Variable
+    useful: Variable
+    counts: list[list[int]]
+    notices: tuple[str, ...]
+
+
+def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
+    """How messages name a cell: by the labels of its row and column."""
+    return f"row {quoted(sensitive.names[s])}, column {quoted(useful.names[x])}"
+
+
+def exact_table(
+    array: Any,
+    labels: tuple[Sequence[Any] | None, Sequence[Any] | None],
+    columns: tuple[str | Sequence[str], str | Sequence[str]],
+    *,
+    probabilities: bool,
+) -> ExactTable:
+    """The exact table behind `array`, scaled to integers if it holds probabilities.
+
+    Parameters
+    ----------
+    array : (|S|, |X|) array, nested sequences or data frame
+    labels : pair
+        Row and column labels, or None for the frame's own or s0, s1, .. and x0, x1, ..
+    columns : pair
+        Column names behind the rows and behind the columns.
+    probabilities : bool
+        Whether entries are probabilities instead of counts.
+
+    Raises
+    ------
+    InputError
+        Naming the cell, label or argument that is not usable.
+    """
+    cells, row_labels, column_labels = _unpack(array)
+    sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
+    useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
+    if not probabilities and all(
+        set(map(type, row)) == {int} and 0 <= min(row) <= max(row) < LARGEST_ENTRY for row in cells
+    ):
+        return without_empty(
+            sensitive, useful, cells
+        )  # the usual case; only others are looked at cell by cell
+    what = "probability" if probabilities else "count"
+    values = [
+        [_value(cell, what, sensitive, useful, s, x) for x, cell in enumerate(row)]
+        for s, row in enumerate(cells)
+    ]
+    notices: tuple[str, ...] = ()
+    if probabilities:
+        total = sum((value for row in values for value in row), Fraction(0))
+        if abs(total - 1) > SUM_TOLERANCE:
+            raise InputError(
+                f"the probabilities sum to {float(total):.9g} and not to 1 (within {float(SUM_TOLERANCE):g}); "
+                "correct them, or give counts"
+            )
+        if abs(total - 1) > SUM_WORTH_A_NOTICE:
+            notices = (f"the probabilities summed to {float(total):.12g}; they were normalised",)
+    return without_empty(sensitive, useful, scaled(values, sensitive, useful), notices)
+
+
+def scaled(values: list[list[Fraction]], sensitive: Variable, useful: Variable) -> list[list[int]]:
+    """`values` times their common denominator, over their greatest common divisor if that was not 1.
+
+    Whole numbers come back unchanged.
+
+    Raises
+    ------
+    InputError
+        If an entry would reach 2^256.
+    """
+    common = math.lcm(*{value.denominator for row in values for value in row})
+    counts = [[value.numerator * (common // value.denominator) for value in row] for row in values]
+    if common > 1:
+        divisor = math.gcd(*(entry for row in counts for entry in row)) or 1
+        counts = [[entry // divisor for entry in row] for row in counts]
+    for s, row in enumerate(counts):
+        for x, entry in enumerate(row):
+            if entry >= LARGEST_ENTRY:
+                smallest = f"; the smallest entry is {min(_positive(values)):.3g}" if common > 1 else ""
+                raise InputError(
+                    f"the entry at {cell_name(sensitive, useful, s, x)} is 2^256 or more once the table is scaled "
+                    f"to integers{smallest}: round the table to fewer digits"
+                )
+    return counts
+
+
+def _positive(values: list[list[Fraction]]) -> list[float]:
+    return [float(value) for row in values for value in row if value]
+
+
+def without_empty(
+    sensitive: Variable, useful: Variable, counts: list[list[int]], notices: tuple[str, ...] = ()
+) -> ExactTable:
+    """Drop rows and columns without mass, with a notice; refuse what leaves nothing to design.
+
+    Raises
+    ------
+    InputError
+        If the whole table is zero, or a single useful symbol is left.
+    """
+    rows = [s for s, row in enumerate(counts) if any(row)]
+    if not rows:
+        raise InputError("the table has no mass: every entry is zero")
+    columns = [x for x, column in enumerate(zip(*counts, strict=True)) if any(column)]
+    for kept, variable, what in ((rows, sensitive, "sensitive"), (columns, useful, "useful")):
+        if len(kept) < len(variable):
+            present = set(kept)
+            dropped = [name for i, name in enumerate(variable.names) if i not in present]
+            notices += (f"dropped {len(dropped)} {what} symbol(s) of zero mass: {listed(dropped)}",)
+    if len(rows) < len(sensitive):
+        sensitive = sensitive.select(rows)
+        counts = [counts[s] for s in rows]
+    if len(columns) < len(useful):
+        useful = useful.select(columns)
+        counts = [[row[x] for x in columns] for row in counts]
+    if len(useful) == 1:
+        raise InputError(
+            f"the useful column {quoted(','.join(useful.columns))} has a single symbol ({quoted(useful.names[0])}); "
+            "there is nothing to release"
+        )
+    return ExactTable(sensitive, useful, counts, notices)
+
+
+def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | None]:
+    """Rows of cells, all of one length, and the labels of a pandas frame that has its own."""
+    row_labels = column_labels = None
+    if hasattr(array, "iloc") and hasattr(array, "columns"):
+        row_labels, column_labels = _own_labels(array.index), _own_labels(array.columns)
+    if hasattr(array, "to_numpy"):
+        array = array.to_numpy()
+    if isinstance(array, np.ndarray):
+        if array.ndim != 2:
+            raise InputError(f"the table must have two dimensions (sensitive, useful), not {array.ndim}")
+        cells = cast("list[list[Any]]", array.tolist())
+    else:
+        try:
+            cells = [[*row] for row in array]
+        except TypeError:
+            raise InputError(
+                f"the table must be an array or rows of numbers, not {type(array).__name__}"
+            ) from None
+        for s, row in enumerate(cells):
+            if len(row) != len(cells[0]):
+                raise InputError(f"row {s} of the table has {len(row)} entries, row 0 has {len(cells[0])}")
+    if not cells or not cells[0]:
+        raise InputError("the table is empty: it needs at least one sensitive row and one useful column")
+    return cells, row_labels, column_labels
+
+
+def _own_labels(index: Any) -> list[Any] | None:
+    """The labels of a pandas axis, None for the default 0, 1, 2, .."""
+    return None if type(index).__name__ == "RangeIndex" else list(index)
+
+
+def _variable(
+    labels: Sequence[Any] | None,
+    own: Sequence[Any] | None,
+    columns: str | Sequence[str],
+    size: int,
+    prefix: str,
+    axis: str,
+) -> Variable:
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if labels is None:
+        labels = own if own is not None else [f"{prefix}{i}" for i in range(size)]
+    if isinstance(labels, str):
+        raise InputError(f"{axis} labels must be a sequence of texts, not one text ({quoted(labels)})")
+    symbols = [_symbol(label, f"label of {axis}") for label in labels]
+    if len(symbols) != size:
+        raise InputError(f"the table has {size} {axis}(s) but {len(symbols)} {axis} label(s)")
+    return Variable(names, tuple(symbols))
+
+
+def _symbol(label: Any, what: str) -> tuple[str, ...]:
+    shown = quoted(label)
+    parts = cast("list[Any]", [*label] if isinstance(label, tuple) else [label])
+    texts = [text_of(part, what) for part in parts]
+    if None in texts:
+        raise InputError(f"a {what} is missing ({shown})")
+    return tuple(text or "" for text in texts)
+
+
+def _value(cell: Any, what: str, sensitive: Variable, useful: Variable, s: int, x: int) -> Fraction:
+    try:
+        value = fraction_of(cell)
+    except InputError as error:
+        raise InputError(
+            f"the {what} at {cell_name(sensitive, useful, s, x)} is not usable: {error}"
+        ) from None
+    if value < 0:
+        raise InputError(f"the {what} at {cell_name(sensitive, useful, s, x)} is negative ({quoted(cell)})")
+    if what == "count" and value.denominator != 1:
+        raise InputError(
+            f"the count at {cell_name(sensitive, useful, s, x)} is fractional ({quoted(cell)}); counts are whole "
+            "numbers (say so if these are probabilities)"
+        )
+    return value

@@ -1,0 +1,248 @@
+"""The joint table of a sensitive and a useful variable, in exact integers.
+
+Theory: P_SX has full support on its symbols (rows and columns of zero mass are dropped, with a
+notice); single cells may be zero. The table is ``counts / total``, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import encoded_columns
+from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table
+from mechdesign.tables.tally import Missing, Roles, Tally
+from mechdesign.tables.variable import Symbol, Variable
+
+__all__ = ["Joint", "Symbol", "Variable"]
+
+Array = NDArray[np.float64]
+
+EXACT_DOUBLE = 2**53
+"""Integers up to here are exact as doubles."""
+
+
+def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
+    """entries / total, each rounded once (Python divides integers of any size with correct rounding)."""
+    if total <= EXACT_DOUBLE:
+        values = np.array(rows, dtype=np.float64) / float(total)
+    else:
+        values = np.array([[entry / total for entry in row] for row in rows])
+    values.setflags(write=False)
+    return values
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Joint table of S (rows) and X (columns): P(s, x) = counts[s][x] / total, exactly.
+
+    Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean table.
+
+    Parameters
+    ----------
+    sensitive, useful : Variable
+        Labels of the |S| rows and |X| columns.
+    counts : |S| tuples of |X| integers
+        Non-negative, below 2**256, no row or column all zero.
+    is_counts : bool
+        False when the integers are scaled probabilities or weights and not numbers of records.
+    notices : tuple of str
+        What was changed on the way in (dropped symbols, dropped records).
+
+    Raises
+    ------
+    InputError
+        If the table has the wrong shape, an entry out of range, or an empty row or column.
+    """
+
+    sensitive: Variable
+    useful: Variable
+    counts: tuple[tuple[int, ...], ...]
+    is_counts: bool = True
+    notices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        counts = tuple(tuple(row) for row in self.counts)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "notices", tuple(self.notices))
+        both = set(self.sensitive.columns) & set(self.useful.columns)
+        if both:
+            raise InputError(f"the column {quoted(min(both))} cannot be sensitive and useful at once")
+        if len(counts) != len(self.sensitive) or any(len(row) != len(self.useful) for row in counts):
+            raise InputError(
+                f"the table must have {len(self.sensitive)} rows of {len(self.useful)} entries, one per symbol"
+            )
+        for s, row in enumerate(counts):
+            for x, entry in enumerate(row):
+                if type(entry) is not int or not 0 <= entry < LARGEST_ENTRY:
+                    cell = cell_name(self.sensitive, self.useful, s, x)
+                    raise InputError(
+                        f"the entry at {cell} ({quoted(entry)}) must be an integer in [0, 2^256)"
+                    )
+        for sums, variable, what in (
+            (self.sensitive_counts, self.sensitive, "sensitive"),
+            (self.useful_counts, self.useful, "useful"),
+        ):
+            if 0 in sums:
+                raise InputError(
+                    f"the {what} symbol {quoted(variable.names[sums.index(0)])} has no mass; drop it"
+                )
+
+    @cached_property
+    def sensitive_counts(self) -> tuple[int, ...]:
+        """Row sums: total * P(s)."""
+        return tuple(sum(row) for row in self.counts)
+
+    @cached_property
+    def useful_counts(self) -> tuple[int, ...]:
+        """Column sums: total * P(x)."""
+        return tuple(sum(column) for column in zip(*self.counts, strict=True))
+
+    @cached_property
+    def total(self) -> int:
+        """Sum of all entries; the common denominator of the table."""
+        return sum(self.sensitive_counts)
+
+    @property
+    def records(self) -> int | None:
+        """Number of records behind a table of counts, None for probabilities and fractional weights."""
+        return self.total if self.is_counts else None
+
+    @cached_property
+    def p(self) -> Array:
+        """(|S|, |X|) array of P(s, x), each correctly rounded."""
+        return _quotients(self.counts, self.total)
+
+    @cached_property
+    def p_s(self) -> Array:
+        """(|S|,) array of P(s), each correctly rounded."""
+        return _quotients((self.sensitive_counts,), self.total)[0]
+
+    @cached_property
+    def p_x(self) -> Array:
+        """(|X|,) array of P(x), each correctly rounded."""
+        return _quotients((self.useful_counts,), self.total)[0]
+
+    @cached_property
+    def lift(self) -> Array:
+        """(|S|, |X|) array of P(s|x) / P(s), the lift matrix A, each entry correctly rounded."""
+        n, rows, columns = self.total, self.sensitive_counts, self.useful_counts
+        if n * n <= EXACT_DOUBLE:  # products are exact as doubles, so the quotient rounds once
+            values = np.array(self.counts, dtype=np.float64) * float(n)
+            values /= np.outer(np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64))
+        else:
+            values = np.array(
+                [
+                    [c * n / (r * k) for c, k in zip(row, columns, strict=True)]
+                    for row, r in zip(self.counts, rows, strict=True)
+                ]
+            )
+        values.setflags(write=False)
+        return values
+
+    @classmethod
+    def _of(cls, table: ExactTable, *, is_counts: bool) -> Joint:
+        counts = tuple(map(tuple, table.counts))
+        return cls(table.sensitive, table.useful, counts, is_counts=is_counts, notices=table.notices)
+
+    @classmethod
+    def from_counts(
+        cls,
+        array: Any,
+        *,
+        sensitive_labels: Sequence[Any] | None = None,
+        useful_labels: Sequence[Any] | None = None,
+        sensitive: str | Sequence[str] = "sensitive",
+        useful: str | Sequence[str] = "useful",
+    ) -> Joint:
+        """Build the joint from a table of counts (any non-negative integers, of any size).
+
+        Parameters
+        ----------
+        array : (|S|, |X|) array, nested lists or data frame
+            Rows are sensitive symbols, columns useful ones. Whole floats and texts such as ``12`` are
+            read exactly.
+        sensitive_labels, useful_labels : sequences, optional
+            One text per row and per column (tuples of texts for crossed columns); s0, s1, .. and x0, x1, ..
+            by default, or the index and header of a pandas frame that has its own.
+        sensitive, useful : str or sequence of str
+            Names of the columns that the symbols come from.
+
+        Raises
+        ------
+        InputError
+            On a negative, fractional or non-finite count (named by its labels), wrong shapes or
+            duplicate labels, a table without mass, or a single useful symbol.
+        """
+        labels = (sensitive_labels, useful_labels)
+        return cls._of(exact_table(array, labels, (sensitive, useful), probabilities=False), is_counts=True)
+
+    @classmethod
+    def from_probabilities(
+        cls,
+        array: Any,
+        *,
+        sensitive_labels: Sequence[Any] | None = None,
+        useful_labels: Sequence[Any] | None = None,
+        sensitive: str | Sequence[str] = "sensitive",
+        useful: str | Sequence[str] = "useful",
+    ) -> Joint:
+        """Build the joint from a table of probabilities, each taken as an exact rational.
+
+        A float is what its bits say; `decimal.Decimal`, `fractions.Fraction` and text are exact as written.
+        They must sum to 1 within 1e-6 and are then normalised exactly. Parameters and errors are those of
+        `from_counts`.
+        """
+        labels = (sensitive_labels, useful_labels)
+        return cls._of(exact_table(array, labels, (sensitive, useful), probabilities=True), is_counts=False)
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        sensitive: str | Sequence[str],
+        useful: str | Sequence[str],
+        weight: str | None = None,
+        missing: Missing = "refuse",
+    ) -> Joint:
+        """Count the records of a data frame.
+
+        Parameters
+        ----------
+        frame : pandas, polars or pyarrow table
+        sensitive, useful : str or sequence of str
+            Columns; several are crossed, and the symbols are the combinations that occur. Symbols are
+            text (`mechdesign.formats.cells` says how numbers, dates and categories are written) and sorted as text.
+        weight : str, optional
+            Column with the weight of a record: whole numbers (then the table is still one of counts) or
+            decimals, each taken exactly as written (a float as the shortest decimal that names it).
+        missing : 'refuse', 'symbol' or 'drop'
+            Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops its record.
+            A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
+
+        Raises
+        ------
+        InputError
+            On a missing column, a null, a weight that is no number, no records, or a single useful symbol.
+        """
+        roles = Roles(_names(sensitive), _names(useful), weight)
+        tally = Tally(roles, missing)
+        tally.add_columns(encoded_columns(frame, roles.columns))
+        return cls.from_tally(tally)
+
+    @classmethod
+    def from_tally(cls, tally: Tally) -> Joint:
+        """The joint of counted records; raises as `Tally.table` does."""
+        return cls._of(tally.table(), is_counts=tally.is_counts)
+
+
+def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -1,0 +1,100 @@
+"""A variable: the columns it comes from and its symbols, as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed, quoted
+
+Symbol: TypeAlias = tuple[str, ...]
+"""One text per column of the variable."""
+
+
+def check_text(text: object, what: str) -> str:
+    """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)") from None
+    return text
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column, or several crossed ones, and the symbols that occur in them.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of the columns, at least one, all different.
+    symbols : tuple of tuples of str
+        One tuple per symbol with one text per column, all different, exactly as written in the data.
+
+    Raises
+    ------
+    InputError
+        On duplicates, a symbol of the wrong length, no column or no symbol, or anything that is not text.
+    """
+
+    columns: tuple[str, ...]
+    symbols: tuple[Symbol, ...]
+
+    def __post_init__(self) -> None:
+        columns = tuple(check_text(c, "a column name") for c in self.columns)
+        symbols = tuple(tuple(check_text(part, "a symbol") for part in symbol) for symbol in self.symbols)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "symbols", symbols)
+        if not columns or len(set(columns)) < len(columns):
+            raise InputError(
+                f"a variable needs columns with different names, not {listed(list(columns)) or 'none'}"
+            )
+        title = ",".join(columns)
+        if not symbols:
+            raise InputError(f"the column {quoted(title)} has no symbol: the table is empty")
+        for symbol in symbols:
+            if len(symbol) != len(columns):
+                raise InputError(
+                    f"symbol {', '.join(map(quoted, symbol))} has {len(symbol)} part(s) but the columns "
+                    f"{quoted(title)} are {len(columns)}"
+                )
+        if len(self.index) < len(symbols):
+            seen: set[Symbol] = set()
+            twice = next(s for s in symbols if s in seen or seen.add(s))
+            raise InputError(
+                f"the symbol {', '.join(map(quoted, twice))} of {quoted(title)} occurs twice; labels must be different"
+            )
+
+    def __len__(self) -> int:
+        return len(self.symbols)
+
+    @cached_property
+    def index(self) -> dict[Symbol, int]:
+        """Position of every symbol."""
+        return {symbol: i for i, symbol in enumerate(self.symbols)}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One readable text per symbol, all different.
+
+        The text itself for one column; crossed columns are joined with ``", "``. If that makes two
+        symbols look alike, every part of every symbol is written as a JSON string.
+        """
+        if len(self.columns) == 1:
+            return tuple(symbol[0] for symbol in self.symbols)
+        joined = tuple(", ".join(symbol) for symbol in self.symbols)
+        if len(set(joined)) == len(joined):
+            return joined
+        return tuple(
+            ", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols
+        )
+
+    def select(self, keep: Sequence[int]) -> Variable:
+        """The variable with only the symbols at the positions `keep`."""
+        return Variable(self.columns, tuple(self.symbols[i] for i in keep))

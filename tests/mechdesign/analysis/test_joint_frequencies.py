@@ -1,0 +1,161 @@
+"""Joint frequencies with a kept column, and of two released columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from tests.cases.releases import channel_of, draw, labels_of
+
+ROWS = ((8, 1, 1), (1, 8, 1), (2, 2, 6))
+
+
+@pytest.fixture
+def channel():
+    return channel_of(ROWS, [[30, 20, 10], [10, 20, 30]])
+
+
+def test_a_kept_column_splits_the_estimates(channel):
+    """Each column of the joint table is the estimate of its records, times their share."""
+    labels = ["y0"] * 30 + ["y1"] * 50 + ["y2"] * 20
+    towns = (["N", "S"] * 50)[:100]
+    result = md.estimate_joint(channel, labels, towns)
+    assert result.others == ("N", "S")
+    for j, town in enumerate(result.others):
+        inside = [label for label, other in zip(labels, towns, strict=True) if other == town]
+        alone = md.estimate_frequencies(channel, inside)
+        np.testing.assert_allclose(result.estimates[:, j], alone.estimates * len(inside) / 100, atol=1e-12)
+    np.testing.assert_allclose(
+        result.estimates.sum(axis=1), md.estimate_frequencies(channel, labels).estimates, atol=1e-12
+    )
+    assert result.rows()[0] == {
+        "name": "a",
+        "other": "N",
+        "estimate": result.estimates[0, 0],
+        "standard_error": result.standard_errors[0, 0],
+        "lower": result.lower[0, 0],
+        "upper": result.upper[0, 0],
+    }
+
+
+def test_standard_errors_are_those_of_the_contributions_of_each_record(channel):
+    labels = np.array(["y0"] * 30 + ["y1"] * 50 + ["y2"] * 20)
+    towns = np.array((["N", "S", "S"] * 34)[:100])
+    inverse = dict(zip(channel.outputs, np.linalg.inv(channel.matrix), strict=True))
+    numbers = np.array([inverse[label][0] * (town == "S") for label, town in zip(labels, towns, strict=True)])
+    result = md.estimate_joint(channel, labels, towns)
+    assert result.standard_errors[0, 1] == pytest.approx(numbers.std(ddof=1) / 10)
+
+
+def test_a_constant_column_gives_the_frequencies_themselves(channel):
+    counts = {("y0", "N"): 300, ("y1", "N"): 500, ("y2", "N"): 200}
+    plain = {"y0": 300, "y1": 500, "y2": 200}
+    for method in ("unbiased", "ml"):
+        for target in ("population", "records"):
+            joint = md.estimate_joint(channel, counts, method=method, target=target)
+            alone = md.estimate_frequencies(channel, plain, method=method, target=target)
+            np.testing.assert_allclose(joint.estimates[:, 0], alone.estimates, atol=1e-9)
+            np.testing.assert_allclose(joint.standard_errors[:, 0], alone.standard_errors, rtol=2e-3)
+
+
+def test_counts_and_columns_agree(channel):
+    labels, towns = ["y0", "y1", "y1", "y2"], ["N", "N", "S", None]
+    from_columns = md.estimate_joint(channel, labels, pd.Series(towns))
+    counts = {("y0", "N"): 1, ("y1", "N"): 1, ("y1", "S"): 1, ("y2", ""): 1}
+    assert from_columns.others == ("", "N", "S")
+    np.testing.assert_allclose(from_columns.estimates, md.estimate_joint(channel, counts).estimates)
+
+
+def test_maximum_likelihood_fits_each_value_by_itself(channel):
+    counts = {
+        ("y0", "N"): 90,
+        ("y1", "N"): 5,
+        ("y2", "N"): 5,
+        ("y0", "S"): 30,
+        ("y1", "S"): 40,
+        ("y2", "S"): 30,
+    }
+    result = md.estimate_joint(channel, counts, method="ml")
+    assert result.estimates.min() >= 0
+    assert result.estimates.sum() == pytest.approx(1.0)
+    inside = md.estimate_frequencies(channel, {"y0": 30, "y1": 40, "y2": 30}, method="ml")
+    np.testing.assert_allclose(result.estimates[:, 1], inside.estimates / 2, atol=1e-9)
+
+
+def test_two_released_columns_have_the_product_of_the_inverses(channel):
+    other = channel_of(((3, 1), (1, 3)), names=("u", "v"))
+    counts = {("y0", "y0"): 30, ("y1", "y0"): 20, ("y2", "y1"): 50}
+    table = np.array([[0.3, 0.0], [0.2, 0.0], [0.0, 0.5]])
+    expected = np.linalg.inv(channel.matrix).T @ table @ np.linalg.inv(other.matrix)
+    result = md.estimate_joint(channel, counts, other_channel=other)
+    np.testing.assert_allclose(result.estimates, expected, atol=1e-12)
+    assert result.others == ("u", "v")
+
+
+@pytest.mark.parametrize("target", ["population", "records"])
+@pytest.mark.parametrize("two", [False, True])
+def test_intervals_cover(channel, two, target):
+    rng = np.random.default_rng(21)
+    other = channel_of(((9, 1), (2, 8)), names=("u", "v"))
+    joint = np.array([[0.3, 0.1], [0.1, 0.25], [0.05, 0.2]])
+    runs, n, level, covered = 400, 600, 0.9, np.zeros((3, 2))
+    pairs = rng.choice(6, n, p=joint.ravel())
+    for _ in range(runs):
+        if target == "population":
+            pairs = rng.choice(6, n, p=joint.ravel())
+        x, z = pairs // 2, pairs % 2
+        truth = joint if target == "population" else np.bincount(pairs, minlength=6).reshape(3, 2) / n
+        first = labels_of(channel, draw(channel.matrix, x, rng))
+        if two:
+            second = labels_of(other, draw(other.matrix, z, rng))
+            result = md.estimate_joint(
+                channel, first, second, other_channel=other, target=target, level=level
+            )
+        else:
+            result = md.estimate_joint(channel, first, z.astype(str), target=target, level=level)
+        covered += (result.lower <= truth) & (truth <= result.upper)
+    assert np.abs(covered / runs - level).max() < 4.5 * np.sqrt(level * (1 - level) / runs)
+
+
+def test_merged_symbols_and_functionals_stay_together(channel):
+    merging = channel_of(((1, 0), (0, 1), (0, 1)))
+    counts = {("y0", "N"): 25, ("y1", "S"): 75}
+    result = md.estimate_joint(merging, counts)
+    assert result.names == ("a", "{b, c}")
+    np.testing.assert_allclose(result.estimates, [[0.25, 0.0], [0.0, 0.75]], atol=1e-12)
+    assert "rank 2" in result.notices[0]
+    score = md.estimate_joint(
+        channel, counts | {("y2", "S"): 1}, functionals={"score": {"b": 2.0, "c": -3.0}}, target="records"
+    )
+    assert score.estimates.shape == (1, 2)
+    assert score.lower.min() < 0  # not cut: it is no frequency
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"released": ["y0", "y1"], "other": ["N"]}, r"have 2 and 1 records"),
+        ({"released": ["y0", "yy"], "other": ["N", "S"]}, r"no output 'yy'"),
+        ({"released": {("y0", "N"): 1}}, r"at least two released records"),
+        ({"released": {("yy", "N"): 5}}, r"no output 'yy'"),
+        ({"released": {"y0": 5}}, r"mapping of \(label, value\) to count"),
+        ({"released": {("y0", "N"): 5}, "other": ["N"]}, r"take no second column"),
+        ({"released": ["y0"] * 2, "other": ["N"] * 2, "method": "best"}, r"the method \('best'\)"),
+        ({"released": ["y0"] * 2, "other": ["N"] * 2, "level": 2}, r"the level \(2\)"),
+    ],
+)
+def test_refusals(channel, arguments, match):
+    with pytest.raises(InputError, match=match):
+        md.estimate_joint(channel, **arguments)
+
+
+def test_refusals_of_two_channels(channel):
+    with pytest.raises(InputError, match="by method='unbiased' only"):
+        md.estimate_joint(channel, ["y0"] * 2, ["y0"] * 2, other_channel=channel, method="ml")
+    with pytest.raises(InputError, match="the other channel has no output 'zz'"):
+        md.estimate_joint(channel, {("y0", "zz"): 2}, other_channel=channel)
+    with pytest.raises(InputError, match="the other channel has no output 'zz'"):
+        md.estimate_joint(channel, ["y0"], ["zz"], other_channel=channel)

@@ -1,0 +1,153 @@
+"""The measures of a channel: rounded outwards around 80 digits, output by output, with guarantees that hold."""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from mechdesign.auditing.channel_measures import measure
+from mechdesign.channel.channel import DENOMINATOR as D
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.mechanisms import design
+from mechdesign.notions import ALIP
+from mechdesign.report.measures_text import measures_text, outputs_text
+from mechdesign.report.records import measures_record, to_json
+from mechdesign.tables.joint import Joint
+from tests.mechdesign.auditing.test_means import cases
+from tests.oracles import measures as floats
+from tests.oracles.lifts import lifts
+from tests.oracles.means import CONTEXT, decimal
+
+ALPHAS = (2.0, 2.5, math.inf)
+ORDERS = (0.5, 1.0, 3.0)
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_everything_agrees_with_the_plain_formulas(case):
+    """The textbook formulas in floating point, `mechdesign.measures`, are within rounding."""
+    joint, channel = case
+    result = measure(channel, joint, ALPHAS, ORDERS)
+    p = joint.p @ channel.matrix
+    expected = floats.leakage(p, ALPHAS)
+    for order in ORDERS:
+        expected[f"sibson_information[{order:g}]"] = floats.sibson_information(p, order)
+        expected[f"arimoto_information[{order:g}]"] = floats.arimoto_information(p, order)
+    assert set(result.leakage) == set(expected)
+    for name, value in expected.items():
+        assert result.leakage[name] == pytest.approx(value, rel=1e-9, abs=1e-9), name
+
+
+@settings(max_examples=60)
+@given(cases())
+def test_every_output_is_rounded_outwards_around_its_exact_value(case):
+    joint, channel = case
+    total = joint.total
+    p_s = [Fraction(sum(row), total) for row in joint.counts]
+    for out, column in zip(measure(channel, joint).outputs, lifts(joint.counts, channel.rows), strict=True):
+        exact = {
+            "max_lift": max(column),
+            "l1_lift": sum(p * abs(v - 1) for p, v in zip(p_s, column, strict=True)),
+            "chi2_lift": sum(p * (v - 1) ** 2 for p, v in zip(p_s, column, strict=True)),
+        }
+        if min(column) > 0:
+            exact["l1_lift_inverse"] = sum(p * abs(1 / v - 1) for p, v in zip(p_s, column, strict=True))
+            exact["chi2_lift_inverse"] = sum(p * (1 / v - 1) ** 2 for p, v in zip(p_s, column, strict=True))
+        else:
+            assert out.l1_lift_inverse == out.chi2_lift_inverse == out.max_log_lift_ratio == math.inf
+            assert out.alpha_lift_inverse[2.0] == math.inf
+            assert out.min_log_lift == -math.inf
+        for name, value in exact.items():
+            got = getattr(out, name)
+            assert Fraction(got) >= value, name
+            assert Fraction(math.nextafter(got, -1.0)) < value or value == 0, name
+        assert Fraction(out.min_lift) <= min(column) < Fraction(math.nextafter(out.min_lift, 9e9))
+        with localcontext(CONTEXT):
+            square = sum(decimal(p) * decimal(v) ** 2 for p, v in zip(p_s, column, strict=True)).sqrt()
+            assert Decimal(out.alpha_lift[2.0]) >= square - Decimal(10) ** -70
+            if max(column) > 1:
+                assert Decimal(out.max_log_lift) >= decimal(max(column)).ln()
+        assert out.posterior == pytest.approx([float(p * v) for p, v in zip(p_s, column, strict=True)])
+
+
+@settings(max_examples=80)
+@given(cases())
+def test_every_guarantee_holds_and_the_worst_output_is_the_leakage(case):
+    joint, channel = case
+    result = measure(channel, joint, ALPHAS, ORDERS, breaches=(0.01, 0.3, 0.7))
+    for line in result.guarantees:
+        assert line.holds, line
+        assert line.attained is not None
+    assert result.leakage["l1_lift"] == max(out.l1_lift for out in result.outputs)
+    assert result.leakage["min_log_lift"] == min(out.min_log_lift for out in result.outputs)
+    assert math.fsum(out.probability for out in result.outputs) == pytest.approx(1.0)
+    assert {line.source for line in result.guarantees} == {
+        *(f"Proposition 1.{k}" for k in (1, 2, 3, 4)),
+        *(f"Proposition {k}.{j}" for k in (3, 4, 5, 6) for j in (1, 2, 3)),
+        "Proposition A1",
+    }
+
+
+def test_a_zero_lift_is_infinite_leakage_never_a_skipped_cell():
+    joint = Joint.from_counts([[1, 0, 3], [2, 1, 3]])
+    released = Channel(joint.useful, joint.useful.names, [[D * (i == j) for j in range(3)] for i in range(3)])
+    leakage = measure(released, joint).leakage
+    for name in ("max_log_lift_ratio", "l1_lift_inverse", "chi2_lift_inverse", "alpha_lift_inverse[2]"):
+        assert leakage[name] == math.inf
+    assert leakage["min_log_lift"] == -math.inf
+    record = json.loads(to_json(measures_record(measure(released, joint))))
+    assert record["leakage"]["l1_lift_inverse"] == "inf"
+    assert record["leakage"]["min_log_lift"] == "-inf"
+    assert record["outputs"][1]["posterior"] == [0.0, 1.0]
+
+
+def test_a_constant_channel_leaks_exactly_nothing():
+    joint = Joint.from_counts([[1, 2, 3], [2, 1, 3]])
+    result = measure(Channel(joint.useful, ("all",), [[D]] * 3), joint, ALPHAS, ORDERS)
+    for name, value in result.leakage.items():
+        assert value == (1.0 if name.startswith("alpha_lift") else 0.0), name
+
+
+def test_many_sensitive_symbols_leave_the_worst_property_open():
+    joint = Joint.from_counts(np.random.default_rng(0).integers(1, 9, (13, 4)))
+    lines = [
+        line
+        for line in measure(design(joint, ALIP(1.0, 1.0)).channel, joint).guarantees
+        if line.source.endswith("A1")
+    ]
+    assert [line.attained for line in lines] == [None, None, None]
+    assert all(line.holds for line in lines)
+
+
+def test_texts_show_every_guarantee_and_output(adult):
+    channel = design(adult, ALIP.from_epsilon(1.0), mechanism="subset-merging").channel
+    result = measure(channel, adult)
+    text = measures_text(result)
+    for line in result.guarantees:
+        assert line.source in text
+        assert line.measure in text
+    table = outputs_text(result).splitlines()
+    assert len(table) == 1 + len(channel.outputs)
+    assert table[0].split()[:3] == ["output", "probability", "max_lift"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alphas": (1.0,)}, r"alpha \(1\) must be above 1"),
+        ({"orders": (0.0,)}, r"the order \(0\) must be positive"),
+        ({"orders": (math.nan,)}, r"the order \(nan\) must be positive"),
+        ({"breaches": (1.0,)}, r"prior of a property \(1\) must be strictly between 0 and 1"),
+    ],
+)
+def test_bad_orders_and_priors_are_refused(adult, arguments, message):
+    channel = design(adult, ALIP.from_epsilon(1.0), mechanism="complete-merging").channel
+    with pytest.raises(InputError, match=message):
+        measure(channel, adult, **arguments)

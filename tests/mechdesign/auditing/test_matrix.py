@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign.auditing.matrix import audit_matrix
+from mechdesign.auditing.verdict import audit
+from mechdesign.channel.channel import Channel
+from mechdesign.core.errors import InputError
+from mechdesign.notions import ALIP, LIP, MaxLift
+from mechdesign.tables.joint import Joint
+from tests.oracles.lifts import is_smallest_budget
+
+
+@pytest.fixture
+def joint() -> Joint:
+    return Joint.from_counts([[1, 2, 3], [3, 2, 5]], useful_labels=["a", "b", "c"])
+
+
+def test_a_matrix_of_exact_decimals_is_judged_like_the_channel_it_is(joint):
+    channel = Channel(joint.useful, ("u", "v"), [[10, 0], [3, 7], [0, 10]], 10)
+    matrix = [["1.0", "0"], ["0.3", "0.7"], ["0e5", "1"]]
+    assert audit_matrix(matrix, joint, LIP(0.3), outputs=["u", "v"]) == audit(channel, joint, LIP(0.3))
+
+
+def test_text_and_floats_mean_what_they_say(joint):
+    # l(s0, u) = (P(a|s0) + w P(b|s0)) / P(u) = (1/6 + w/3) / (1/4 + w/4); 0.3 as a double is not 3/10.
+    for cell in ("0.3", Decimal("0.3"), Fraction(3, 10), 0.3):
+        w = Fraction(cell)
+        lift = (Fraction(1, 6) + w / 3) / (Fraction(1, 4) + w / 4)
+        other = (Fraction(3, 10) + w / 5) / (Fraction(1, 4) + w / 4)
+        achieved = audit_matrix([[1, 0], [cell, 1 - w], [0, 1]], joint, LIP(1.0)).achieved
+        assert is_smallest_budget(other / lift, achieved.eps_ldp)
+
+
+def test_rows_within_1e_9_of_one_are_normalised_exactly(joint):
+    third = [["0.3333333333"] * 3] * 3  # sums to 1 - 1e-10
+    verdict = audit_matrix(third, joint, LIP(1e-300))
+    assert verdict.satisfied
+    assert verdict.achieved.eps_u == 0.0
+    edge = [["0.5", "0.499999999"]] * 3  # sums to 1 - 1e-9
+    assert audit_matrix(edge, joint, LIP(1e-300)).satisfied
+    with pytest.raises(InputError, match=r"row 'a' of the matrix sums to 0.9999999989, not to 1 within 1e-9"):
+        audit_matrix([["0.5", "0.4999999989"]] * 3, joint, LIP(1.0))
+
+
+def test_rows_may_come_in_any_order(joint):
+    matrix = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0]])
+    there = audit_matrix(matrix, joint, LIP(0.3), symbols=["c", "b", "a"], outputs=["u", "v"])
+    assert there == audit_matrix(matrix[::-1], joint, LIP(0.3), outputs=["u", "v"])
+
+
+def test_outputs_that_no_row_gives_are_ignored(joint):
+    matrix = [["1", "0", "0"], ["0", "0.0", "1"], ["0", "0", "1"]]
+    verdict = audit_matrix(matrix, joint, MaxLift(0.01), outputs=["u", "v", "w"])
+    assert not verdict.satisfied
+    assert verdict.worst.output in ("u", "w")
+
+
+def test_a_zero_in_a_matrix_is_a_zero(joint):
+    zero = Joint.from_counts([[0, 1, 1], [1, 1, 1]])
+    assert audit_matrix(np.eye(3), zero, ALIP(700.0, 700.0)).achieved.eps_l == math.inf
+    tiny = np.array([[1 - 1e-300, 0.0], [1e-300, 1.0], [0.0, 1.0]])
+    assert 689.0 < audit_matrix(tiny, zero, ALIP(700.0, 700.0)).achieved.eps_l < 700.0
+
+
+@pytest.mark.parametrize(
+    ("matrix", "names", "message"),
+    [
+        ([], {}, r"the matrix must have rows of numbers"),
+        (["10", "01", "11"], {}, r"the matrix must have rows of numbers"),
+        ([[], [], []], {}, r"the matrix has no output column"),
+        ([["1"]] * 2, {}, r"the matrix has 2 rows, not one for each of the 3 useful symbols"),
+        (
+            [["1"]] * 3,
+            {"symbols": ["a", "b", "d"]},
+            r"the table has no useful symbol 'd', which the matrix has",
+        ),
+        ([["1"]] * 3, {"symbols": ["a", "b", "a"]}, r"the useful symbol 'a' has two rows in the matrix"),
+        (
+            [["1"]] * 2,
+            {"symbols": ["a", "b"]},
+            r"the matrix has no row for the useful symbol 'c' of the table",
+        ),
+        ([["1", "0"]] * 3, {"outputs": ["u", "u"]}, r"the output 'u' of the matrix occurs twice"),
+        ([["1", "0"], ["1"], ["1", "0"]], {}, r"row 'b' of the matrix has 1 cells, not 2"),
+        (
+            [["1", "0"], ["1", "x"], ["1", "0"]],
+            {},
+            r"row 'b', output 'y1' of the matrix: 'x' is not a number",
+        ),
+        ([["1", "0"], ["1", ""], ["1", "0"]], {}, r"row 'b', output 'y1' of the matrix: the cell is empty"),
+        (
+            [["1", "0"], ["1", "nan"], ["1", "0"]],
+            {},
+            r"row 'b', output 'y1' of the matrix: 'nan' is not a finite",
+        ),
+        ([[1, 0], [1, math.inf], [1, 0]], {}, r"row 'b', output 'y1' of the matrix: .*inf.* is not a finite"),
+        (
+            [["1", "0"], ["1.5", "-0.5"], ["1", "0"]],
+            {},
+            r"row 'b', output 'y1' of the matrix is negative \('-0.5'\)",
+        ),
+        (
+            [["1", "0"], ["0.5", "0.4"], ["1", "0"]],
+            {},
+            r"row 'b' of the matrix sums to 0.9, not to 1 within 1e-9",
+        ),
+        ([["1", "0"], ["0", "0"], ["1", "0"]], {}, r"row 'b' of the matrix sums to 0, not to 1 within 1e-9"),
+        (
+            [["1", "0"], ["1", "1e-999999999"], ["1", "0"]],
+            {},
+            r"row 'b', output 'y1' .* too small to be kept exactly",
+        ),
+    ],
+)
+def test_what_is_no_stochastic_matrix_is_refused(joint, matrix, names, message):
+    with pytest.raises(InputError, match=message):
+        audit_matrix(matrix, joint, LIP(1.0), **names)

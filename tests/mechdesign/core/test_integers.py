@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
+
+tables = st.integers(1, 4).flatmap(
+    lambda k: st.lists(
+        st.lists(st.one_of(st.just(0), st.integers(0, LARGEST_INTEGER)), min_size=k, max_size=k),
+        min_size=1,
+        max_size=5,
+    )
+)
+
+
+@given(tables)
+def test_it_reads_like_the_rows_it_was_made_of(table):
+    rows = IntegerRows.of(table)
+    expected = tuple(map(tuple, table))
+    assert tuple(rows) == expected
+    assert rows == expected
+    assert rows == table
+    assert rows == IntegerRows.of(np.array(table, dtype=np.int64))
+    assert hash(rows) == hash(IntegerRows.of(expected))
+    assert [rows[i] for i in range(-len(rows), len(rows))] == [*expected, *expected]
+    assert rows[1:] == expected[1:]
+    assert np.asarray(rows).tolist() == table
+    assert rows.row_sums() == list(map(sum, table))
+    for y, (at, values) in enumerate(rows.columns):
+        assert [(x, row[y]) for x, row in enumerate(table) if row[y]] == list(zip(at, values, strict=True))
+    assert all(type(value) is int for row in rows for value in row)
+
+
+def test_it_differs_from_other_rows():
+    rows = IntegerRows.of([[1, 0], [0, 2]])
+    assert rows != IntegerRows.of([[1, 0], [0, 3]])
+    assert rows != [[1, 0]]
+    assert rows != "rows"
+    assert repr(rows) == "IntegerRows(2 x 2, 2 positive)"
+    with pytest.raises(IndexError):
+        rows[2]
+
+
+def test_it_cannot_be_changed():
+    rows = IntegerRows.of([[1, 0], [0, 2]])
+    with pytest.raises(ValueError, match="read-only"):
+        rows.values[0] = 7
+    with pytest.raises(TypeError):
+        rows[0][0] = 7
+    with pytest.raises(TypeError):
+        rows.columns[0][1][0] = 7
+    source = np.array([[1, 0], [0, 2]])
+    rows = IntegerRows.of(source)
+    source[0, 0] = 7
+    assert rows == [[1, 0], [0, 2]]
+
+
+def test_sums_of_many_large_entries_do_not_overflow():
+    assert IntegerRows.of([[LARGEST_INTEGER] * 9]).row_sums() == [9 * LARGEST_INTEGER]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1, 2], [3]], r"row 'b' has 1 entries where the first row has 2"),
+        ([[1, 2], [3, 0.5]], r"row 'b': entry 2 \('0.5'\) is not a non-negative integer"),
+        ([[1, 2], [3, 1.0]], r"row 'b': entry 2 \('1.0'\) is not a non-negative integer"),
+        ([[1, 2], [-3, 1]], r"row 'b': entry 1 \('-3'\) is not a non-negative integer"),
+        ([[True, 2], [3, 1]], r"row 'a': entry 1 \('True'\) is not a non-negative integer"),
+        ([[1, "2"], [3, 1]], r"row 'a': entry 2 \('2'\) is not a non-negative integer"),
+        ([[1, None], [3, 1]], r"row 'a': entry 2 \('None'\) is not a non-negative integer"),
+        ([[1, 2**62 + 1], [3, 1]], r"row 'a': entry 2 \('4611686018427387905'\) is not .* of at most"),
+        ([[1, 10**6000], [3, 1]], r"row 'a': entry 2 \(an integer of 19932 bits\) is not"),
+        ([1, 2], r"row 'a' is not a list of integers"),
+        (["ab", "cd"], r"row 'a' is not a list of integers"),
+        ("ab", r"rows must be a list of lists of integers, not str"),
+        (7, r"rows must be a list of lists of integers, not int"),
+        (np.array([1, 2]), r"rows must have 2 dimensions, not 1"),
+        (np.array([[1, 2], [3, -1]]), r"row 'b': entry 2 \(-1\) is not a non-negative integer"),
+        (np.array([[1.0, 2.0]]), r"row 'a': entry 1 \('1.0'\) is not a non-negative integer"),
+        (np.array([[1, 2**63]], dtype=np.uint64), r"row 'a': entry 2 \('9223372036854775808'\) is not"),
+    ],
+)
+def test_anything_but_non_negative_integers_is_refused(rows, message):
+    with pytest.raises(InputError, match=message):
+        IntegerRows.of(rows, ["a", "b"])
+
+
+def test_rows_without_names_are_counted():
+    with pytest.raises(InputError, match=r"row 2: entry 1"):
+        IntegerRows.of([[1], [-1]])

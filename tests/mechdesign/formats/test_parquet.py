@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import io
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mechdesign.core.errors import InputError
+from mechdesign.formats import parquet as parquet_sink
+from mechdesign.formats import parquet as parquet_stream
+from mechdesign.formats.opening import Kept, Written, open_source
+
+
+class Point(pa.ExtensionType):
+    """An extension type that Arrow does not know by itself."""
+
+    def __init__(self):
+        super().__init__(pa.struct([("x", pa.float64()), ("y", pa.float64())]), "tests.point")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type, serialized):
+        return cls()
+
+
+@pytest.fixture(autouse=True)
+def _point():
+    pa.register_extension_type(Point())
+    yield
+    pa.unregister_extension_type("tests.point")
+
+
+EVERYTHING = {
+    "text": pa.array(["x", None, "", "é"]),
+    "same": pa.array(["x", "x", None, "x"]),
+    "large": pa.array(["x", None, "", "x"], pa.large_string()),
+    "view": pa.array(["x", None, "", "a text longer than twelve"], pa.string_view()),
+    "bytes": pa.array([b"\x00", None, b"", b"\xff"]),
+    "fixed": pa.array([b"ab", None, b"cd", b"ab"], pa.binary(2)),
+    "a.b": pa.array(["p", "q", "p", "q"]),
+    "int": pa.array([2**63 - 1, None, -(2**63), 0], pa.int64()),
+    "byte": pa.array([1, 2, None, 255], pa.uint8()),
+    "unsigned": pa.array([1, 2, None, 2**64 - 1], pa.uint64()),
+    "float": pa.array([0.1, float("nan"), None, -0.0]),
+    "half": pa.array([0.5, None, 1.5, -0.0], pa.float32()),
+    "money": pa.array([decimal.Decimal("1.10"), None, decimal.Decimal("0.01"), decimal.Decimal("9.99")]),
+    "wide": pa.array(
+        [decimal.Decimal(10**60), None, decimal.Decimal(0), decimal.Decimal(1)], pa.decimal256(70, 2)
+    ),
+    "flag": pa.array([True, None, False, True]),
+    "day": pa.array([dt.date(2024, 1, 31), None, dt.date(1900, 1, 1), dt.date(2100, 1, 1)]),
+    "second": pa.array([1, None, 3, 4], pa.timestamp("s")),
+    "milli": pa.array([1, None, 3, 4], pa.timestamp("ms", "UTC")),
+    "nano": pa.array([1, None, 3, 4], pa.timestamp("ns", "Europe/Berlin")),
+    "time": pa.array([1, None, 3, 4], pa.time32("ms")),
+    "span": pa.array([1, None, 3, 4], pa.duration("ms")),
+    "kind": pa.array(["u", None, "v", "u"]).dictionary_encode(),
+    "order": pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0], pa.int8()), ["lo", "hi"], ordered=True),
+    "codes": pa.array([7, None, 8, 7]).dictionary_encode(),
+    "list": pa.array([[1], None, [], [2, None]]),
+    "large list": pa.array([["a"], None, [], ["b", None]], pa.large_list(pa.string())),
+    "pair": pa.array([[1, 2], None, [3, 4], [5, None]], pa.list_(pa.int16(), 2)),
+    "record": pa.array([{"k": 1, "l": ["z"]}, None, {"k": None, "l": []}, {"k": 2, "l": None}]),
+    "map": pa.array([[("a", 1)], None, [], [("b", None)]], pa.map_(pa.string(), pa.int32())),
+    "point": pa.ExtensionArray.from_storage(
+        Point(), pa.array([{"x": 1.0, "y": 2.0}, None, {"x": 0.0, "y": 0.0}, None], Point().storage_type)
+    ),
+    "json": pa.ExtensionArray.from_storage(pa.json_(pa.string()), pa.array(["{}", None, "[]", "1"])),
+    "nothing": pa.nulls(4),
+}
+
+
+def everything():
+    fields = [
+        pa.field(name, column.type, metadata={"about": f"the column {name}"})
+        for name, column in EVERYTHING.items()
+    ]
+    return pa.Table.from_arrays(list(EVERYTHING.values()), schema=pa.schema(fields, {"about": "people"}))
+
+
+def stored(table, **options):
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def copied(data, outputs, fresh=(), encode=(), read=()):
+    """What the sink makes of a file, if every written column holds the same text in all rows."""
+    target = io.BytesIO()
+    with open_source(io.BytesIO(data), name="in.parquet") as source, source.sink(target, outputs) as sink:
+        for batch in source.batches(encode=encode, read=read):
+            sink.write(batch, [pa.array([text] * batch.num_rows, pa.string()) for text in fresh])
+        assert sink.records == source.records == source.position == source.size
+    assert not target.closed
+    return target.getvalue()
+
+
+def table_of(data):
+    return pq.read_table(io.BytesIO(data))
+
+
+def metadata_of(data):
+    return pq.read_metadata(io.BytesIO(data))
+
+
+def all_kept(table):
+    return [Kept(i) for i in range(table.num_columns)]
+
+
+def assert_same(data, other):
+    """Schema with all its notes, and values; as text, since NaN differs from NaN."""
+    before, after = table_of(data), table_of(other)
+    assert after.schema.equals(before.schema, check_metadata=True)
+    assert str(after.to_pylist()) == str(before.to_pylist())
+    after.validate(full=True)
+
+
+@pytest.mark.parametrize("encode", [[], list(EVERYTHING)], ids=["plain", "encoded"])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("arrow", [True, False])
+def test_every_type_stays(monkeypatch, encode, dictionary, arrow):
+    table = everything()
+    if not arrow:
+        table = table.drop_columns(["half", "large", "view", "json", "point"])
+    encode = [name for name in encode if name in table.column_names]
+    data = stored(table, use_dictionary=dictionary, store_schema=arrow, row_group_size=3)
+    copy = copied(data, all_kept(table), encode=encode)
+    assert_same(data, copy)
+    assert (b"ARROW:schema" in metadata_of(copy).metadata) == arrow
+    monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 1)
+    assert_same(data, copied(data, all_kept(table), encode=encode, read=encode[:3]))
+
+
+def test_columns_to_encode_come_as_codes_where_they_can():
+    table = everything()
+    with open_source(io.BytesIO(stored(table)), name="in.parquet") as source:
+        (batch,) = source.batches(encode=list(EVERYTHING), read=["text", "int"])
+    for name, column in EVERYTHING.items():
+        coded = pa.types.is_dictionary(batch.column(name).type)
+        single = not (pa.types.is_nested(column.type) or isinstance(column.type, pa.BaseExtensionType))
+        assert coded == (single and name != "nothing"), name
+        assert str(batch.column(name).to_pylist()) == str(column.to_pylist())
+
+
+def test_columns_only_read_come_as_they_are():
+    with open_source(io.BytesIO(stored(everything())), name="in.parquet") as source:
+        (batch,) = source.batches(read=["same", "int", "large"])
+    assert [batch.column(name).type for name in ("same", "int", "large")] == [
+        pa.string(),
+        pa.int64(),
+        pa.large_string(),
+    ]
+
+
+def test_columns_written_added_and_left_out():
+    table = pa.table({"id": [1, 2], "job": ["a", "b"], "n": [0.5, None]})
+    outputs = [Written("first"), Kept(0), Written("work", replaces=1), Written("last")]
+    copy = table_of(copied(stored(table), outputs, ["f", "{a, b}", None], encode=["job"]))
+    assert copy.column_names == ["first", "id", "work", "last"]
+    assert copy.to_pylist() == [{"first": "f", "id": i, "work": "{a, b}", "last": None} for i in (1, 2)]
+    assert copy.schema.field("work").type == pa.string()
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "large"])
+def test_written_texts_of_any_type(kind):
+    data = stored(pa.table({"job": ["a", "b", "c"]}), row_group_size=2)
+    texts = {
+        "dictionary": pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["p", "q"])),
+        "large": pa.array(["q", "p", None], pa.large_string()),
+    }[kind]
+    target = io.BytesIO()
+    with (
+        open_source(io.BytesIO(data), name="in.parquet") as source,
+        source.sink(target, [Written("y", 0)]) as sink,
+    ):
+        for batch in source.batches():
+            part = texts[sink.records : sink.records + batch.num_rows]
+            sink.write(batch, [pa.chunked_array([part[:1], part[1:]])])
+    assert table_of(target.getvalue())["y"].to_pylist() == ["q", "p", None]
+    assert table_of(target.getvalue()).schema.field("y").type == pa.string()
+
+
+@pytest.mark.parametrize("sizes", [[5], [2, 3, 1], [1] * 7, [4, 4, 4, 2]])
+@pytest.mark.parametrize("rows", [1, 3, 1 << 16])
+def test_row_groups_are_those_of_the_source(monkeypatch, sizes, rows):
+    monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", rows)
+    sink = io.BytesIO()
+    table = pa.table({"id": range(sum(sizes)), "job": [f"j{i % 3}" for i in range(sum(sizes))]})
+    start = 0
+    with pq.ParquetWriter(sink, table.schema) as writer:
+        for size in sizes:
+            writer.write_table(table.slice(start, size))
+            start += size
+    copy = copied(sink.getvalue(), [Kept(0), Written("job", 1)], ["x"])
+    metadata = metadata_of(copy)
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == sizes
+    assert table_of(copy)["id"].to_pylist() == list(range(sum(sizes)))
+
+
+def test_a_row_group_that_takes_too_much_memory_is_split(monkeypatch):
+    monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 100)
+    monkeypatch.setattr(parquet_sink, "PENDING", 2500)
+    table = pa.table({"id": range(1000)})
+    copy = copied(stored(table), [Kept(0)])
+    assert metadata_of(copy).num_row_groups == 3
+    assert table_of(copy).equals(table)
+
+
+@pytest.mark.parametrize("groups", [0, 1, 3])
+def test_files_without_records(groups):
+    schema = pa.schema({"id": pa.int8(), "job": pa.dictionary(pa.int8(), pa.string())}, {"about": "nobody"})
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, schema) as writer:
+        for _ in range(groups):
+            writer.write_table(schema.empty_table())
+    assert_same(sink.getvalue(), copied(sink.getvalue(), [Kept(0), Kept(1)], encode=["job"]))
+
+
+def leaf(data, i, group=0):
+    return metadata_of(data).row_group(group).column(i)
+
+
+def test_compression_encoding_and_statistics_of_every_column():
+    table = pa.table(
+        {
+            "a": range(3000),
+            "b": [f"job {i % 5}" for i in range(3000)],
+            "c": [float(i) for i in range(3000)],
+            "d": [[f"{i}", "x"] for i in range(3000)],
+            "e": [f"{i}" for i in range(3000)],
+            "job": ["x"] * 3000,
+        }
+    )
+    data = stored(
+        table,
+        compression={
+            "a": "zstd",
+            "b": "gzip",
+            "c": "none",
+            "d.list.element": "brotli",
+            "e": "lz4",
+            "job": "zstd",
+        },
+        use_dictionary=["b", "d.list.element"],
+        column_encoding={"a": "DELTA_BINARY_PACKED", "c": "BYTE_STREAM_SPLIT", "e": "DELTA_BYTE_ARRAY"},
+        write_statistics=["a", "e"],
+    )
+    outputs = [*(Kept(i) for i in range(5)), Written("work", replaces=5), Written("more")]
+    copy = copied(data, outputs, ["label", "extra"])
+    for i in range(5):
+        before, after = leaf(data, i), leaf(copy, i)
+        assert after.path_in_schema == before.path_in_schema
+        assert after.compression == before.compression
+        assert set(after.encodings) == set(before.encodings)
+        assert after.is_stats_set == before.is_stats_set
+        assert after.total_uncompressed_size == before.total_uncompressed_size
+    assert leaf(copy, 5).compression == "ZSTD"
+    assert table_of(copy).drop_columns(["work", "more"]).equals(table.drop_columns(["job"]))
+
+
+def test_what_the_rows_are_sorted_by():
+    table = pa.table({"r": [{"p": 1, "q": 2}], "a": [1], "b": [2], "job": ["x"], "c": [3]})
+    sorting = [pq.SortingColumn(3), pq.SortingColumn(1, True, True), pq.SortingColumn(4), pq.SortingColumn(5)]
+    data = stored(table, sorting_columns=sorting)
+    outputs = [Written("new"), Kept(0), Kept(2), Written("job", 3), Kept(4)]
+    copy = copied(data, outputs, ["n", "y"])
+    group = metadata_of(copy).row_group(0)
+    assert group.sorting_columns == (pq.SortingColumn(3), pq.SortingColumn(2, True, True))
+    assert group.column(3).path_in_schema == "b"
+    assert metadata_of(copied(stored(table), [Kept(0)])).row_group(0).sorting_columns == ()
+
+
+@pytest.mark.parametrize("compliant", [True, False])
+def test_names_within_lists_stay(compliant):
+    table = pa.table({"list": pa.array([[1], []], pa.list_(pa.field("thing", pa.int64())))})
+    data = stored(table, use_compliant_nested_type=compliant)
+    assert leaf(copied(data, [Kept(0)]), 0).path_in_schema == leaf(data, 0).path_in_schema
+    assert_same(data, copied(data, [Kept(0)]))
+
+
+def test_moments_of_96_bits_stay_so():
+    table = pa.table({"t": pa.array([1, None, 10**18], pa.timestamp("ns")), "job": ["a", "b", "c"]})
+    data = stored(table, use_deprecated_int96_timestamps=True)
+    copy = copied(data, [Kept(0), Written("job", 1)], ["x"])
+    assert leaf(copy, 0).physical_type == leaf(data, 0).physical_type == "INT96"
+    assert table_of(copy)["t"].equals(table["t"])
+
+
+def test_many_equal_texts_pass_as_codes_and_differing_dictionaries_are_joined(monkeypatch):
+    """A column whose dictionary outgrows its page goes on in plain text; the copy holds the same."""
+    monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 1000)
+    many = [f"a rather long text, number {i}" for i in range(4000)]
+    table = pa.table({"few": ["x", "y"] * 2000, "many": many})
+    data = stored(table, dictionary_pagesize_limit=10_000, row_group_size=3000, data_page_size=2000)
+    copy = copied(data, [Kept(0), Kept(1)], encode=["many"])
+    assert_same(data, copy)
+    assert leaf(copy, 0).total_uncompressed_size <= 2 * leaf(data, 0).total_uncompressed_size
+
+
+def test_what_pandas_noted_of_columns():
+    frame = pd.DataFrame(
+        {"job": pd.Categorical(["a", "b"]), "id": [1, 2], "gone": [0.5, 1.5]},
+        index=pd.Index([7, 9], name="key"),
+    )
+    sink = io.BytesIO()
+    frame.to_parquet(sink)
+    with open_source(io.BytesIO(sink.getvalue()), name="in.parquet") as source:
+        assert source.header == ["job", "id", "gone", "key"]
+    outputs = [Written("job", 0), Kept(1), Written("new"), Kept(3)]
+    copy = copied(sink.getvalue(), outputs, ["x", "y"])
+    expected = pd.DataFrame({"job": ["x", "x"], "id": [1, 2], "new": ["y", "y"]}, index=frame.index)
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(copy)), expected)
+    notes = json.loads(table_of(copy).schema.metadata[b"pandas"])
+    assert [note["name"] for note in notes["columns"]] == ["job", "id", "key", "new"]
+    left = copied(sink.getvalue(), [Kept(1)])
+    assert json.loads(table_of(left).schema.metadata[b"pandas"])["index_columns"] == []
+    index = copied(sink.getvalue(), [Kept(1), Written("key", 3)], ["k"])
+    assert list(pd.read_parquet(io.BytesIO(index)).index) == ["k", "k"]
+
+
+def test_where_a_record_is(tmp_path):
+    pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "in.parquet")
+    with open_source(tmp_path / "in.parquet") as source:
+        assert source.where(1) == f"{tmp_path / 'in.parquet'}, row 2"
+        assert (source.kind, source.unit) == ("Parquet", "rows")
+
+
+def test_the_same_bytes_every_time():
+    data = stored(everything())
+    assert copied(data, all_kept(everything())) == copied(data, all_kept(everything()))
+
+
+def test_refusals(tmp_path):
+    data = stored(pa.table({"a": [1, 2]}))
+    with open_source(io.BytesIO(data), name="in.parquet") as source:
+        with pytest.raises(
+            InputError, match=r"in\.parquet is a Parquet file .* cannot be packed with gzip on top"
+        ):
+            source.sink(io.BytesIO(), [Kept(0)], compression="gzip")
+        with pytest.raises(InputError, match="there is no column 'b'"):
+            next(source.batches(encode=["b"]))
+    twice = stored(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]))
+    with pytest.raises(InputError, match=r"in\.parquet: the column 'a' is there more than once"):
+        open_source(io.BytesIO(twice), name="in.parquet")
+    for broken in (data[:-20], b"PAR1", data[:8] + bytes(20)):
+        with pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet: ") as caught:
+            open_source(io.BytesIO(broken), name="in.parquet")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_page_that_is_damaged():
+    data = bytearray(stored(pa.table({"a": ["x", "y"] * 3000}), compression="zstd", use_dictionary=False))
+    data[60:90] = bytes(30)
+    with (
+        pytest.raises(InputError, match=r"in\.parquet cannot be read as Parquet: "),
+        open_source(io.BytesIO(bytes(data)), name="in.parquet") as source,
+    ):
+        list(source.batches())
+
+
+def test_a_target_that_is_full():
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    data = stored(pa.table({"a": range(10)}))
+
+    def write():
+        with (
+            open_source(io.BytesIO(data), name="in.parquet") as source,
+            source.sink(Full(), [Kept(0)]) as sink,
+        ):
+            for batch in source.batches():
+                sink.write(batch, [])
+
+    with pytest.raises(OSError, match="No space left on device"):
+        write()

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from mechdesign.core.errors import InputError
+from mechdesign.release import draws
+from mechdesign.release.draws import Identifiers, Key, NumberedRecords, RowNumbers, RowStream, words_at
+
+D = 2**53
+KEY = Key(bytes(range(32)))
+AWKWARD = 2**62 - 1
+"""A bound for which one word in four is rejected."""
+
+REJECTION = 1e-6
+"""Level of the goodness-of-fit tests; the keys are fixed, so a sound generator passes for good."""
+
+
+def block_by_hand(key, number):
+    """The counter block of a row number, as the standard has it, and the row's half of it."""
+    encryptor = Cipher(algorithms.AES(key.secret), modes.ECB()).encryptor()
+    block = encryptor.update((number // 2).to_bytes(16, "big"))
+    return int.from_bytes(block[8 * (number % 2) :][:8], "little")
+
+
+@given(st.integers(0, 2**40), st.integers(0, 40))
+def test_a_row_has_the_word_of_its_counter_block(first, size):
+    words = RowStream(KEY, first).words(size)
+    assert words.tolist() == [block_by_hand(KEY, first + i) for i in range(size)]
+    assert words_at(KEY, np.arange(first, first + size)).tolist() == words.tolist()
+
+
+@given(
+    st.sampled_from([1, 2, 12, D, AWKWARD, 2**62]),
+    st.integers(0, 10**6),
+    st.lists(st.integers(0, 30), min_size=1, max_size=5),
+)
+def test_any_partition_gives_the_draws_of_the_whole(bound, first, sizes):
+    total = sum(sizes)
+    whole = RowNumbers(first, total).source(KEY).below(bound, total).tolist()
+    source = RowNumbers(first, total).source(KEY)
+    assert [n for size in sizes for n in source.below(bound, size).tolist()] == whole
+    starts = np.cumsum([0, *sizes[:-1]])
+    alone = [
+        RowNumbers(first + start, size).source(KEY).below(bound, size)
+        for start, size in zip(starts.tolist(), sizes, strict=True)
+    ]
+    assert np.concatenate(alone).tolist() == whole
+
+
+@given(st.sampled_from([1, 12, D, AWKWARD]), st.permutations(range(25)))
+def test_numbered_records_draw_what_their_rows_draw(bound, numbers):
+    rows = RowNumbers(0, 25).source(KEY).below(bound, 25)
+    numbered = NumberedRecords(np.array(numbers)).source(KEY)
+    drawn = np.concatenate([numbered.below(bound, 10), numbered.below(bound, 15)])
+    assert drawn.tolist() == rows[numbers].tolist()
+
+
+@given(
+    st.sampled_from([12, D, AWKWARD]), st.lists(st.text(max_size=40), unique=True, min_size=1, max_size=30)
+)
+def test_an_identifier_draws_the_same_in_any_company(bound, texts):
+    together = Identifiers([texts]).source(KEY).below(bound, len(texts)).tolist()
+    assert [Identifiers([[text]]).source(KEY).below(bound, 1)[0] for text in texts] == together
+
+
+def test_an_identifier_is_hashed_with_the_key():
+    digest = hashlib.blake2b("Å1".encode(), key=KEY.secret, digest_size=8, person=b"mechdesign id").digest()
+    assert Identifiers([["Å1"]]).source(KEY).below(2**62, 1)[0] == int.from_bytes(digest, "little") >> 2
+
+
+def test_crossed_identifiers_are_told_apart_where_their_joined_texts_are_equal():
+    columns = [["ab", "a", "", "abc"], ["c", "bc", "abc", ""]]
+    assert len(set(Identifiers(columns).source(KEY).below(2**62, 4).tolist())) == 4
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 10, 2**31, D, AWKWARD, 2**62])
+@pytest.mark.parametrize("kind", ["rows", "numbers", "identifiers"])
+def test_integers_are_uniform_below_the_bound(bound, kind):
+    n = 40_000
+    records = {
+        "rows": RowNumbers(5, n),
+        "numbers": NumberedRecords(np.arange(n)[::-1].copy()),
+        "identifiers": Identifiers([list(map(str, range(n)))]),
+    }[kind]
+    numbers = records.source(KEY).below(bound, n)
+    assert numbers.dtype == np.int64
+    assert len(numbers) == n == len(records)
+    assert numbers.min() >= 0
+    assert numbers.max() < bound
+    cells = min(bound, 16)
+    counts = np.bincount((numbers.astype(object) * cells // bound).astype(np.int64), minlength=cells)
+    if cells > 1:
+        widths = np.array([-(-(i + 1) * bound // cells) - -(-i * bound // cells) for i in range(cells)])
+        expected = n * (widths / bound)
+        assert chi2.sf(((counts - expected) ** 2 / expected).sum(), cells - 1) > REJECTION
+
+
+def test_a_rejected_word_is_replaced_by_the_next_one_of_its_record(monkeypatch):
+    """The words at and above the largest multiple of the bound are replaced, the others stay."""
+    multiple = 2**64 // AWKWARD * AWKWARD
+    asked = []
+
+    def more(attempt, at):
+        asked.append((attempt, at.tolist()))
+        return np.array([[7, multiple + 1], [AWKWARD + 3]][attempt - 1], dtype=np.uint64)
+
+    words = np.array([0, multiple, 2**64 - 1, multiple - 1], dtype=np.uint64)
+    assert draws._reduced(words, AWKWARD, more).tolist() == [0, 7, 3, AWKWARD - 1]
+    assert asked == [(1, [1, 2]), (2, [2])]
+    assert words.tolist() == [0, multiple, 2**64 - 1, multiple - 1]
+
+
+def test_derived_keys_are_different_and_repeat():
+    keys = [
+        KEY,
+        KEY.derived(),
+        KEY.derived("a"),
+        KEY.derived("a", "b"),
+        KEY.derived("ab"),
+        KEY.derived("b", "a"),
+    ]
+    assert len({key.secret for key in keys}) == len(keys)
+    assert KEY.derived("a", "b") == KEY.derived("a", "b")
+    assert KEY.derived("a") != Key.fresh().derived("a")
+
+
+def test_a_fresh_key_comes_from_secrets_and_a_seeded_one_does_not(monkeypatch):
+    assert Key.fresh() != Key.fresh()
+    asked = []
+
+    def token_bytes(size):
+        asked.append(size)
+        return bytes(size)
+
+    monkeypatch.setattr("mechdesign.release.draws.secrets.token_bytes", token_bytes)
+    assert Key.fresh() == Key(bytes(32))
+    assert Key.insecure(1) == Key.insecure(1) != Key.insecure(2)
+    assert asked == [32]
+
+
+def test_a_key_does_not_show_itself():
+    assert repr(KEY) == str(KEY) == f"{KEY}" == "Key(hidden)"
+
+
+def test_refusals():
+    with pytest.raises(InputError, match=r"a key has 32 bytes; make one with Key\.fresh"):
+        Key(b"short")
+    with pytest.raises(InputError, match="row numbers must be integers, one for each record"):
+        NumberedRecords(np.array([0.5]))
+    for wrong in ([-1], np.array([2**63], dtype=np.uint64)):
+        with pytest.raises(InputError, match=r"row numbers must lie in \[0, 2\^63\)"):
+            NumberedRecords(np.array(wrong))
+    with pytest.raises(InputError, match="at least one column, and columns of the same length"):
+        Identifiers([["a"], ["b", "c"]])
+    with pytest.raises(InputError, match="there are 2 records, and numbers for 3 were asked for"):
+        Identifiers([["a", "b"]]).source(KEY).below(2, 3)
