@@ -1,14 +1,12 @@
 """Is a released column a plausible draw of a channel? Impossible pairs, and frequencies against expectation.
 
 With the original symbols the counts of the labels of each symbol are multinomial, and the tests are exact. Without them
-the frequencies of the labels are compared with the table's, or, for data of another origin, with all that any
+the frequencies of the labels are compared with the table's or, for data of another origin, with all that any
 frequencies of the symbols can give; these tests are conservative. Records are taken to be drawn independently.
 
-Tests of counts that hold their level exactly, whatever the sample size.
-
-Every p-value here is valid: under the hypothesis the chance that it is at most a is at most a, for every a (up to
-double rounding). Chi-square approximations are not: with the small levels that a multiple test needs, their tails are
-too light where expected counts are small.
+Every p-value is valid whatever the sample size: under the hypothesis the chance that it is at most a is at most a, for
+every a (up to double rounding). Chi-square approximations are not: at the small levels that a multiple test needs,
+their tails are too light where expected counts are small.
 """
 
 from __future__ import annotations

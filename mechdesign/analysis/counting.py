@@ -1,8 +1,6 @@
 """Counting a released file, alone or beside its original, in one pass and bounded memory.
 
 Only the table of counts (symbols by labels) is kept, and the first place where something is wrong.
-
-The table of counts that a check keeps, and what it found wrong.
 """
 
 # pyarrow and narwhals tell too little of their types for the strict mode.

@@ -1,14 +1,11 @@
-"""What analysts can learn from released data: frequencies of X with confidence intervals.
+"""What analysts can learn from released data: frequencies of X with confidence intervals, alone or jointly.
 
 A released column holds labels y drawn from W(.|x); its frequencies estimate P_Y = P_X W. From there `unbiased` solves
 the linear equations (weights b with ``W b = c``), `ml` maximises the likelihood over all P_X. Assumptions: each record
-was drawn once, independently, by this very channel, and the symbols that the channel does not identify
-(`identifiability`) are only estimated together.
-
-Joint frequencies of X with another column: one that the file kept, or one released by another channel.
-
-Assumption: given the symbol of X, the released label does not depend on the other column. A channel that was applied
-to X alone guarantees it for kept columns; two channels guarantee it if their draws were independent.
+was drawn once, independently, by this very channel; symbols that the channel does not identify (`identifiability`) are
+only estimated together. Joint frequencies with another column assume further that, given the symbol of X, the label
+does not depend on it: a channel that was applied to X alone guarantees that for kept columns, two channels if their
+draws were independent.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What an analyst knows of a released column: its labels, and the chance of each given the symbol behind it.
+"""What an estimate starts from: the channel as seen by an analyst, counts of its labels, and what is asked for.
 
-Released columns, or counts of them, as arrays of counts.
-
-Which frequencies are asked for: single symbols, groups of them, or any linear functional of P_X.
+The model holds the chance of each label given the symbol behind it; released columns, or counts of them, become arrays
+of counts; single symbols, groups of them, or any linear functional of P_X can be asked for.
 """
 
 # pyarrow and narwhals tell too little of their types for the strict mode.

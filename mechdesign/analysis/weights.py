@@ -1,11 +1,9 @@
-"""What a released label says of the symbol behind it: posterior probabilities, and weights for weighted analyses.
-
-Linear regression on a useful column of which only the released labels are known.
+"""What a released label says of the symbol behind it: posterior probabilities, weights, corrected regressions.
 
 The normal equations of a least-squares regression on d(x, z) are sums over records of terms that are linear in the
-indicators of X. Replacing each by its unbiased weight (`estimation_weights`) keeps their expectation given X, Z and the
-outcome: a corrected score (Nakamura 1990, Biometrika 77). Assumption: given X, the label does not depend on outcome and
-covariates, which holds for a channel applied to X alone, each record drawn independently.
+indicators of X. Replacing each by its unbiased weight keeps their expectation given X, Z and the outcome: a corrected
+score (Nakamura 1990, Biometrika 77). Assumption: given X, the label does not depend on outcome and covariates, which
+holds for a channel applied to X alone, each record drawn independently.
 """
 
 from __future__ import annotations

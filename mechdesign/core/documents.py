@@ -1,9 +1,7 @@
 """Versioned JSON files that carry a hash of their own content, and readers that refuse.
 
-The same rules as for channel files: canonical JSON, sha256 of everything else, atomic writes, and a
-message that says what is wrong with a file.
-
-Which versions of what made a file.
+Canonical JSON, SHA-256 of everything else, atomic writes, messages that say what is wrong with a file, and the versions
+of the programs that made it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Opening files for reading, and replacing files whole or not at all.
+"""Opening files, replacing them whole or not at all, locking them, and temporary files without a name.
 
-Where files lie, and what is in them.
-
-Temporary files without a name: nothing of them is left, whatever ends the program.
-
-Files that one process at a time holds open: advisory locks of the operating system, gone when the holder dies.
+Nothing of a temporary file is left whatever ends the program; locks are advisory ones of the operating system, gone
+when the holder dies.
 """
 
 from __future__ import annotations

@@ -1,0 +1,70 @@
+from .analysis.check_file import check_release
+from .analysis.frequencies import (
+    Frequencies,
+    JointFrequencies,
+    estimate_frequencies,
+    estimate_joint,
+    identifiability,
+)
+from .analysis.weights import (
+    corrected_regression,
+    expand_records,
+    posterior_table,
+    record_weights,
+)
+from .auditing.verdict import Audit, audit
+from .channel.channel import Channel
+from .comparison.rows import ComparisonRow
+from .comparison.run import Comparison, compare
+from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
+from .mechanisms import design
+from .mechanisms.result import Certificate, Design
+from .notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift, Notion
+from .release.draws import Key
+from .release.policies import Policy
+from .sanitise.apply import sanitise_file
+from .sanitise.frames import sanitise_frame
+from .tables.joint import Joint
+
+__version__: str
+
+__all__ = [
+    "ALIP",
+    "LDP",
+    "LIP",
+    "AlphaLift",
+    "Audit",
+    "Certificate",
+    "Channel",
+    "Chi2Lift",
+    "Comparison",
+    "ComparisonRow",
+    "Design",
+    "Frequencies",
+    "InputError",
+    "Joint",
+    "JointFrequencies",
+    "Key",
+    "L1Lift",
+    "MaxLift",
+    "MechdesignError",
+    "MinLift",
+    "NotPrivate",
+    "Notion",
+    "Policy",
+    "SolverFailure",
+    "__version__",
+    "audit",
+    "check_release",
+    "compare",
+    "corrected_regression",
+    "design",
+    "estimate_frequencies",
+    "estimate_joint",
+    "expand_records",
+    "identifiability",
+    "posterior_table",
+    "record_weights",
+    "sanitise_file",
+    "sanitise_frame",
+]

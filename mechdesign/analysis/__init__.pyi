@@ -1,0 +1,33 @@
+from .check_file import check_release
+from .frequencies import (
+    Frequencies,
+    JointFrequencies,
+    estimate_frequencies,
+    estimate_joint,
+    identifiability,
+)
+from .weights import (
+    ExpandedRecords,
+    PosteriorTable,
+    Regression,
+    corrected_regression,
+    expand_records,
+    posterior_table,
+    record_weights,
+)
+
+__all__ = [
+    "ExpandedRecords",
+    "Frequencies",
+    "JointFrequencies",
+    "PosteriorTable",
+    "Regression",
+    "check_release",
+    "corrected_regression",
+    "estimate_frequencies",
+    "estimate_joint",
+    "expand_records",
+    "identifiability",
+    "posterior_table",
+    "record_weights",
+]
