@@ -41,13 +41,19 @@ enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF };
 #else
 #define HOT
 #endif
+/* The same for a loop whose result proves nothing, so that it may be vectorised freely. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define STEER HOT __attribute__((optimize("no-trapping-math", "no-signed-zeros", "no-math-errno")))
+#else
+#define STEER
+#endif
 
 typedef struct {
     int n; /* coordinates of x */
     int N; /* structural columns: n + auxiliary */
     int M; /* rows, the last one is sum x = 1 */
     int kind;
-    double *A;               /* M x N, row-major */
+    double *A, *columns;     /* M x N, by rows and by columns */
     double *out_lo, *out_hi; /* rows of the set that is bounded */
     double *in_lo, *in_hi;   /* rows of the (slightly smaller) set that columns must lie in */
     double *root_u;          /* N upper bounds */
@@ -63,12 +69,14 @@ typedef struct {
     double *alpha;      /* N + M */
     int *where;         /* N + M: position in the basis or -1 */
     int *basis;         /* M */
-    double *Binv;       /* M x M */
+    double *inverse;    /* M x M: the columns of the basis inverse of active rows (their slack is not basic) */
+    int active;
+    int *row_of, *slot_of; /* M: row of a column of `inverse`, and the reverse */
     double *xB;         /* M */
     double *pi;         /* M */
     double *work, *col; /* M */
-    double *gauss;      /* M x 2M */
     int *cand;          /* N + M */
+    char *keep;         /* M */
     double *ratio;      /* N + M */
     /* the node */
     double *l, *u; /* n: box */

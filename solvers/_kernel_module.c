@@ -34,6 +34,7 @@ static void Search_dealloc(SearchObject *self)
     free(s->costs);
     free(s->y);
     free(s->p.A);
+    free(s->p.columns);
     free(s->p.out_lo);
     free(s->p.out_hi);
     free(s->p.in_lo);
@@ -106,10 +107,13 @@ static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     s->y = calloc((size_t)n, sizeof(double));
     p->row_weight = calloc((size_t)M, sizeof(double));
-    if (!s->y || !p->row_weight || work_init(&s->w, p) < 0) {
+    p->columns = malloc(sizeof(double) * (size_t)M * (size_t)N);
+    if (!s->y || !p->row_weight || !p->columns || work_init(&s->w, p) < 0) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
+    for (Py_ssize_t j = 0; j < N; j++)
+        for (Py_ssize_t k = 0; k < M; k++) p->columns[j * M + k] = p->A[k * N + j];
     weigh_rows(p);
     slack_basis(p, &s->w);
     return (PyObject *)self;
