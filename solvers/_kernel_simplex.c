@@ -297,18 +297,25 @@ HOT static void row_of_tableau(const Problem *p, const Work *w, int r, double *a
     }
 }
 
-/* The break points of the dual step and the least of them; a variable that does not limit it has none. */
-STEER static double break_points(const Work *w, const double *alpha, double sign, int T, double *ratio)
+/* The break points of the dual step, infinite for a variable that does not limit it; the least and the largest. */
+STEER static double break_points(const Problem *p, const Work *w, const double *alpha, double sign, double *ratio,
+                                 double *most)
 {
-    double least = INFINITY;
+    int T = p->N + p->M;
+    double least = INFINITY, largest = 0.0;
     const double *d = w->d, *x = w->x, *L = w->L, *U = w->U;
     for (int j = 0; j < T; j++) {
         double a = sign * alpha[j], q = fabs(d[j]) / fabs(a);
         a = x[j] == L[j] ? -a : a;
-        q = a > PIVOT_TOL && L[j] < U[j] ? q : INFINITY;
-        ratio[j] = q;
+        ratio[j] = a > PIVOT_TOL && L[j] < U[j] ? q : INFINITY;
     }
-    for (int j = 0; j < T; j++) least = ratio[j] < least ? ratio[j] : least;
+    for (int i = 0; i < p->M; i++) ratio[w->basis[i]] = INFINITY;
+    for (int j = 0; j < T; j++) {
+        double q = ratio[j], finite = q < INFINITY ? q : 0.0;
+        least = q < least ? q : least;
+        largest = finite > largest ? finite : largest;
+    }
+    *most = largest;
     return least;
 }
 
@@ -335,24 +342,17 @@ HOT int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
         /* x_B[r] + sum alpha_j x_j is constant. To raise x_B[r], x_j must move so that alpha_j dx_j < 0:
          * at its lower bound alpha_j < 0, at its upper bound alpha_j > 0; mirrored when it must fall. */
         double sign = to_lower ? 1.0 : -1.0;
-        double reach = break_points(w, alpha, sign, T, ratio);
-        for (int i = 0; i < M; i++) ratio[w->basis[i]] = INFINITY;
+        double most, reach = break_points(p, w, alpha, sign, ratio, &most);
         int enter = -1, flipped = 0, count = 0;
         double done = -1.0;
         for (int k = 0; k < M; k++) w->work[k] = 0.0;
         while (enter < 0) {
             if (count == 0) { /* the next break points, the nearest first: mostly a few are enough */
                 reach = done < 0.0 ? 2.0 * reach + 1e-9 : 8.0 * reach;
-                int beyond = 0;
-                for (int j = 0; j < T; j++) {
-                    if (ratio[j] <= done || ratio[j] == INFINITY) continue;
-                    if (ratio[j] <= reach)
-                        w->cand[count++] = j;
-                    else
-                        beyond = 1;
-                }
-                if (count == 0 && !beyond) break;
+                for (int j = 0; j < T; j++)
+                    if (ratio[j] <= reach && ratio[j] > done) w->cand[count++] = j;
                 done = reach;
+                if (count == 0 && !(reach < most)) break;
                 for (int i = count / 2 - 1; i >= 0; i--) heap_down(w->cand, ratio, count, i);
                 continue;
             }
