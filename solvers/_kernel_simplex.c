@@ -349,6 +349,7 @@ HOT int dual_simplex(const Problem *p, Work *w, double start, double cutoff)
         while (enter < 0) {
             if (count == 0) { /* the next break points, the nearest first: mostly a few are enough */
                 reach = done < 0.0 ? 2.0 * reach + 1e-9 : 8.0 * reach;
+                if (reach > most) reach = most;
                 for (int j = 0; j < T; j++)
                     if (ratio[j] <= reach && ratio[j] > done) w->cand[count++] = j;
                 done = reach;
