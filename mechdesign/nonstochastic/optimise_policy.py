@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
-from mechdesign.nonstochastic.milp import Program, Rows, Solution, solve
+from mechdesign.nonstochastic.solving import solve
+from solvers.programs.milp import Program, Rows, Solution
 
 TIME_LIMIT = 60.0
 """Seconds for a MILP unless told otherwise."""

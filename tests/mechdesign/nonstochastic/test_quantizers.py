@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.nonstochastic.composition import Ledger, Release, certify_together
 from mechdesign.nonstochastic.domains import interval
-from mechdesign.nonstochastic.noiseless import certify, certify_table
+from mechdesign.nonstochastic.noiseless import Ledger, Release, certify, certify_table, certify_together
 from mechdesign.nonstochastic.quantizers import (
     Quantizer,
     double_at_least,
