@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.domains import doubles
 from mechdesign.nonstochastic.levels import smallest_cell
 from mechdesign.nonstochastic.microaggregation import Loss, best_edges, check_loss
 from mechdesign.nonstochastic.solving import solve
@@ -348,10 +349,7 @@ def _choose(method: str, count: int, dimension: int, smallest: int, even: bool) 
 
 
 def _check_points(points: Any) -> Floats:
-    try:
-        rows = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("points must be numbers, all rows of one length") from None
+    rows = doubles("points", points)
     if rows.ndim == 1:
         rows = rows[:, None]
     if rows.ndim != 2 or rows.size == 0:
@@ -364,7 +362,7 @@ def _check_points(points: Any) -> Floats:
 
 
 def _check_weights(weights: Sequence[float] | None, count: int) -> Floats:
-    mass = np.ones(count) if weights is None else np.asarray(weights, dtype=np.float64)
+    mass = np.ones(count) if weights is None else doubles("weights", weights)
     if mass.shape != (count,):
         raise InputError(f"{count} points need {count} weights, not {mass.size}")
     if not bool(np.isfinite(mass).all()) or bool((mass < 0).any()) or not bool((mass > 0).any()):
