@@ -21,13 +21,7 @@ from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, common_integers
-from mechdesign.nonstochastic.queries import (
-    LinearQuery,
-    count_query,
-    identity_query,
-    mean_query,
-    sum_query,
-)
+from mechdesign.nonstochastic.queries import LinearQuery, count_query, identity_query, mean_query, sum_query
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
