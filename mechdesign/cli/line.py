@@ -21,7 +21,7 @@ OPTION = "option"
 """Where a field keeps its declaration, among its metadata."""
 
 PANEL = "PANEL"
-"""The class variable of a group with the title of its panel in the help; without one its options stand by themselves."""
+"""The class variable of a group with the title of its panel in the help; without one its options stand alone."""
 
 
 @dataclass(frozen=True)
