@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, quoted
-from mechdesign.formats.cells import Encoded, as_whole
+from mechdesign.formats.cells import Encoded, as_whole, distinct_records
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -27,10 +27,6 @@ Combination: TypeAlias = tuple[str | None, ...]
 
 Pair: TypeAlias = tuple[Symbol, Symbol]
 """A sensitive and a useful symbol."""
-
-DENSE_LIMIT = 1 << 20
-"""Up to this many possible combinations they are counted in one dense array (8 MB)."""
-
 
 LARGEST_SUM = 2**63
 """Weights that sum to less are added up as machine integers."""
@@ -219,34 +215,15 @@ class Tally:
 
 def combinations(columns: Sequence[Encoded], weights: NDArray[Any] | None = None) -> dict[Combination, int]:
     """How often every combination of cells occurs in columns of equal length, or the sum of its integer weights."""
-    sizes = [len(column.texts) + 1 for column in columns]
-    codes = [column.codes.astype(np.int64) % size for column, size in zip(columns, sizes, strict=True)]
-    possible = math.prod(sizes)
-    if possible >= LARGEST_SUM:
-        distinct, inverse = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        parts = tuple(distinct.T)
-        numbers = _sums(inverse.reshape(-1), len(distinct), weights)
+    distinct, inverse = distinct_records(columns)
+    if weights is None:
+        numbers = np.bincount(inverse, minlength=len(distinct))
     else:
-        present = np.ravel_multi_index(tuple(codes), tuple(sizes))
-        if possible <= DENSE_LIMIT and weights is None:
-            counts = np.bincount(present)
-            present = np.flatnonzero(counts)
-            numbers = counts[present]
-        else:
-            present, inverse = np.unique(present, return_inverse=True)
-            numbers = _sums(inverse, len(present), weights)
-        parts = np.unravel_index(present, sizes)
+        numbers = np.zeros(len(distinct), weights.dtype)
+        np.add.at(numbers, inverse, weights)
     texts = [[*column.texts, None] for column in columns]
-    cells = [[text[code] for code in part.tolist()] for text, part in zip(texts, parts, strict=True)]
+    cells = [[text[code] for code in part] for text, part in zip(texts, distinct.T.tolist(), strict=True)]
     counter: dict[Combination, int] = {}
     for combination, number in zip(zip(*cells, strict=True), numbers.tolist(), strict=True):
         counter[combination] = counter.get(combination, 0) + number  # categories may have equal texts
     return counter
-
-
-def _sums(inverse: NDArray[np.intp], size: int, weights: NDArray[Any] | None) -> NDArray[Any]:
-    if weights is None:
-        return np.bincount(inverse, minlength=size)
-    sums = np.zeros(size, weights.dtype)
-    np.add.at(sums, inverse, weights)
-    return sums
