@@ -279,7 +279,7 @@ def _note(output: Written) -> dict[str, Any]:
     }
 
 
-def _codecs(schema: Any, outputs: Sequence[Output], layout: Layout) -> dict[str, str]:
+def _codecs(schema: Any, outputs: Sequence[Output], layout: Layout) -> Any:
     """The compression of every column of the file: that of the column which it is or replaces."""
     codecs: list[str] = []
     for output in outputs:

@@ -163,6 +163,8 @@ def _replace(
             if len(part):
                 sink.write(batch, [pa.DictionaryArray.from_arrays(arrow_integers(part), texts)])
             written = end
+        if written < len(rows):
+            raise InputError(f"{table.name} changed while it was read; nothing was written")
 
 
 def _named(options: QuantizeOptions) -> str:

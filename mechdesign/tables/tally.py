@@ -138,18 +138,18 @@ class Tally:
                 "(--missing): 'symbol' or 'drop'",
                 first,
             )
-        if self.roles.weight in gaps:
-            raise UnusableCell(
-                f"the weight column {quoted(self.roles.weight)} has an empty cell; give a number",
-                int(np.argmax(gaps[self.roles.weight])),
-            )
+        weight = self.roles.weight
+        if weight is not None and weight in gaps:
+            message = f"the weight column {quoted(weight)} has an empty cell; give a number"
+            raise UnusableCell(message, int(np.argmax(gaps[weight])))
         return columns
 
     def _weights(self, column: Encoded) -> tuple[NDArray[Any], int]:
         """The weight of every record as an integer, and how many of these units make 1."""
         found: dict[int, Fraction] = {}
         codes, first = np.unique(column.codes, return_index=True)
-        for position, code in sorted(zip(first.tolist(), codes.tolist(), strict=True)):
+        pairs: list[tuple[int, int]] = list(zip(first.tolist(), codes.tolist(), strict=True))
+        for position, code in sorted(pairs):
             text, what = column.texts[code], f"the weight column {quoted(self.roles.weight)}"
             try:
                 found[code] = fraction_of_text(text)
@@ -221,9 +221,10 @@ def combinations(columns: Sequence[Encoded], weights: NDArray[Any] | None = None
     else:
         numbers = np.zeros(len(distinct), weights.dtype)
         np.add.at(numbers, inverse, weights)
-    texts = [[*column.texts, None] for column in columns]
-    cells = [[text[code] for code in part] for text, part in zip(texts, distinct.T.tolist(), strict=True)]
+    texts: list[list[str | None]] = [[*column.texts, None] for column in columns]
     counter: dict[Combination, int] = {}
-    for combination, number in zip(zip(*cells, strict=True), numbers.tolist(), strict=True):
+    found: list[list[int]] = distinct.tolist()
+    for codes, number in zip(found, numbers.tolist(), strict=True):
+        combination = tuple([text[code] for text, code in zip(texts, codes, strict=True)])
         counter[combination] = counter.get(combination, 0) + number  # categories may have equal texts
     return counter
