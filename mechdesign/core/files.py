@@ -17,72 +17,17 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
-PARQUET_MAGIC = b"PAR1"
-"""First (and last) bytes of a Parquet file."""
-
-SNIFFED = 4096
-"""Bytes looked at to tell what a file is."""
-
 PARQUET_SUFFIXES = (".parquet", ".pq")
-
-BINARY = "is neither a CSV nor a Parquet file (it has binary content)"
-
-_OTHER_KINDS = {
-    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
-    b"\x1f\x8b": "is compressed (gzip); unpack it first",
-    b"PK\x03\x04": "is a zip archive or a spreadsheet; save the table as CSV",
-}
 
 
 def reason(error: OSError) -> str:
     """Why the operating system refused, in lower case."""
     return (error.strerror or type(error).__name__).lower()
-
-
-def opened(path: PathLike, name: str | None = None) -> BinaryIO:
-    """Open a file for reading, without a buffer; messages call it `name`."""
-    shown = name or os.fspath(path)
-    try:
-        return open(path, "rb", buffering=0)
-    except FileNotFoundError:
-        raise InputError(f"{shown}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{shown} is a folder, not a file") from None
-    except OSError as error:
-        raise InputError(f"{shown} cannot be read: {reason(error)}") from None
-
-
-def other_kind(head: bytes) -> str | None:
-    """What a file is that begins with `head`, if that is neither plain text nor Parquet."""
-    return next((kind for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None)
-
-
-def is_parquet(path: PathLike) -> bool:
-    """Whether `path` is a Parquet file by its first bytes; any other file must look like text."""
-    with opened(path) as stream:
-        try:
-            head = stream.read(SNIFFED)
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)} cannot be read: {reason(error)}") from None
-    if head.startswith(PARQUET_MAGIC):
-        return True
-    if not head:
-        raise InputError(f"{os.fspath(path)} is empty")
-    kind = other_kind(head)
-    if kind:
-        raise InputError(f"{os.fspath(path)} {kind}")
-    if Path(path).suffix.lower() in PARQUET_SUFFIXES:
-        raise InputError(f"{os.fspath(path)} is not a Parquet file, though its name says so")
-    if b"\0" in head:
-        raise InputError(f"{os.fspath(path)} {BINARY}")
-    return False
 
 
 def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
