@@ -64,7 +64,8 @@ def _save_reports(
         remarks=(*remarks(result), *result.messages),
         seconds=result.seconds,
     )
-    files = {"Table": table, **({} if output is None else {"Channel file": output})}
+    files = {} if table == "-" else {"Table": table}  # standard input is gone when it has been read
+    files |= {} if output is None else {"Channel file": output}
     inside, outside = frames(made, design_line=line, files=files, file=output)
     full = shown = None
     if paths.internal is not None:

@@ -134,11 +134,12 @@ class TableOptions:
 
     def typed(self) -> dict[str, Any]:
         """The options by name, as `parsing.joint_of` takes them."""
-        return {each.name: getattr(self, each.name) for each in fields(TableOptions)}
+        typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
+        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {})
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputTable(TableOptions):
+class InputTable(TextFormat, TableOptions):
     """The table that a command works on."""
 
     table: str = argument(
@@ -159,7 +160,7 @@ class InputTable(TableOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherTable(TableOptions):
+class OtherTable(TextFormat, TableOptions):
     """A table to hold against a channel, in place of its own."""
 
     table: str | None = option(

@@ -26,6 +26,7 @@ from mechdesign.notions import (
 )
 
 if TYPE_CHECKING:
+    from mechdesign.formats.inputs import TextOptions
     from mechdesign.tables.joint import Joint
 
 MISSING = ("refuse", "symbol", "drop")
@@ -252,6 +253,7 @@ def joint_of(
     contingency: bool = False,
     probabilities: bool = False,
     missing: str = "refuse",
+    text: TextOptions | None = None,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
 ) -> Joint:
     """Read a table; options by their names.
@@ -294,4 +296,5 @@ def joint_of(
         contingency=contingency,
         probabilities=probabilities,
         missing=missing,  # type: ignore[arg-type]
+        text=text,
     )
