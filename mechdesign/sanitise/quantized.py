@@ -400,9 +400,9 @@ def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
     """What is released for a cell: its middle, or the middle of the whole numbers in it for a count."""
     if query != "count":
         return quantizer.midpoint(cell)
-    edges = quantizer.edges
-    last = math.floor(edges[-1]) if cell == quantizer.levels - 1 else math.ceil(edges[cell + 1]) - 1
-    return Fraction(math.ceil(edges[cell]) + last, 2)
+    below, above = quantizer.edge(cell), quantizer.edge(cell + 1)
+    last = math.floor(above) if cell == quantizer.levels - 1 else math.ceil(above) - 1
+    return Fraction(math.ceil(below) + last, 2)
 
 
 def _write_answers(
