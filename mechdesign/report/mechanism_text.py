@@ -10,7 +10,8 @@ from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
 from mechdesign.nonstochastic.verification import VerifiedMechanism
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
-from mechdesign.sanitise.quantized import CheckedRelease, Quantised, released_number
+from mechdesign.sanitise.quantized import Quantised, released_number
+from mechdesign.sanitise.quantized_check import CheckedRelease
 
 MOST_ROWS = 12
 """Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
