@@ -9,7 +9,6 @@ exact sums in memory.
 # pyright: basic
 from __future__ import annotations
 
-import csv
 import math
 import os
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import arrow_integers, arrow_texts, require_column
-from mechdesign.formats.compression import Compression, LeftOpen, compressed, compression_named
+from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Kept, Output, Source, Written, open_source
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
@@ -333,7 +332,12 @@ class _Run:
         released = self._answers(groups)
         self.answers = len(released)
         name = f"{self.mechanism.query}_{self.mechanism.column}"
-        _write_answers(self.table, target, packing, [*keys, RECORDS, name], groups, released)
+        columns: dict[str, Sequence[Any]] = {
+            key: [group[k] for group in groups.keys] for k, key in enumerate(keys)
+        }
+        columns |= {RECORDS: groups.sizes, name: released}
+        with open(target, "wb") as stream:
+            self.table.write_table(stream, columns, compression=packing)
 
     def _answers(self, groups: Groups) -> list[float]:
         released: list[float] = []
@@ -441,51 +445,3 @@ def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
     below, above = quantizer.edge(cell), quantizer.edge(cell + 1)
     last = math.floor(above) if cell == quantizer.levels - 1 else math.ceil(above) - 1
     return Fraction(math.ceil(below) + last, 2)
-
-
-def _write_answers(
-    table: Source,
-    target: Path,
-    packing: Compression | None,
-    header: Sequence[str],
-    groups: Groups,
-    released: Sequence[float],
-) -> None:
-    if table.kind == "Parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        keys = zip(*groups.keys, strict=True) if groups.keys[0] else ()
-        columns = [pa.array(key, pa.string()) for key in keys]
-        columns += [pa.array(groups.sizes, pa.int64()), pa.array(released, pa.float64())]
-        pq.write_table(pa.table(columns, names=list(header)), target)
-        return
-    options = getattr(table, "options", TextOptions())
-    with open(target, "wb") as stream:
-        sink: Any = compressed(LeftOpen(stream), packing) if packing else stream
-        lines: list[str] = []
-        writer = csv.writer(
-            _Lines(lines),
-            delimiter=options.delimiter,
-            quotechar=options.quote,
-            quoting=csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE,
-            lineterminator="\n",
-        )
-        writer.writerow(header)
-        for key, size, value in zip(groups.keys, groups.sizes, released, strict=True):
-            writer.writerow([*key, size, repr(value)])
-        sink.write("".join(lines).encode(options.encoding))
-        if packing:
-            sink.close()
-
-
-class _Lines:
-    """A list of lines, as the csv module writes to."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
-
-    def write(self, line: str) -> int:
-        """Keep a line."""
-        self._lines.append(line)
-        return len(line)
