@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
@@ -55,6 +56,8 @@ def audit(
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     reporter = reporter_of(context)
+    if channel is not None and m.is_mechanism(channel):
+        return m.audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
         raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
     result: Audit

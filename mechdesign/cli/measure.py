@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
@@ -50,6 +51,9 @@ def measure(
     from mechdesign.cli.reporting import reporter_of
 
     reporter = reporter_of(context)
+    if m.is_mechanism(channel):
+        m.measure_mechanism(channel, reporter, common)
+        return
     loaded = Channel.load(channel)
     with reporter.work("measuring"):
         joint = table.read_for(loaded, channel)

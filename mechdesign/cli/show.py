@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.core.errors import InputError
 
@@ -32,6 +33,9 @@ def show(
     from mechdesign.report import channel_text
     from mechdesign.report.records import channel_record
 
+    if m.is_mechanism(channel):
+        m.show_mechanism(channel, reporter_of(context), common, as_csv=as_csv)
+        return
     loaded = Channel.load(channel)
     reporter_of(context).done("shown", f"{channel} is shown")
     if as_csv:
