@@ -63,6 +63,7 @@ def lower_envelope(
     relaxation: Polytope | None = None,
     cost: str = "entropy",
     method: str = "auto",
+    enumeration: str = "auto",
     gap: float = 1e-6,
     time_limit: float | None = None,
     memory_limit: int = MEMORY_LIMIT,
@@ -85,6 +86,8 @@ def lower_envelope(
         here where `polytope` is a slightly shrunk one.
     cost : {"entropy", "gini"}
     method : {"auto", "vertices", "columns"}
+    enumeration : str
+        Who lists the vertices, as for `solvers.vertices`; "auto" alone unless the method is "vertices".
     gap : float
         Stop once ``value - bound`` is at most this (absolute, in units of the cost).
     time_limit : float, optional
@@ -108,6 +111,8 @@ def lower_envelope(
     started = time.monotonic()
     if method not in METHODS:
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
+    if enumeration != "auto" and method != "vertices":
+        raise InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
     check_positive("gap", gap)
     if time_limit is not None and not time_limit >= 0.0:
         raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
@@ -123,7 +128,7 @@ def lower_envelope(
     lead = leading_row(polytope)
     end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
-    enumeration, vertices, interrupted = None, None, False
+    enumerated, vertices, interrupted = None, None, False
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
@@ -138,7 +143,7 @@ def lower_envelope(
         else:
             pricer = LineSearch(polytope, outer, lead, cost)
         if lead is None or method == "vertices":
-            enumeration, vertices = _vertices(polytope, method, end)
+            enumerated, vertices = _vertices(polytope, method, enumeration, end)
     except OutOfTime:
         end = -math.inf
     except KeyboardInterrupt:
@@ -178,7 +183,7 @@ def lower_envelope(
         bound=run.bound,
         dual=run.dual,
         method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
-        enumeration=enumeration,
+        enumeration=enumerated,
         vertices=0 if vertices is None else len(vertices),
         bound_vertices=_bound_of_vertices(measure, vertices, run.dual, p),
         rounds=run.rounds,
@@ -273,7 +278,9 @@ def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArr
     return probability & np.logical_and.reduce(inside, axis=1)
 
 
-def _vertices(polytope: Polytope, method: str, end: float) -> tuple[str | None, Points | None]:
+def _vertices(
+    polytope: Polytope, method: str, enumeration: str, end: float
+) -> tuple[str | None, Points | None]:
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
@@ -290,7 +297,8 @@ def _vertices(polytope: Polytope, method: str, end: float) -> tuple[str | None, 
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None
-    found = vertices(polytope, time_limit=None if math.isinf(end) else max(0.0, end - time.monotonic()))
+    left = None if math.isinf(end) else max(0.0, end - time.monotonic())
+    found = vertices(polytope, enumeration, time_limit=left)
     return found.method, Points.from_dense(found.points)
 
 

@@ -68,7 +68,7 @@ def audit(
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
             joint = joint_of(table.table or "", **table.typed())
-            result = audit_file(matrix, joint, wanted)
+            result = audit_file(matrix, joint, wanted, text=table.text())
     else:
         from mechdesign.auditing.verdict import audit as verdict
         from mechdesign.channel.channel import Channel

@@ -313,6 +313,13 @@ class DesignOptions(SearchOptions):
         default="optimal",
         help="optimal, subset-response, subset-merging or complete-merging.",
     )
+    enumerate: str = option(
+        "--enumerate",
+        metavar="NAME",
+        default="auto",
+        help="Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
+        "(rational numbers; needs the full pycddlib).",
+    )
     no_fallback: bool = option(
         "--no-fallback",
         default=False,
@@ -323,7 +330,7 @@ class DesignOptions(SearchOptions):
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
-        return super().arguments() | own
+        return super().arguments() | own | {"enumerate": self.enumerate}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,6 +91,7 @@ def quantize(
     target: Target,
     budget: RangeBudget,
     asked: QueryOptions,
+    text: o.TextFormat,
     common: o.CommonOptions,
     mechanism: MechanismPath = None,
     force: o.Force = False,
@@ -116,7 +117,7 @@ def quantize(
     reporter = reporter_of(context)
     start = time.perf_counter()
     with reporter.work("quantising"):
-        done = quantize_file(source, target, options, mechanism_path=beside, force=force)
+        done = quantize_file(source, target, options, mechanism_path=beside, force=force, text=text.text())
     reporter.notices(done.notices)
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     took = time.perf_counter() - start

@@ -83,6 +83,7 @@ def design(
     *,
     mechanism: str = OPTIMAL,
     method: str = "auto",
+    enumerate: str = "auto",
     gap: float = 1e-4,
     time_limit: float | None = None,
     seed: int = 0,
@@ -104,6 +105,9 @@ def design(
     mechanism : {"optimal", "subset-response", "subset-merging", "complete-merging"}
     method : {"auto", "vertices", "columns"}
         How the optimum is searched, of the whole table or of the sets of subset-response.
+    enumerate : {"auto", "pivot", "pycddlib", "pycddlib-exact"}
+        Who lists the vertices, where the method is "vertices"; "auto" is the fastest. The exact one needs the full
+        pycddlib, with GMP.
     gap : float
         Stop when the proven upper bound minus the NMI of the emitted integers is at most this.
     time_limit : float, optional
@@ -142,7 +146,13 @@ def design(
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(
-        method=method, gap=gap, time_limit=time_limit, workers=workers, start=start, progress=progress
+        method=method,
+        enumeration=enumerate,
+        gap=gap,
+        time_limit=time_limit,
+        workers=workers,
+        start=start,
+        progress=progress,
     )
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check_for(mechanism)

@@ -27,10 +27,14 @@ from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_c
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
+from solvers.enumeration.cdd import exact_available
 
 Array = NDArray[np.float64]
 
 METHODS = ("auto", "vertices", "columns")
+
+ENUMERATIONS = {"auto": "auto", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
+"""Who lists vertices, and what `solvers.vertices` calls it."""
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
@@ -63,6 +67,7 @@ class Search:
     """
 
     method: str = "auto"
+    enumeration: str = "auto"
     gap: float = 1e-4
     time_limit: float | None = None
     workers: int = 1
@@ -73,6 +78,18 @@ class Search:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f"method ({self.method!r}) must be one of {', '.join(METHODS)}")
+        if self.enumeration not in ENUMERATIONS:
+            raise InputError(f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}")
+        if self.enumeration != "auto" and self.method != "vertices":
+            raise InputError(
+                f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
+                f"(--method vertices), not {self.method}"
+            )
+        if self.enumeration == "pycddlib-exact" and not exact_available():
+            raise InputError(
+                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
+                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
+            )
         if isinstance(self.gap, bool) or not (self.gap >= 0.0 and math.isfinite(self.gap)):
             raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
         if self.time_limit is not None and not self.time_limit >= 0.0:
@@ -153,6 +170,7 @@ def _designed(
                 reduced.joint.p_x,
                 relaxation=relaxation,
                 method=search.method,
+                enumeration=ENUMERATIONS[search.enumeration],
                 gap=target,
                 time_limit=left,
                 workers=search.workers,
