@@ -110,7 +110,7 @@ def _affine(rows: Array, points: Array) -> tuple[Array, Array, Array]:
     fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
     terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
     error: Array = np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
-    return fit[0], fit[1:].T, error
+    return np.ascontiguousarray(fit[0]), np.ascontiguousarray(fit[1:].T, dtype=np.float64), error
 
 
 def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:
