@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.checks import check_limits, check_positive, check_prices
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchResult
 from solvers.costs import Cost, cost_named
 from solvers.errors import (
     BackendFailure,
@@ -30,6 +31,7 @@ from solvers.errors import (
 from solvers.formulation import check_relaxation
 from solvers.generation import Generation, NoPricer, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
+from solvers.plane import PlaneSearch, plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.results import Envelope, EnvelopeStatus, Progress
@@ -132,7 +134,7 @@ def lower_envelope(
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
-            pricer = ConcaveSearch(
+            tree = ConcaveSearch(
                 polytope,
                 relaxation=outer,
                 cost=cost,
@@ -140,6 +142,8 @@ def lower_envelope(
                 memory_limit=memory_limit,
                 tightening=tightening,
             )
+            plane = plane_search(polytope, outer, lambda: tree, cost)
+            pricer = tree if plane is None else _LocalThenPlane(tree, plane)
         else:
             pricer = LineSearch(polytope, outer, lead, cost)
         if lead is None or method == "vertices":
@@ -193,6 +197,21 @@ def lower_envelope(
         seconds_pricing=run.seconds_pricing,
         pool=run.pool,
     )
+
+
+class _LocalThenPlane:
+    """Local searches by the tree's kernel, exact pricing by looking at all pairs and triples."""
+
+    def __init__(self, tree: ConcaveSearch, plane: PlaneSearch) -> None:
+        self._tree, self._plane = tree, plane
+
+    def run(self, prices: Array, **options: Any) -> SearchResult:
+        """See `ConcaveSearch.run`; `enough` of zero asks for local searches alone."""
+        return (
+            self._tree.run(prices, **options)
+            if options.get("enough") == 0
+            else self._plane.run(prices, **options)
+        )
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
