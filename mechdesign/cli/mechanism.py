@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mechdesign.cli.reporting import Reporter
     from mechdesign.formats.compression import Compression
     from mechdesign.formats.inputs import TextOptions
+    from mechdesign.sanitise.quantized import Outside
 
 FORMAT = b'"mechdesign.quantizer"'
 """The format of a mechanism file, which its first line says."""
@@ -109,7 +110,7 @@ def apply_to(
 
     if len(individual) > 1 or len(renamed) > 1:
         raise InputError("a mechanism has one column, and one column that identifies individuals")
-    outside = next((known for known in OUTSIDE if known == numbers.outside), None)
+    outside: Outside | None = next((known for known in OUTSIDE if known == numbers.outside), None)
     if numbers.outside is not None and outside is None:
         raise InputError(f"--outside {numbers.outside!r} must be one of {', '.join(OUTSIDE)}")
     try:

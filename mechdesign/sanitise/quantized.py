@@ -38,14 +38,15 @@ from mechdesign.nonstochastic.verification import guarantee_record, read_verifie
 from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 
-OUTSIDE = ("refuse", "clip")
+Outside = Literal["refuse", "clip"]
+
+OUTSIDE: tuple[Outside, ...] = ("refuse", "clip")
 """What becomes of a value outside the range: an error, or the end of the range. To mark it or to leave it out
 would be one more output, which certificates do not count."""
 
 RECORDS = "records"
 """Header of the number of records of each group."""
 
-Outside = Literal["refuse", "clip"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,3 +75,20 @@ def test_bad_input(made, run):
     assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "mark").err
     two = run("apply", "m.json", "in.csv", "o.csv", "--identity", "house,day")
     assert (two.code, "one column that identifies individuals" in two.err) == (2, True)
+
+
+def test_a_total_over_all_answers(made, run):
+    """Two answers a house: 4 bits are 16 = 4^2 outputs."""
+    asked = ("--column", "kwh", "--range", "0,10", "--query", "mean", "--group-by", "day")
+    done = run(
+        "quantize", "in.csv", "t.csv", *asked, "--individual", "house", "--total-epsilon", "4", "--json"
+    )
+    assert (done.code, done.record["total_epsilon"], done.record["guarantee"]["outputs"]) == (0, 4.0, 4), (
+        done.err
+    )
+    assert "4^2 in all" in done.err
+    assert (made / "t.csv").read_bytes() == (made / "out.csv").read_bytes()
+    assert "--individual" in run("quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4").err
+    both = run("quantize", "in.csv", "u.csv", *asked, "--total-epsilon", "4", "--epsilon", "2")
+    assert (both.code, "give one of them" in both.err) == (2, True)
+    assert "is missing" in run("quantize", "in.csv", "u.csv", *asked).err
