@@ -1,0 +1,271 @@
+"""The exact verdict for a whole confidence set: what a channel promises for every population in it.
+
+For an output with the column w(x) = W(y|x), P(y|s) = sum_x P(x|s) w(x) is largest over the box of P(.|s) when its
+free mass lies on the largest w, and smallest when it lies on the smallest: one sort for each output. Lifts follow,
+
+    largest l(s, y) = h_s / min over P(S) of [P(s) h_s + sum over t != s of P(t) g_t],
+
+and the smallest with h and g exchanged, because a lift grows with P(y|s) and falls with every other P(y|t); P(S)
+is again chosen in a box. All this in integers, compared with enclosures of exp like the verdict on a table; nothing
+here is shared with the search that designs channels for such sets.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
+from typing import NamedTuple
+
+from mechdesign.auditing import Achieved, Worst, at_most_exp, log_upper
+from mechdesign.channel import Channel
+from mechdesign.confidence import SCALE, ConfidenceSet
+from mechdesign.errors import InputError
+from mechdesign.exact import listed
+from mechdesign.exact_lifts import Column
+from mechdesign.joint import Joint
+from mechdesign.notions import LiftLimits, Notion
+
+
+@dataclass(frozen=True)
+class PopulationAudit:
+    """An exact verdict on every population of a confidence set, and where the channel is worst.
+
+    `achieved` bounds the lifts and their quotients for all of them, rounded up to doubles; `worst` is the cell that
+    uses most of the budget of `notion`.
+    """
+
+    satisfied: bool
+    notion: Notion
+    level: float
+    achieved: Achieved
+    worst: Worst
+
+
+class Bound(NamedTuple):
+    """An extreme of one output over the set: ``above / below``, reached by symbol `s` (against `t` for a quotient)."""
+
+    above: int
+    below: int
+    s: int
+    y: int
+    t: int | None = None
+
+
+class Extremes(NamedTuple):
+    """The largest lift, the largest inverse of a lift and the largest quotient of two lifts of one output."""
+
+    high: Bound
+    low: Bound
+    ratio: Bound
+
+
+class Population:
+    """A confidence set prepared for many outputs; columns are integers over one common denominator.
+
+    Parameters
+    ----------
+    chosen : ConfidenceSet
+    order : sequence of int, optional
+        Position in the set of every row of the channel.
+    """
+
+    def __init__(self, chosen: ConfidenceSet, order: Sequence[int] | None = None) -> None:
+        at = range(len(chosen.lower[0])) if order is None else order
+        self._lower = [[row[x] for x in at] for row in chosen.lower]
+        self._spread = [
+            [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
+        ]
+        self._room = [SCALE - sum(row) for row in self._lower]
+        self._spreads = [sum(row) for row in self._spread]
+        ends = (*chosen.share_lower, *chosen.share_upper)
+        self._unit = math.lcm(*(end.denominator for end in ends))
+        scaled = [end.numerator * (self._unit // end.denominator) for end in ends]
+        size = len(self._lower)
+        self._share_lower = scaled[:size]
+        self._share_spread = [b - a for a, b in zip(scaled[:size], scaled[size:], strict=True)]
+        self._share_room = self._unit - sum(self._share_lower)
+
+    def output(self, column: Column) -> tuple[list[int], list[int]]:
+        """2**60 times the largest and the smallest P(y|s) for every s, in units of the column's denominator."""
+        at, values = column
+        order = sorted(range(len(at)), key=values.__getitem__, reverse=True)
+        where, w = [at[i] for i in order], [values[i] for i in order]
+        most: list[int] = []
+        least: list[int] = []
+        for lower, spread, room, total in zip(
+            self._lower, self._spread, self._room, self._spreads, strict=True
+        ):
+            free = [spread[x] for x in where]
+            base = sum(map(mul, [lower[x] for x in where], w))
+            masses = list(accumulate(free, initial=0))
+            worth = list(accumulate(map(mul, free, w), initial=0))
+            most.append(base + _on_the_first(min(room, masses[-1]), masses, worth, w))
+            # The symbols that never give this output take what they can; what is left fills the support
+            # from its end, which is to leave out the first.
+            left_out = min(masses[-1], total - room)
+            least.append(base + worth[-1] - _on_the_first(left_out, masses, worth, w))
+        return most, least
+
+    def extremes(self, column: Column, y: int = 0) -> Extremes:
+        """The extreme lifts of one output over the set."""
+        most, least = self.output(column)
+        size = len(most)
+        s, t = _widest_pair(most, least)
+        ratio = Bound(most[s], least[t], s, y, t) if size > 1 else Bound(1, 1, 0, y, 0)
+        high = low = None
+        for k in range(size):
+            above = Bound(most[k] * self._unit, self._mean(least, k, most[k], 1), k, y)
+            below = Bound(self._mean(most, k, least[k], -1), least[k] * self._unit, k, y)
+            high = above if high is None or _exceeds(above, high) else high
+            low = below if low is None or _exceeds(below, low) else low
+        if high is None or low is None:
+            raise InputError("a table needs at least one sensitive symbol")
+        return Extremes(high, low, ratio)
+
+    def _mean(self, values: list[int], s: int, own: int, sign: int) -> int:
+        """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own` for s."""
+        c = [own if t == s else value for t, value in enumerate(values)]
+        mean = sum(map(mul, self._share_lower, c))
+        room = self._share_room
+        if room:
+            for t in sorted(range(len(c)), key=lambda t: sign * c[t]):
+                taken = min(room, self._share_spread[t])
+                mean += taken * c[t]
+                room -= taken
+        return mean
+
+
+def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) -> int:
+    """The sum of the largest w under `mass`, which fills the free places in their order."""
+    if mass == 0:
+        return 0
+    i = bisect_left(masses, mass) - 1
+    return worth[i] + (mass - masses[i]) * w[i]
+
+
+def _widest_pair(most: list[int], least: list[int]) -> tuple[int, int]:
+    """Positions s != t with the largest most[s] / least[t]."""
+    best: tuple[int, int] | None = None
+    by_most = sorted(range(len(most)), key=lambda k: -most[k])[:2]
+    by_least = sorted(range(len(least)), key=least.__getitem__)[:2]
+    for s in by_most:
+        for t in by_least:
+            if s != t and (best is None or most[s] * least[best[1]] > most[best[0]] * least[t]):
+                best = s, t
+    return best or (0, 0)
+
+
+def _exceeds(one: Bound, other: Bound) -> bool:
+    """Whether the first quotient is larger; a zero denominator means infinity."""
+    return one.above * other.below > other.above * one.below
+
+
+def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> PopulationAudit:
+    """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set.
+
+    Parameters
+    ----------
+    channel : Channel
+        Its rows may stand in another order than the useful symbols of the joint.
+    joint : Joint
+        The table that the set belongs to, for the names of symbols.
+    notion : Notion
+        On single lifts: ALIP, LIP, LDP, max-lift or min-lift.
+    chosen : ConfidenceSet
+
+    Raises
+    ------
+    InputError
+        If the notion bounds averages over S, or the useful symbols of channel and joint differ.
+    """
+    limits = lift_limits(notion)
+    population = Population(chosen, _order(channel, joint))
+    found = [population.extremes(column, y) for y, column in enumerate(channel.integers.columns)]
+    return verdict(found, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
+
+
+def failing_outputs(
+    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
+) -> tuple[int, ...]:
+    """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
+    limits = lift_limits(notion)
+    population = Population(chosen, _order(channel, joint))
+    by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
+    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+
+
+def verdict(
+    found: Sequence[Extremes],
+    sensitive: Sequence[str],
+    outputs: Sequence[str],
+    notion: Notion,
+    limits: LiftLimits,
+    level: float,
+) -> PopulationAudit:
+    """The verdict from the extremes of every output."""
+    high, low, ratio = (_largest(side) for side in zip(*found, strict=True))
+    achieved = Achieved(*(log_upper(bound.above, bound.below) for bound in (low, high, ratio)))
+    sides = (
+        (limits.upper, achieved.eps_u, high),
+        (limits.lower, achieved.eps_l, low),
+        (limits.ratio, achieved.eps_ldp, ratio),
+    )
+    # As for a table: the quotient exceeds 1 exactly where the side is violated.
+    _, _, bound = max((side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0])
+    above, below = (bound.below, bound.above) if bound is low else (bound.above, bound.below)
+    worst = Worst(
+        sensitive[bound.s],
+        outputs[bound.y],
+        above / below if below else math.inf,
+        None if bound.t is None else sensitive[bound.t],
+    )
+    return PopulationAudit(all(_within(each, limits) for each in found), notion, level, achieved, worst)
+
+
+def lift_limits(notion: Notion) -> LiftLimits:
+    """The bounds on single lifts, or InputError for a notion on averages over S."""
+    limits = notion.limits
+    if isinstance(limits, LiftLimits):
+        return limits
+    raise InputError(
+        f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, lip, "
+        "ldp, max-lift or min-lift"
+    )
+
+
+def _largest(bounds: Sequence[Bound]) -> Bound:
+    best = bounds[0]
+    for bound in bounds[1:]:
+        best = bound if _exceeds(bound, best) else best
+    return best
+
+
+def _within(extremes: Extremes, limits: LiftLimits) -> bool:
+    checks = ((extremes.high, limits.upper), (extremes.low, limits.lower), (extremes.ratio, limits.ratio))
+    return all(
+        math.isinf(limit) or (bound.below > 0 and at_most_exp(bound.above, bound.below, limit))
+        for bound, limit in checks
+    )
+
+
+def _order(channel: Channel, joint: Joint) -> list[int]:
+    """Position in the joint of every row of the channel."""
+    index = joint.useful.index
+    unknown = [", ".join(symbol) for symbol in channel.useful.symbols if symbol not in index]
+    if unknown:
+        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
+    if len(channel.useful) != len(joint.useful):
+        missing = sorted(set(joint.useful.symbols) - set(channel.useful.symbols))
+        raise InputError(
+            f"the channel has no row for the useful symbol {listed([', '.join(m) for m in missing])} of the table"
+        )
+    return [index[symbol] for symbol in channel.useful.symbols]
+
+
+def extremes_by_output(columns: Sequence[Column], population: Population) -> Iterator[Extremes]:
+    """The extreme lifts of each output in turn."""
+    return (population.extremes(column, y) for y, column in enumerate(columns))
