@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.auditing import Achieved, Worst, at_most_exp, log_upper
 from mechdesign.channel import Channel
@@ -28,6 +31,8 @@ from mechdesign.exact import listed
 from mechdesign.exact_lifts import Column
 from mechdesign.joint import Joint
 from mechdesign.notions import LiftLimits, Notion
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ class Population:
 
     def __init__(self, chosen: ConfidenceSet, order: Sequence[int] | None = None) -> None:
         at = range(len(chosen.lower[0])) if order is None else order
+        self._chosen = chosen
         self._lower = [[row[x] for x in at] for row in chosen.lower]
         self._spread = [
             [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
@@ -126,6 +132,69 @@ class Population:
             raise InputError("a table needs at least one sensitive symbol")
         return Extremes(high, low, ratio)
 
+    def worst(self, columns: Sequence[Column]) -> Extremes:
+        """The extremes of all outputs together (of equal ones the first), exactly.
+
+        Floating point says which outputs can have them at all, with its errors enclosed; integers decide.
+
+        Raises
+        ------
+        InputError
+            If there is no output.
+        """
+        if not columns:
+            raise InputError("a channel needs at least one output")
+        exact: dict[int, Extremes] = {}
+        found: list[Bound] = []
+        for side, (low, high) in enumerate(self._screened(columns)):
+            for y in np.flatnonzero(high >= low.max()).tolist():
+                exact.setdefault(y, self.extremes(columns[y], y))
+            found.append(_largest([exact[y][side] for y in sorted(exact)]))
+        return Extremes(*found)
+
+    def usage(self, columns: Sequence[Column], limits: LiftLimits) -> Array:
+        """The share of its budget that each output uses, (k,), in floating point and rounded up."""
+        (_, high), (_, low), (_, ratio) = self._screened(columns)
+        sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
+        return np.max([np.log(values) / limit for values, limit in sides if math.isfinite(limit)], axis=0)
+
+    def _screened(self, columns: Sequence[Column]) -> list[tuple[Array, Array]]:
+        """For every output a lower and an upper bound of its `high`, `low` and `ratio`, (k,) each."""
+        n = len(self._lower[0])
+        w = np.zeros((len(columns), n))
+        for y, (at, values) in enumerate(columns):
+            top = max(values)
+            w[y, list(at)] = [value / top for value in values]
+        # With w at most 1 every sum below is one of n + |S| non-negative terms of total at most 2.
+        error = (n + len(self._lower) + 16) * 2.0**-51
+        order = np.argsort(-w, axis=1, kind="stable")
+        falling = np.take_along_axis(w, order, axis=1)
+        most, least = np.empty((2, len(columns), len(self._lower)))
+        for s, (lower, spread) in enumerate(zip(self._lower, self._spread, strict=True)):
+            low, free = np.array(lower) / SCALE, (np.array(spread) / SCALE)[order]
+            room = self._room[s] / SCALE
+            for end, sign in ((most, 1), (least, -1)):
+                before = np.cumsum(free[:, ::sign], axis=1) - free[:, ::sign]
+                filled = np.clip(room - before, 0.0, free[:, ::sign])
+                end[:, s] = w @ low + (filled * falling[:, ::sign]).sum(axis=1)
+        return [
+            _quotients(most, self._means(least, most, 1), error),
+            _quotients(self._means(most, least, -1), least, error),
+            _widest(most, least, error),
+        ]
+
+    def _means(self, values: Array, own: Array, sign: int) -> Array:
+        """`_mean` for every output and symbol, (k, |S|)."""
+        size = values.shape[1]
+        c = np.repeat(values[:, None, :], size, axis=1)
+        c[:, np.arange(size), np.arange(size)] = own
+        low, spread = (np.array([e / self._unit for e in ends]) for ends in (self._share_lower, self._share_spread))
+        order = np.argsort(sign * c, axis=2)
+        free = spread[order]
+        before = np.cumsum(free, axis=2) - free
+        filled = np.clip(self._share_room / self._unit - before, 0.0, free)
+        return c @ low + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
+
     def _mean(self, values: list[int], s: int, own: int, sign: int) -> int:
         """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own` for s."""
         c = [own if t == s else value for t, value in enumerate(values)]
@@ -159,6 +228,28 @@ def _widest_pair(most: list[int], least: list[int]) -> tuple[int, int]:
     return best or (0, 0)
 
 
+def _quotients(above: Array, below: Array, error: float) -> tuple[Array, Array]:
+    """Bounds of the largest quotient in each row, from numbers that are wrong by at most `error`."""
+    with np.errstate(divide="ignore"):
+        low = np.maximum(above - error, 0.0) / (below + error)
+        high = (above + error) / np.maximum(below - error, 0.0)
+    return low.max(axis=1), high.max(axis=1)
+
+
+def _widest(most: Array, least: Array, error: float) -> tuple[Array, Array]:
+    """Bounds of the largest most[s] / least[t] in each row over s != t."""
+    if most.shape[1] == 1:
+        return np.ones(len(most)), np.ones(len(most))
+    every = np.arange(len(most))
+    s, t = most.argmax(axis=1), least.argmin(axis=1)
+    others, rest = least.copy(), most.copy()
+    others[every, s] = np.inf
+    rest[every, t] = -np.inf
+    above = np.stack([most[every, s], rest.max(axis=1)], axis=1)
+    below = np.stack([others.min(axis=1), least[every, t]], axis=1)
+    return _quotients(above, below, error)
+
+
 def _exceeds(one: Bound, other: Bound) -> bool:
     """Whether the first quotient is larger; a zero denominator means infinity."""
     return one.above * other.below > other.above * one.below
@@ -183,9 +274,9 @@ def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: Con
         If the notion bounds averages over S, or the useful symbols of channel and joint differ.
     """
     limits = lift_limits(notion)
-    population = Population(chosen, _order(channel, joint))
-    found = [population.extremes(column, y) for y, column in enumerate(channel.integers.columns)]
-    return verdict(found, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
+    population = Population(chosen, row_order(channel, joint))
+    worst = population.worst(channel.integers.columns)
+    return verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
 
 
 def failing_outputs(
@@ -193,22 +284,22 @@ def failing_outputs(
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits = lift_limits(notion)
-    population = Population(chosen, _order(channel, joint))
+    population = Population(chosen, row_order(channel, joint))
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 
 
 def verdict(
-    found: Sequence[Extremes],
+    found: Extremes,
     sensitive: Sequence[str],
     outputs: Sequence[str],
     notion: Notion,
     limits: LiftLimits,
     level: float,
 ) -> PopulationAudit:
-    """The verdict from the extremes of every output."""
-    high, low, ratio = (_largest(side) for side in zip(*found, strict=True))
-    achieved = Achieved(*(log_upper(bound.above, bound.below) for bound in (low, high, ratio)))
+    """The verdict from the extremes of all outputs together."""
+    high, low, ratio = found
+    achieved = achieved_of(found)
     sides = (
         (limits.upper, achieved.eps_u, high),
         (limits.lower, achieved.eps_l, low),
@@ -223,7 +314,12 @@ def verdict(
         above / below if below else math.inf,
         None if bound.t is None else sensitive[bound.t],
     )
-    return PopulationAudit(all(_within(each, limits) for each in found), notion, level, achieved, worst)
+    return PopulationAudit(_within(found, limits), notion, level, achieved, worst)
+
+
+def achieved_of(found: Extremes) -> Achieved:
+    """The smallest doubles that bound the extremes."""
+    return Achieved(*(log_upper(each.above, each.below) for each in (found.low, found.high, found.ratio)))
 
 
 def lift_limits(notion: Notion) -> LiftLimits:
@@ -252,7 +348,7 @@ def _within(extremes: Extremes, limits: LiftLimits) -> bool:
     )
 
 
-def _order(channel: Channel, joint: Joint) -> list[int]:
+def row_order(channel: Channel, joint: Joint) -> list[int]:
     """Position in the joint of every row of the channel."""
     index = joint.useful.index
     unknown = [", ".join(symbol) for symbol in channel.useful.symbols if symbol not in index]
@@ -264,8 +360,3 @@ def _order(channel: Channel, joint: Joint) -> list[int]:
             f"the channel has no row for the useful symbol {listed([', '.join(m) for m in missing])} of the table"
         )
     return [index[symbol] for symbol in channel.useful.symbols]
-
-
-def extremes_by_output(columns: Sequence[Column], population: Population) -> Iterator[Extremes]:
-    """The extreme lifts of each output in turn."""
-    return (population.extremes(column, y) for y, column in enumerate(columns))

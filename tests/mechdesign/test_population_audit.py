@@ -157,3 +157,31 @@ def test_other_symbols_are_refused(labels: list[str], message: str) -> None:
     other = Joint.from_counts([[4] * len(labels), [5] * len(labels)], useful_labels=labels)
     with pytest.raises(InputError, match=message):
         audit_population(CHANNEL, other, LDP(1.0), confidence_set(other))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.integers(2, 4), st.integers(2, 6))
+def test_the_screen_loses_no_worst_output(data: st.DataObject, size: int, n: int) -> None:
+    """`worst`, which looks at few outputs exactly, against the extremes of each of them."""
+    rows = [data.draw(boxes(n)) for _ in range(size)]
+    low, high = data.draw(boxes(size))
+    chosen = ConfidenceSet(
+        0.9,
+        tuple(r[0] for r in rows),
+        tuple(r[1] for r in rows),
+        tuple(Fraction(end, SCALE) for end in low),
+        tuple(Fraction(end, SCALE) for end in high),
+    )
+    column = st.lists(st.integers(0, 9), min_size=n, max_size=n).filter(any)
+    columns = [
+        ([x for x in range(n) if w[x]], [w[x] for x in range(n) if w[x]])
+        for w in data.draw(st.lists(column, min_size=1, max_size=6))
+    ]
+    population = Population(chosen)
+    one, every = population.worst(columns), [population.extremes(c, y) for y, c in enumerate(columns)]
+    for side in range(3):
+        best = every[0][side]
+        for extremes in every[1:]:
+            bound = extremes[side]
+            best = bound if bound.above * best.below > best.above * bound.below else best
+        assert one[side].above * best.below == best.above * one[side].below
