@@ -8,14 +8,15 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vertex_oracle import lifts
 
 from mechdesign import InputError, Joint, audit
-from mechdesign.channel import Channel
-from mechdesign.confidence import SCALE, ConfidenceSet, confidence_set
-from mechdesign.integer_rows import IntegerRows
+from mechdesign.auditing.population import Population, audit_population, failing_outputs
+from mechdesign.channel.channel import Channel
+from mechdesign.core.binomial import SCALE
+from mechdesign.core.integers import IntegerRows
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
-from mechdesign.population_audit import Population, audit_population, failing_outputs
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
+from tests.oracles.population_vertices import lifts
 
 
 @st.composite
@@ -145,13 +146,18 @@ def test_rows_may_stand_in_another_order() -> None:
 
 
 def test_notions_on_averages_are_refused() -> None:
-    with pytest.raises(InputError, match="l1 bounds averages over the sensitive symbols, for which confidence"):
+    with pytest.raises(
+        InputError, match="l1 bounds averages over the sensitive symbols, for which confidence"
+    ):
         audit_population(CHANNEL, JOINT, L1Lift(math.inf, 0.5), confidence_set(JOINT))
 
 
 @pytest.mark.parametrize(
     ("labels", "message"),
-    [(["x0", "x1", "z"], "no useful symbol 'x2'"), (["x0", "x1", "x2", "x3"], "no row for the useful symbol 'x3'")],
+    [
+        (["x0", "x1", "z"], "no useful symbol 'x2'"),
+        (["x0", "x1", "x2", "x3"], "no row for the useful symbol 'x3'"),
+    ],
 )
 def test_other_symbols_are_refused(labels: list[str], message: str) -> None:
     other = Joint.from_counts([[4] * len(labels), [5] * len(labels)], useful_labels=labels)

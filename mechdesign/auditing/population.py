@@ -23,14 +23,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing import Achieved, Worst, at_most_exp, log_upper
-from mechdesign.channel import Channel
-from mechdesign.confidence import SCALE, ConfidenceSet
-from mechdesign.errors import InputError
-from mechdesign.exact import listed
-from mechdesign.exact_lifts import Column
-from mechdesign.joint import Joint
+from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.verdict import Achieved, Worst, at_most_exp, log_upper
+from mechdesign.channel.channel import Channel
+from mechdesign.core.binomial import SCALE
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed
 from mechdesign.notions import LiftLimits, Notion
+from mechdesign.tables.confidence import ConfidenceSet
+from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
 
@@ -188,7 +189,9 @@ class Population:
         size = values.shape[1]
         c = np.repeat(values[:, None, :], size, axis=1)
         c[:, np.arange(size), np.arange(size)] = own
-        low, spread = (np.array([e / self._unit for e in ends]) for ends in (self._share_lower, self._share_spread))
+        low, spread = (
+            np.array([e / self._unit for e in ends]) for ends in (self._share_lower, self._share_spread)
+        )
         order = np.argsort(sign * c, axis=2)
         free = spread[order]
         before = np.cumsum(free, axis=2) - free
@@ -255,7 +258,9 @@ def _exceeds(one: Bound, other: Bound) -> bool:
     return one.above * other.below > other.above * one.below
 
 
-def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> PopulationAudit:
+def audit_population(
+    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
+) -> PopulationAudit:
     """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set.
 
     Parameters
@@ -279,9 +284,7 @@ def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: Con
     return verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
 
 
-def failing_outputs(
-    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
-) -> tuple[int, ...]:
+def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits = lift_limits(notion)
     population = Population(chosen, row_order(channel, joint))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mechdesign import InputError, Joint, design
-from mechdesign.confidence import confidence_set
+from mechdesign.auditing.population import audit_population
+from mechdesign.auditing.population_promise import population_promise
 from mechdesign.notions import ALIP, LDP, Chi2Lift
-from mechdesign.population_audit import audit_population
-from mechdesign.population_promise import population_promise
+from mechdesign.tables.confidence import confidence_set
 
 TABLE = [[2000, 1500, 2, 900, 700], [1500, 2100, 9, 800, 600], [900, 800, 1, 700, 900]]
 JOINT = Joint.from_counts(TABLE, useful_labels=["a", "b", "rare", "c", "d"])
@@ -24,7 +24,9 @@ def test_the_rare_symbol_is_blamed_and_merging_it_mends() -> None:
     assert promise.achieved == audit_population(PUBLISHED, JOINT, LDP(1.0), confidence_set(JOINT)).achieved
     assert promise.largest.output == promise.smallest.output == "rare"
     assert promise.largest.symbols == ("rare",)
-    assert promise.largest.records == (JOINT.counts[JOINT.sensitive.names.index(promise.largest.sensitive)][2],)
+    assert promise.largest.records == (
+        JOINT.counts[JOINT.sensitive.names.index(promise.largest.sensitive)][2],
+    )
     assert math.log(promise.largest.lift) == pytest.approx(promise.achieved.eps_u, rel=1e-12)
     assert -math.log(promise.smallest.lift) == pytest.approx(promise.achieved.eps_l, rel=1e-12)
     merged = promise.merged
@@ -38,7 +40,7 @@ def test_the_rare_symbol_is_blamed_and_merging_it_mends() -> None:
 
 
 def test_lost_information_is_that_of_the_merged_channel() -> None:
-    from mechdesign.exact_utility import utility
+    from mechdesign.auditing.utility import utility
 
     merged = population_promise(PUBLISHED, JOINT).merged
     assert merged is not None

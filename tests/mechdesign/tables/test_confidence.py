@@ -11,15 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint
-from mechdesign.confidence import SCALE, ConfidenceSet, check_level, confidence_set, lower_end
+from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.notions import ALIP, LDP
+from mechdesign.tables.confidence import ConfidenceSet, check_level, confidence_set
 
 COUNTS = [[12, 0, 3], [5, 7, 8]]
 
 
 def _tail(k: int, count: int, total: int) -> Fraction:
     p = Fraction(k, SCALE)
-    return sum((math.comb(total, i) * p**i * (1 - p) ** (total - i) for i in range(count, total + 1)), Fraction(0))
+    return sum(
+        (math.comb(total, i) * p**i * (1 - p) ** (total - i) for i in range(count, total + 1)), Fraction(0)
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -27,7 +30,9 @@ def _tail(k: int, count: int, total: int) -> Fraction:
 def test_an_end_is_the_last_multiple_with_a_small_enough_tail(total: int, data: st.DataObject) -> None:
     """P(Bin(N, k/2^60) >= c) <= alpha < P(Bin(N, (k+1)/2^60) >= c), in rationals."""
     count = data.draw(st.integers(1, total))
-    alpha = data.draw(st.sampled_from([Fraction(1, 5), Fraction(1, 40), Fraction(1, 3000), Fraction(1, 10**9)]))
+    alpha = data.draw(
+        st.sampled_from([Fraction(1, 5), Fraction(1, 40), Fraction(1, 3000), Fraction(1, 10**9)])
+    )
     k = lower_end(count, total, alpha)
     assert _tail(k, count, total) <= alpha < _tail(k + 1, count, total)
 
@@ -109,7 +114,7 @@ def test_bad_shares_are_refused(shares: dict[object, object], message: str) -> N
 
 
 def test_shares_matter_to_lifts_only() -> None:
-    from mechdesign.confidence import needs_shares
+    from mechdesign.tables.confidence import needs_shares
 
     assert needs_shares(ALIP(1.0, 1.0))
     assert not needs_shares(LDP(1.0))

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing import Achieved
-from mechdesign.channel import Channel
-from mechdesign.confidence import DEFAULT_LEVEL, SCALE, ConfidenceSet, confidence_set
-from mechdesign.exact_lifts import Column
-from mechdesign.joint import Joint
+from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.population import Bound, Population, achieved_of, row_order
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.channel import Channel
+from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, LiftLimits, Notion
-from mechdesign.population_audit import Bound, Population, achieved_of, row_order
+from mechdesign.tables.confidence import DEFAULT_LEVEL, ConfidenceSet, confidence_set
+from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
 
