@@ -34,7 +34,8 @@ DENOMINATOR = 2**53
 class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values.
 
-    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers.
+    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers;
+    `confidence` is the set of populations that the promise holds for (`tables.confidence`), None for the table alone.
     """
 
     notion: dict[str, Any] | None = None
@@ -42,6 +43,7 @@ class ChannelRecord:
     utility: dict[str, Any] | None = None
     certificate: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+    confidence: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

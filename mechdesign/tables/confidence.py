@@ -74,6 +74,53 @@ class ConfidenceSet:
         """Whether nothing is said of P(s)."""
         return not any(self.share_lower) and all(end == 1 for end in self.share_upper)
 
+    def to_record(self) -> dict[str, Any]:
+        """The set as the channel file writes it; ends are texts "p/q"."""
+        cells = [
+            [[_text(a), _text(b)] for a, b in zip(lower, upper, strict=True)]
+            for lower, upper in zip(self.lower, self.upper, strict=True)
+        ]
+        ends = zip(self.share_lower, self.share_upper, strict=True)
+        shares = "known" if self.shares_are_known else "free" if self.shares_are_free else "estimated"
+        return {
+            "level": self.level,
+            "set": METHOD,
+            "shares": shares,
+            "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]},
+        }
+
+
+def _text(end: int) -> str:
+    return str(Fraction(end, SCALE))
+
+
+def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
+    """The set that `to_record` describes, computed again from the counts.
+
+    Level and known shares are what the file says; every interval is computed, and must be the one in the file.
+
+    Raises
+    ------
+    InputError
+        If the record has another form, or intervals that the counts do not give.
+    """
+    try:
+        level, kind = record["level"], record["shares"]
+        known = None
+        if kind == "known":
+            texts = (pair[0] for pair in record["intervals"]["shares"])
+            known = dict(zip(joint.sensitive.symbols, map(Fraction, texts), strict=True))
+        if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
+        raise InputError("the confidence set of the channel file is not readable; design the channel again") from None
+    again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated")
+    if again.to_record()["intervals"] != record["intervals"]:
+        raise InputError(
+            "the intervals in the channel file are not those of its counts; the file was changed, or made from another table"
+        )
+    return again
+
 
 def check_level(level: Any) -> float:
     """The level as a float.
