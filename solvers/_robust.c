@@ -519,6 +519,9 @@ static void heap_down(int *heap, const double *key, int size, int i)
 enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
 
 /* Rounds of new rows in one program; it is cut short beyond, which costs sharpness alone. */
+#ifndef NODE_ROUNDS
+#define NODE_ROUNDS 500
+#endif
 #define MOST_ROUNDS 500
 
 /* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
@@ -692,7 +695,8 @@ static int proves_empty(const Problem *p, const Pool *q, Work *w, const double *
 static int solve(const Problem *p, Pool *q, Work *w, double start, double cutoff)
 {
     double reached = start;
-    for (int round = 0; round < MOST_ROUNDS; round++) {
+    int most = w->inner ? MOST_ROUNDS : NODE_ROUNDS;
+    for (int round = 0; round < most; round++) {
         int status = dual_simplex(p, q, w, &reached, cutoff);
         if (status != LP_OPTIMAL) return status;
         primal_point(p, w);

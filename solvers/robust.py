@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.checks import check_limits, check_positive, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
-from solvers.costs import cost_named
+from solvers.costs import Cost, cost_named
 from solvers.errors import BackendFailure, InvalidOption
 from solvers.generation import Generation, NoPricer, Pricer
 from solvers.points import Points
+from solvers.programs import new_master
 from solvers.results import Envelope, EnvelopeStatus, Progress
 from solvers.uncertain import UncertainSet
 
@@ -26,6 +27,12 @@ ROUNDING = 2.0**-50
 
 TIGHTENING_SHARE = 0.1
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+
+BISECTIONS = 40
+"""Halvings of the way from the point to a unit vector."""
+
+FIRST_SECONDS = 10.0
+"""What the master over the first columns may take; it needs far less."""
 
 MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member."""
@@ -128,15 +135,17 @@ def robust_envelope(
         )
     except KeyboardInterrupt:
         interrupted = True
-    initial = [Points.from_dense(uncertain.point)]
-    for more in (Points.units(np.arange(uncertain.n), uncertain.n), start):
-        if more is not None and len(more):
-            initial.append(more.take(uncertain.excess_of(more) <= -margin + MEMBER))
+    initial = [Points.from_dense(uncertain.point), pulled_units(uncertain, margin)]
+    if start is not None and len(start):
+        initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
+    columns = Points.concatenate(initial)
+    if guess is None:
+        guess = _first_prices(uncertain.point, columns, measure, backend)
     run = Generation(
         cost=measure,
         target=uncertain.point,
         pricer=pricer,
-        initial=Points.concatenate(initial),
+        initial=columns,
         gap=gap,
         time_limit=-math.inf if interrupted else end - time.monotonic(),
         backend=backend,
@@ -164,3 +173,29 @@ def robust_envelope(
         seconds=time.monotonic() - started,
         seconds_pricing=run.seconds_pricing,
     )
+
+
+def pulled_units(uncertain: UncertainSet, margin: float) -> Points:
+    """For every coordinate the member nearest its unit vector on the line to the point: together they decompose it.
+
+    These are the posteriors of randomised responses; a unit vector that is a member stays one.
+    """
+    toward = np.eye(uncertain.n) - uncertain.point
+    inside, outside = np.zeros(uncertain.n), np.ones(uncertain.n)
+    whole = uncertain.excess(np.eye(uncertain.n)) <= -margin
+    inside[whole] = 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (inside + outside)
+        fine = uncertain.excess(uncertain.point + middle[:, None] * toward) <= -margin
+        inside, outside = np.where(fine, middle, inside), np.where(fine, outside, middle)
+    points = uncertain.point + inside[:, None] * toward
+    points[whole] = np.eye(uncertain.n)[whole]
+    return Points.from_dense(np.maximum(points, 0.0))
+
+
+def _first_prices(point: Array, columns: Points, cost: Cost, backend: str) -> Array | None:
+    """The prices of the master over the first columns, a guess to begin from; None if it cannot be solved."""
+    master = new_master(backend, point)
+    master.add(columns, cost.of(columns))
+    solution = master.solve(FIRST_SECONDS)
+    return solution.dual if solution.is_optimal else None
