@@ -30,9 +30,7 @@
 /* Rounding allowance of the Lagrangian, as in `_kernel.c`. */
 #define SAFETY 16.0
 /* Rows that fail by less than this share of the worst one wait for the next round. */
-#ifndef SHARE_OF_WORST
-#define SHARE_OF_WORST 0.5
-#endif
+#define SHARE_OF_WORST 1.0
 #define SMALLEST_WIDTH 1e-9
 
 enum { ENTROPY = 0, GINI = 1 };
@@ -518,10 +516,9 @@ static void heap_down(int *heap, const double *key, int size, int i)
 
 enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
 
-/* Rounds of new rows in one program; it is cut short beyond, which costs sharpness alone. */
-#ifndef NODE_ROUNDS
-#define NODE_ROUNDS 500
-#endif
+/* Rounds of new rows in one program of a node, and in others; it is cut short beyond, which costs sharpness
+ * alone, and children go on with the rows of their parent. */
+#define NODE_ROUNDS 8
 #define MOST_ROUNDS 500
 
 /* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
