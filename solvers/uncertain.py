@@ -62,7 +62,11 @@ class UncertainSet:
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         n = len(self.point)
-        if self.lower.ndim != 2 or self.lower.shape != self.upper.shape or self.lower.shape[1] not in (n, n + 1):
+        if (
+            self.lower.ndim != 2
+            or self.lower.shape != self.upper.shape
+            or self.lower.shape[1] not in (n, n + 1)
+        ):
             raise InvalidPolytope(f"lower and upper must have {n} columns, or one more, and the same shape")
         if not self.share_lower.shape == self.share_upper.shape == (len(self.lower),):
             raise InvalidPolytope(f"the shares must have one entry per box ({len(self.lower)})")
@@ -71,7 +75,11 @@ class UncertainSet:
         if not (self.ratio > 1.0 and self.most > 1.0 and 0.0 <= self.least < 1.0):
             raise InvalidPolytope("ratio and most must be above 1, least at least 0 and below 1")
         for low, high in ((self.lower, self.upper), (self.share_lower[None], self.share_upper[None])):
-            if (low > high).any() or (low.sum(axis=1) > 1.0 + EMPTY).any() or (high.sum(axis=1) < 1.0 - EMPTY).any():
+            if (
+                (low > high).any()
+                or (low.sum(axis=1) > 1.0 + EMPTY).any()
+                or (high.sum(axis=1) < 1.0 - EMPTY).any()
+            ):
                 raise InvalidPolytope("a box holds no probability vector")
 
     @property
@@ -125,7 +133,10 @@ class UncertainSet:
 
     def excess_of(self, points: Points) -> Array:
         """`excess` of a list of sparse points, in parts that fit the memory."""
-        parts = [self.excess(points.take(range(i, min(i + PART, len(points)))).toarray()) for i in range(0, len(points), PART)]
+        parts = [
+            self.excess(points.take(range(i, min(i + PART, len(points)))).toarray())
+            for i in range(0, len(points), PART)
+        ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _means(self, values: Array, own: Array, sign: int) -> Array:

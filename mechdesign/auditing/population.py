@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.lifts import Column
-from mechdesign.auditing.verdict import Achieved, Worst, at_most_exp, log_upper
+from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, audit, log_upper
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
@@ -282,6 +282,12 @@ def audit_population(
     population = Population(chosen, row_order(channel, joint))
     worst = population.worst(channel.integers.columns)
     return verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
+
+
+def audit_for_set(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
+    """The audit of the table with the verdict and the worst cell of the whole set; raises as `audit_population`."""
+    there = audit_population(channel, joint, notion, chosen)
+    return replace(audit(channel, joint, notion), satisfied=there.satisfied, worst=there.worst)
 
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:

@@ -258,7 +258,7 @@ class Channel:
         )
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
-        """Write the channel file (version 1).
+        """Write the channel file (version 2 with a confidence set, 1 without).
 
         Parameters
         ----------
@@ -293,6 +293,7 @@ class Channel:
             utility=record.utility,
             certificate=record.certificate,
             provenance=record.provenance,
+            confidence=record.confidence,
         )
         channel_file.write(contents.public() if public else contents, path, overwrite=overwrite)
 
@@ -309,6 +310,7 @@ class Channel:
             utility=_as_dict(contents.utility),
             certificate=_as_dict(contents.certificate),
             provenance=dict(contents.provenance),
+            confidence=_as_dict(contents.confidence),
         )
         return cls(
             useful=contents.useful,

@@ -175,7 +175,9 @@ def design(
         chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion))
         return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
     if known_shares is not None:
-        raise InputError("known shares need a confidence level: without one the table itself is the population")
+        raise InputError(
+            "known shares need a confidence level: without one the table itself is the population"
+        )
     if mechanism in HEURISTICS:
         return HEURISTICS[mechanism](joint, notion, options, search)
     check_polytope(notion)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing import population as auditing
 from mechdesign.auditing.utility import utility
-from mechdesign.auditing.verdict import Audit, audit
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError, SolverFailure
@@ -96,7 +95,11 @@ def _factor(budget: float) -> float:
 
 def room_at_the_table(uncertain: UncertainSet) -> float:
     """What the inequalities have to spare at P_X, where every lift is 1."""
-    sides = (uncertain.ratio - 1.0, uncertain.most - 1.0, 1.0 - uncertain.least if uncertain.least > 0.0 else math.inf)
+    sides = (
+        uncertain.ratio - 1.0,
+        uncertain.most - 1.0,
+        1.0 - uncertain.least if uncertain.least > 0.0 else math.inf,
+    )
     return min(sides)
 
 
@@ -110,8 +113,7 @@ class PopulationJudge:
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
-        there = auditing.audit_population(channel, self.joint, self.notion, self.chosen)
-        return replace(audit(channel, self.joint, self.notion), satisfied=there.satisfied, worst=there.worst)
+        return auditing.audit_for_set(channel, self.joint, self.notion, self.chosen)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion for some population."""
@@ -148,7 +150,9 @@ class PopulationLifts(Lifts):
         self.given_s = np.vstack([lower, upper])
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
         self._limits, self._slack = limits, 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
-        low, high = (np.array([float(end) for end in ends]) for ends in (chosen.share_lower, chosen.share_upper))
+        low, high = (
+            np.array([float(end) for end in ends]) for ends in (chosen.share_lower, chosen.share_upper)
+        )
         self._shares = low, high
 
     def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
@@ -196,7 +200,13 @@ class PopulationLifts(Lifts):
 
 
 def population_design(
-    joint: Joint, notion: Notion, mechanism: str, search: Search, chosen: ConfidenceSet, *, fallback: bool = True
+    joint: Joint,
+    notion: Notion,
+    mechanism: str,
+    search: Search,
+    chosen: ConfidenceSet,
+    *,
+    fallback: bool = True,
 ) -> Design:
     """The channel of a mechanism, verified exactly for every population of the set.
 
@@ -271,7 +281,13 @@ def _optimal(
         proof = Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
         said = ("X itself satisfies the notion for the whole set and is published as it is.",)
         return finish(
-            rounded.channel, joint, rounded.audit, mechanism=OPTIMAL, method="release", certificate=proof, messages=said
+            rounded.channel,
+            joint,
+            rounded.audit,
+            mechanism=OPTIMAL,
+            method="release",
+            certificate=proof,
+            messages=said,
         )
     envelope, rounded = _designed(joint, notion, search, judge, merging, started)
     certificate = certify(envelope, entropy, utility(rounded.channel, joint).nmi)
@@ -381,5 +397,3 @@ def _rough(joint: Joint, notion: Notion, chosen: ConfidenceSet, end: float) -> f
     left = max(0.0, end - time.perf_counter())
     found = robust_envelope(uncertain_set(joint, notion, chosen), gap=ESTIMATE_GAP * entropy, time_limit=left)
     return 1.0 - found.value / entropy
-
-

@@ -10,6 +10,7 @@ Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can compute th
 
 from __future__ import annotations
 
+import csv
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -113,11 +114,14 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
         if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
             raise ValueError
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
-        raise InputError("the confidence set of the channel file is not readable; design the channel again") from None
+        raise InputError(
+            "the confidence set of the channel file is not readable; design the channel again"
+        ) from None
     again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated")
     if again.to_record()["intervals"] != record["intervals"]:
         raise InputError(
-            "the intervals in the channel file are not those of its counts; the file was changed, or made from another table"
+            "the intervals in the channel file are not those of its counts: the file was changed, or made from "
+            "another table"
         )
     return again
 
@@ -177,6 +181,31 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
             f"the shares sum to {float(total):.9g} and not to 1 (within {float(SHARE_TOLERANCE):g})"
         )
     return tuple(given[s] / total for s in range(len(given)))
+
+
+def read_shares(path: str) -> dict[str, str]:
+    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has another header, or a row without two cells.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, strict=True) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as a CSV file of shares: {error}") from None
+    if not rows or rows[0] != ["symbol", "share"]:
+        raise InputError(f"{path} must begin with the header symbol,share")
+    shares: dict[str, str] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != 2:
+            raise InputError(f"{path}, row {number}: {len(row)} cells, not a symbol and its share")
+        if row[0] in shares:
+            raise InputError(f"{path}: the share of {quoted(row[0])} is given twice")
+        shares[row[0]] = row[1]
+    return shares
 
 
 def needs_shares(notion: Notion) -> bool:

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from solvers import InvalidPolytope, Points, Polytope, RobustSearch, UncertainSet, lower_envelope, robust_envelope
+from solvers import (
+    InvalidPolytope,
+    Points,
+    Polytope,
+    RobustSearch,
+    UncertainSet,
+    lower_envelope,
+    robust_envelope,
+)
 from solvers.robust import pulled_units
 
 Array = NDArray[np.float64]
@@ -109,16 +117,22 @@ def test_points_keep_the_margin_and_decompose_the_point(sides: str) -> None:
 def test_a_wider_set_of_coefficients_costs_more() -> None:
     point, lower, upper, a, b = _random(1, 3, 8, 0.05)
     narrow = robust_envelope(UncertainSet(point, lower, upper, a, b, ratio=2.0), gap=1e-4)
-    wide = robust_envelope(UncertainSet(point, lower * 0.8, np.minimum(upper * 1.2, 1.0), a, b, ratio=2.0), gap=1e-4)
+    wide = robust_envelope(
+        UncertainSet(point, lower * 0.8, np.minimum(upper * 1.2, 1.0), a, b, ratio=2.0), gap=1e-4
+    )
     assert wide.value >= narrow.bound - 1e-9
 
 
 def test_nothing_known_is_the_staircase_of_local_differential_privacy() -> None:
     """Boxes [0, 1]: the set is max w <= e^eps min w, of which k-ary randomised response is a member."""
     n, e = 4, np.e
-    uncertain = UncertainSet(np.full(n, 0.25), np.zeros((2, n)), np.ones((2, n)), np.zeros(2), np.ones(2), ratio=e)
+    uncertain = UncertainSet(
+        np.full(n, 0.25), np.zeros((2, n)), np.ones((2, n)), np.zeros(2), np.ones(2), ratio=e
+    )
     rows = [np.eye(n)[x] - e * np.eye(n)[z] for x in range(n) for z in range(n) if x != z]
-    listed = lower_envelope(Polytope(np.array(rows), np.full(12, -np.inf), np.zeros(12)), np.full(n, 0.25), gap=1e-6)
+    listed = lower_envelope(
+        Polytope(np.array(rows), np.full(12, -np.inf), np.zeros(12)), np.full(n, 0.25), gap=1e-6
+    )
     found = robust_envelope(uncertain, gap=1e-6)
     assert found.value == pytest.approx(listed.value, abs=3e-6)
 
@@ -179,7 +193,14 @@ def test_a_coordinate_beyond_the_point_counts_as_one() -> None:
 )
 def test_bad_sets_are_refused(change: dict[str, object], message: str) -> None:
     point, lower, upper, a, b = _random(8, 2, 3, 0.1)
-    arguments = {"point": point, "lower": lower, "upper": upper, "share_lower": a, "share_upper": b, "ratio": 2.0}
+    arguments = {
+        "point": point,
+        "lower": lower,
+        "upper": upper,
+        "share_lower": a,
+        "share_upper": b,
+        "ratio": 2.0,
+    }
     with pytest.raises(InvalidPolytope, match=message):
         UncertainSet(**(arguments | change))  # type: ignore[arg-type]
 
