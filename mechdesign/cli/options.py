@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import typer
 
 from mechdesign.cli.line import argument, option
-from mechdesign.cli.parsing import confidence_of, joint_of, names, notion_of, number, randomisation_of, renamed
+from mechdesign.cli.parsing import (
+    confidence_of,
+    joint_of,
+    names,
+    notion_of,
+    number,
+    randomisation_of,
+    renamed,
+)
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.notions import (
@@ -312,7 +312,9 @@ def confidence_of(level: str | None, shares: str | None) -> dict[str, Any]:
 
     if level is None:
         if shares is not None:
-            raise InputError("--known-shares needs --confidence: without it the table itself is the population")
+            raise InputError(
+                "--known-shares needs --confidence: without it the table itself is the population"
+            )
         return {}
     try:
         number_typed = float(level)
