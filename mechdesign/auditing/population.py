@@ -77,15 +77,30 @@ class Population:
     chosen : ConfidenceSet
     order : sequence of int, optional
         Position in the set of every row of the channel.
+    weights : sequence of int, optional
+        Counts of the symbols, in the order of the set: what P(y) is made of, which unseen symbols are released with.
     """
 
-    def __init__(self, chosen: ConfidenceSet, order: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        chosen: ConfidenceSet,
+        order: Sequence[int] | None = None,
+        weights: Sequence[int] | None = None,
+    ) -> None:
         at = range(len(chosen.lower[0])) if order is None else order
         self._chosen = chosen
         self._lower = [[row[x] for x in at] for row in chosen.lower]
         self._spread = [
             [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
         ]
+        self._weights: list[int] = []
+        if chosen.rest:
+            if weights is None:
+                raise InputError("a set with unseen symbols needs the counts of the others")
+            self._weights = [weights[x] for x in at]
+            for s, end in enumerate(chosen.rest):
+                self._lower[s].append(0)
+                self._spread[s].append(end)
         self._room = [SCALE - sum(row) for row in self._lower]
         self._spreads = [sum(row) for row in self._spread]
         ends = (*chosen.share_lower, *chosen.share_upper)
@@ -98,7 +113,7 @@ class Population:
 
     def output(self, column: Column) -> tuple[list[int], list[int]]:
         """2**60 times the largest and the smallest P(y|s) for every s, in units of the column's denominator."""
-        at, values = column
+        at, values = self._with_rest(column)
         order = sorted(range(len(at)), key=values.__getitem__, reverse=True)
         where, w = [at[i] for i in order], [values[i] for i in order]
         most: list[int] = []
@@ -116,6 +131,15 @@ class Population:
             left_out = min(masses[-1], total - room)
             least.append(base + worth[-1] - _on_the_first(left_out, masses, worth, w))
         return most, least
+
+    def _with_rest(self, column: Column) -> Column:
+        """The column with the entry of unseen symbols, P(y) on the table, last; all times the number of records."""
+        if not self._weights:
+            return column
+        at, values = column
+        total = sum(self._weights)
+        mean = sum(self._weights[x] * value for x, value in zip(at, values, strict=True))
+        return (*at, len(self._weights)), (*(total * value for value in values), mean)
 
     def extremes(self, column: Column, y: int = 0) -> Extremes:
         """The extreme lifts of one output over the set."""
@@ -163,7 +187,7 @@ class Population:
         """For every output a lower and an upper bound of its `high`, `low` and `ratio`, (k,) each."""
         n = len(self._lower[0])
         w = np.zeros((len(columns), n))
-        for y, (at, values) in enumerate(columns):
+        for y, (at, values) in enumerate(map(self._with_rest, columns)):
             top = max(values)
             w[y, list(at)] = [value / top for value in values]
         # With w at most 1 every sum below is one of n + |S| non-negative terms of total at most 2.
@@ -279,7 +303,7 @@ def audit_population(
         If the notion bounds averages over S, or the useful symbols of channel and joint differ.
     """
     limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel, joint))
+    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
     return verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
 
@@ -293,7 +317,7 @@ def audit_for_set(channel: Channel, joint: Joint, notion: Notion, chosen: Confid
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel, joint))
+    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 

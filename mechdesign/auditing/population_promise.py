@@ -101,7 +101,7 @@ def population_promise(
     """
     population_set = confidence_set(joint, level) if chosen is None else chosen
     order = row_order(channel, joint)
-    population = Population(population_set, order)
+    population = Population(population_set, order, joint.useful_counts)
     columns = list(channel.integers.columns)
     worst = population.worst(columns)
     return PopulationPromise(

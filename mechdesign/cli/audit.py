@@ -117,7 +117,8 @@ def _set_of(loaded: Channel, joint: Joint, *, own: bool) -> ConfidenceSet | None
             "the channel was designed with known shares, which a public file and another table do not have: audit the "
             "internal channel file on its own table"
         )
-    return confidence_set(joint, record["level"], estimate_shares=record.get("shares") == "estimated")
+    estimated = record.get("shares") == "estimated"
+    return confidence_set(joint, record["level"], estimate_shares=estimated, unseen=record.get("unseen", 0))
 
 
 def _notion(channel: Channel, path: str, budget: o.MaybeBudget) -> Notion:

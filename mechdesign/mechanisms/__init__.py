@@ -99,6 +99,7 @@ def design(
     progress: Steps | None = None,
     confidence: float | None = None,
     known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
 ) -> Design:
     """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
 
@@ -143,6 +144,9 @@ def design(
         population and symbols that were fixed without looking at them; ALIP, LIP, LDP, max-lift and min-lift.
     known_shares : mapping, optional
         P(s) of every sensitive symbol where it is known (a register, a census) and need not be estimated.
+    unseen : int
+        With `confidence`: symbols of X that were on the list beforehand but occur in no record. They are protected
+        too if their records are released with the policy ``unknown="marginal"``.
 
     Returns
     -------
@@ -172,8 +176,14 @@ def design(
         if options != HeuristicOptions():
             raise InputError("risk, randomisation and as_published do not go with confidence")
         check_level(confidence)
-        chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion))
+        chosen = confidence_set(
+            joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion), unseen=unseen
+        )
         return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
+    if unseen:
+        raise InputError(
+            "unseen symbols need a confidence level: without one the table itself is the population"
+        )
     if known_shares is not None:
         raise InputError(
             "known shares need a confidence level: without one the table itself is the population"

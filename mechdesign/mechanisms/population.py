@@ -67,10 +67,18 @@ ESTIMATE_SECONDS = 5.0
 def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> UncertainSet:
     """The posteriors of the table that are private for the whole set, all bounds moved outwards by rounding."""
     limits = auditing.lift_limits(notion)
+    # Unseen symbols are released with P(y), which is w = 1 for the posterior: the last column.
+    rest = [(end,) for end in chosen.rest] or [()] * len(chosen.lower)
+    nothing = (0,) * len(rest[0])
     return UncertainSet(
         joint.p_x,
-        np.array([[_below(end, SCALE) for end in row] for row in chosen.lower]),
-        np.array([[_above(end, SCALE) for end in row] for row in chosen.upper]),
+        np.array([[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]),
+        np.array(
+            [
+                [_above(end, SCALE) for end in (*row, *more)]
+                for row, more in zip(chosen.upper, rest, strict=True)
+            ]
+        ),
         np.array([_below(end.numerator, end.denominator) for end in chosen.share_lower]),
         np.array([_above(end.numerator, end.denominator) for end in chosen.share_upper]),
         ratio=_factor(limits.ratio),
@@ -131,7 +139,8 @@ class PopulationJudge:
             at, values = rows.columns[y]
             w[k, list(at)] = np.array(values) * UNIT
         factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
-        excess = np.maximum(uncertain.excess(w * uncertain.point), 0.0)
+        masses = w @ uncertain.point
+        excess = np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0) * masses
         rounding = UNIT * (1.0 + max(factors)) * (2.0 + 16.0 * w.max(axis=1))
         return np.maximum(2.0 * UNIT, (excess + rounding) / room_at_the_table(uncertain))
 
@@ -139,8 +148,9 @@ class PopulationJudge:
 class PopulationLifts(Lifts):
     """Merged sets of symbols judged by their extreme lifts over a confidence set.
 
-    P(T|s) lies between max(lower(T), 1 - upper(rest)) and min(upper(T), 1 - lower(rest)) with the sums of the ends,
-    so `given_s` holds both sums, (2 |S|, n), and merging adds them as it adds probabilities.
+    Without unseen symbols P(T|s) lies between max(lower(T), 1 - upper(others)) and min(upper(T), 1 - lower(others))
+    with the sums of the ends, so `given_s` holds both sums, (2 |S|, n), and merging adds them as it adds
+    probabilities.
     """
 
     def __init__(self, joint: Joint, limits: LiftLimits, chosen: ConfidenceSet) -> None:
@@ -149,6 +159,7 @@ class PopulationLifts(Lifts):
         self.p_x = joint.p_x
         self.given_s = np.vstack([lower, upper])
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
+        self._rest = np.array([end / SCALE for end in chosen.rest] or [0.0] * len(lower))[:, None]
         self._limits, self._slack = limits, 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
         low, high = (
             np.array([float(end) for end in ends]) for ends in (chosen.share_lower, chosen.share_upper)
@@ -157,22 +168,30 @@ class PopulationLifts(Lifts):
 
     def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
         """Surely private for the whole set."""
-        return self._used(given_s) <= 0.0 - self._slack
+        return self._used(given_s, mass) <= 0.0 - self._slack
 
     def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
         """Perhaps private for the whole set."""
-        return self._used(given_s) <= self._slack
+        return self._used(given_s, mass) <= self._slack
 
     def omega(self, given_s: Array, mass: Array) -> Array:
         """The logarithm of the worst lift or quotient beyond its budget; larger is worse."""
-        return self._used(given_s)
+        return self._used(given_s, mass)
 
-    def _used(self, given_s: Array) -> Array:
-        """The largest log lift (or quotient) minus its budget, (k,)."""
+    def _used(self, given_s: Array, mass: Array) -> Array:
+        """The largest log lift (or quotient) minus its budget, (k,).
+
+        Free mass lies on T, then on unseen symbols, whose w is P(T), then elsewhere; for the least the other way.
+        """
         size = len(given_s) // 2
         low, high = self._totals
-        most = np.minimum(given_s[size:], 1.0 - (low - given_s[:size])).T
-        least = np.maximum(given_s[:size], 1.0 - (high - given_s[size:])).clip(min=0.0).T
+        room, own = 1.0 - low, given_s[size:] - given_s[:size]
+        on_set = np.minimum(own, room)
+        on_rest = np.minimum(self._rest, room - on_set)
+        most = (given_s[:size] + on_set + mass * on_rest).T
+        left = np.maximum(room - (high - low - own), 0.0)
+        least_rest = np.minimum(self._rest, left)
+        least = (given_s[:size] + left - least_rest + mass * least_rest).T
         worst = np.full(len(most), -np.inf)
         limits = self._limits
         with np.errstate(divide="ignore"):
@@ -367,6 +386,8 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
         chosen,
         lower=tuple(_exact_row(row) for row in joint.counts),
         upper=tuple(_exact_row(row) for row in joint.counts),
+        unseen=0,
+        rest=(),
     )
     goal = WANTED * _rough(joint, notion, point, end)
     shares = None
@@ -377,7 +398,9 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
             return None
         counts = tuple(tuple(count << k for count in row) for row in joint.counts)
         larger = replace(joint, counts=counts)
-        wider = confidence_set(larger, chosen.level, shares=shares, estimate_shares=needs_shares(notion))
+        wider = confidence_set(
+            larger, chosen.level, shares=shares, estimate_shares=needs_shares(notion), unseen=chosen.unseen
+        )
         if _rough(larger, notion, wider, end) >= goal:
             return larger.total
     return None

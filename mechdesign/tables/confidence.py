@@ -48,6 +48,11 @@ class ConfidenceSet:
         ``lower[s][x] <= 2**60 P(x|s) <= upper[s][x]``; the row sums of P(.|s) are 1 besides.
     share_lower, share_upper : |S| tuples of Fraction
         Ends of P(s), equal where the shares are known and 0 and 1 where nothing is said of them.
+    unseen : int
+        Symbols of X on the list that was fixed beforehand which no record has. They have no row in a channel: their
+        records are released as those of which nothing is known, with the outputs' overall probabilities.
+    rest : |S| tuple of integers
+        Upper ends, in units of 2**-60, of the probability of all of these together; empty without any.
     """
 
     level: float
@@ -55,6 +60,8 @@ class ConfidenceSet:
     upper: tuple[tuple[int, ...], ...]
     share_lower: tuple[Fraction, ...]
     share_upper: tuple[Fraction, ...]
+    unseen: int = 0
+    rest: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for lower, upper in zip(self.lower, self.upper, strict=True):
@@ -87,6 +94,7 @@ class ConfidenceSet:
             "level": self.level,
             "set": METHOD,
             "shares": shares,
+            "unseen": self.unseen,
             "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]},
         }
 
@@ -106,7 +114,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
         If the record has another form, or intervals that the counts do not give.
     """
     try:
-        level, kind = record["level"], record["shares"]
+        level, kind, unseen = record["level"], record["shares"], record["unseen"]
         known = None
         if kind == "known":
             texts = (pair[0] for pair in record["intervals"]["shares"])
@@ -117,7 +125,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
         raise InputError(
             "the confidence set of the channel file is not readable; design the channel again"
         ) from None
-    again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated")
+    again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
     if again.to_record()["intervals"] != record["intervals"]:
         raise InputError(
             "the intervals in the channel file are not those of its counts: the file was changed, or made from "
@@ -229,6 +237,7 @@ def confidence_set(
     *,
     shares: Mapping[Any, Any] | None = None,
     estimate_shares: bool = True,
+    unseen: int = 0,
 ) -> ConfidenceSet:
     """The Clopper-Pearson set of a table of counts.
 
@@ -245,6 +254,8 @@ def confidence_set(
         Known P(s) of every sensitive symbol.
     estimate_shares : bool
         False leaves P(s) open where it is not known: quotients of two rows do not need it.
+    unseen : int
+        How many symbols of X were on the list beforehand but occur in no record.
 
     Raises
     ------
@@ -254,7 +265,9 @@ def confidence_set(
     check_counts(joint)
     spent = 1 - Fraction(repr(check_level(level)))
     known = None if shares is None else check_shares(shares, joint)
-    size, n = len(joint.counts), len(joint.counts[0])
+    if type(unseen) is not int or unseen < 0:
+        raise InputError(f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at least 0")
+    size, n = len(joint.counts), len(joint.counts[0]) + unseen
     estimated = known is None and estimate_shares
     alpha = spent / (2 * (size * n + (size if estimated else 0)))
     rows = [_ends_of(row, alpha) for row in joint.counts]
@@ -266,7 +279,11 @@ def confidence_set(
     else:
         low, high = (Fraction(0),) * size, (Fraction(1),) * size
     lower, upper = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
-    return ConfidenceSet(float(level), lower, upper, low, high)
+    rest: tuple[int, ...] = ()
+    if unseen:
+        nothing = (SCALE - lower_end(total, total, alpha) for total in joint.sensitive_counts)
+        rest = tuple(min(unseen * end, SCALE) for end in nothing)
+    return ConfidenceSet(float(level), lower, upper, low, high, unseen, rest)
 
 
 def _ends_of(counts: Sequence[int], alpha: Fraction) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -113,9 +113,45 @@ def test_the_channel_file_keeps_the_set(tmp_path: Any) -> None:
     assert '"version": 2' in (tmp_path / "c.json").read_text()
     channel.save(tmp_path / "p.json", public=True)
     public = Channel.load(tmp_path / "p.json").record.confidence
-    assert public == {"level": 0.9, "set": "clopper-pearson", "shares": "estimated"}
+    assert public == {"level": 0.9, "set": "clopper-pearson", "shares": "estimated", "unseen": 0}
     design(JOINT, LIP(0.5), mechanism="subset-merging").channel.save(tmp_path / "plain.json")
     assert '"version": 1' in (tmp_path / "plain.json").read_text()
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
+def test_unseen_symbols_are_protected_as_rows_of_the_marginal(notion: Notion) -> None:
+    """The verdict equals that of a channel with a row P(y) for the unseen symbol, on a set that lists it."""
+    from fractions import Fraction
+
+    result = design(JOINT, notion, confidence=0.95, unseen=1, gap=1e-3)
+    chosen = result.confidence
+    assert chosen is not None
+    assert chosen.unseen == 1
+    assert chosen.rest[0] > 0
+    assert set_of_record(result.channel.record.confidence or {}, JOINT) == chosen
+    w = [[Fraction(v, result.channel.denominator) for v in row] for row in result.channel.rows]
+    marginal = [
+        sum(c * row[y] for c, row in zip(JOINT.useful_counts, w, strict=True)) / JOINT.total
+        for y in range(len(w[0]))
+    ]
+    from mechdesign.auditing.population import Population, achieved_of
+    from mechdesign.tables.confidence import ConfidenceSet
+
+    listed = ConfidenceSet(
+        0.95,
+        tuple((*row, 0) for row in chosen.lower),
+        tuple((*row, end) for row, end in zip(chosen.upper, chosen.rest, strict=True)),
+        chosen.share_lower,
+        chosen.share_upper,
+    )
+    scale = JOINT.total * result.channel.denominator
+    columns = []
+    for y in range(len(marginal)):
+        values = [int(row[y] * scale) for row in (*w, marginal)]
+        columns.append(([x for x, v in enumerate(values) if v], [v for v in values if v]))
+    assert result.population is not None
+    assert achieved_of(Population(listed).worst(columns)) == result.population.achieved
+    assert result.nmi <= design(JOINT, notion, confidence=0.95, gap=1e-3).nmi + 2e-3
 
 
 def test_x_itself_is_published_where_it_is_private_for_the_set() -> None:
@@ -197,6 +233,8 @@ def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.Mon
             "do not go with",
         ),
         (JOINT, LDP(1.0), {"known_shares": {"s0": 1}}, "known shares need a confidence level"),
+        (JOINT, LDP(1.0), {"unseen": 2}, "unseen symbols need a confidence level"),
+        (JOINT, LDP(1.0), {"confidence": 0.9, "unseen": -1}, "number of unseen symbols .* at least 0"),
         (
             Joint.from_probabilities([[0.25, 0.25], [0.25, 0.25]]),
             LDP(1.0),
