@@ -34,7 +34,8 @@ DENOMINATOR = 2**53
 class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values.
 
-    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers.
+    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers;
+    `confidence` is the set of populations that the promise holds for (`tables.confidence`), None for the table alone.
     """
 
     notion: dict[str, Any] | None = None
@@ -42,6 +43,7 @@ class ChannelRecord:
     utility: dict[str, Any] | None = None
     certificate: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+    confidence: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,7 @@ class Channel:
         )
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
-        """Write the channel file (version 1).
+        """Write the channel file (version 2 with a confidence set, 1 without).
 
         Parameters
         ----------
@@ -291,6 +293,7 @@ class Channel:
             utility=record.utility,
             certificate=record.certificate,
             provenance=record.provenance,
+            confidence=record.confidence,
         )
         channel_file.write(contents.public() if public else contents, path, overwrite=overwrite)
 
@@ -307,6 +310,7 @@ class Channel:
             utility=_as_dict(contents.utility),
             certificate=_as_dict(contents.certificate),
             provenance=dict(contents.provenance),
+            confidence=_as_dict(contents.confidence),
         )
         return cls(
             useful=contents.useful,

@@ -1,4 +1,4 @@
-"""The channel file, version 1: what it holds, and how it is written; `channel_reading` reads it.
+"""The channel file, versions 1 and 2: what it holds, and how it is written; `channel_reading` reads it.
 
 Reading a channel file with suspicion: everything is checked, nothing is executed.
 """
@@ -29,9 +29,14 @@ from mechdesign.tables.variable import Variable, check_text
 
 FORMAT = "mechdesign.channel"
 VERSION = 1
+"""Of channels whose promise is about the table; whatever needs a key of version 2 is written as that."""
+
+LATER_VERSION, LATER = 2, ("confidence",)
+"""The next version and the keys that it has beside those of the first."""
+
 
 REQUIRED = ("format", "version", "useful", "outputs", "denominator", "rows", "sha256")
-RECORDS = ("notion", "achieved", "utility", "certificate")
+RECORDS = ("notion", "achieved", "utility", "certificate", *LATER)
 OPTIONAL = ("sensitive", "joint", "counts", *RECORDS, "provenance")
 
 PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
@@ -57,6 +62,7 @@ class Contents:
     utility: Mapping[str, Any] | None = None
     certificate: Mapping[str, Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    confidence: Mapping[str, Any] | None = None
 
     def public(self) -> Contents:
         """Without the joint table and whatever is computed from it.
@@ -65,7 +71,19 @@ class Contents:
         which say what is protected (and which column must not be left in a release).
         """
         kept = {key: self.provenance[key] for key in PUBLIC_PROVENANCE if key in self.provenance}
-        return replace(self, joint=None, achieved=None, utility=None, certificate=None, provenance=kept)
+        # The intervals are functions of the counts; level and kind of the set are none.
+        stated = self.confidence
+        if stated is not None:
+            stated = {key: value for key, value in stated.items() if key != "intervals"}
+        return replace(
+            self,
+            joint=None,
+            achieved=None,
+            utility=None,
+            certificate=None,
+            provenance=kept,
+            confidence=stated,
+        )
 
 
 def write(contents: Contents, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -99,7 +117,7 @@ def _texts(contents: Contents) -> dict[str, list[str]]:
     """The canonical JSON text of every value but the hash, in pieces."""
     values: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION if contents.confidence is None else LATER_VERSION,
         "useful": _variable_record(contents.useful),
     }
     if contents.sensitive is not None:
@@ -273,14 +291,16 @@ def _contents(document: dict[str, Any]) -> Contents:
             f"the format is {quoted(document['format'])}, not {FORMAT!r}: this is no channel file"
         )
     version = document.get("version")
-    if type(version) is not int or version != VERSION:
+    if type(version) is not int or version not in (VERSION, LATER_VERSION):
         raise InputError(
-            f"version {quoted(version)} of the channel file is not known; this mechdesign reads {VERSION}"
+            f"version {quoted(version)} of the channel file is not known; this mechdesign reads {VERSION} and "
+            f"{LATER_VERSION}"
         )
     missing = [key for key in REQUIRED if key not in document]
     if missing:
         raise InputError(f"the channel file has no {listed(missing)}")
-    unknown = [key for key in document if key not in REQUIRED + OPTIONAL]
+    known = [key for key in REQUIRED + OPTIONAL if version == LATER_VERSION or key not in LATER]
+    unknown = [key for key in document if key not in known]
     if unknown:
         raise InputError(f"the channel file has an unknown key {listed(unknown)}")
     useful = _variable(document["useful"], "useful")

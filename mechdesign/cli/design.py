@@ -55,6 +55,7 @@ def design(
     context: typer.Context,
     table: o.InputTable,
     budget: o.BudgetOptions,
+    confidence: o.ConfidenceOptions,
     search: o.DesignOptions,
     study: o.StudyOptions,
     output: OutputOptions,
@@ -70,6 +71,7 @@ def design(
     from mechdesign.cli.reporting import reporter_of
 
     notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
+    how |= confidence.arguments()
     paths = ReportPaths(reports.report, reports.public_report, force)
     _refuse_for_study(study, output, paths)
     output.check((table.table,), force=force)
@@ -82,7 +84,7 @@ def design(
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = run(joint, notion, **how, progress=work.step)
     path = output.output
-    typed = (table, budget, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
+    typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
     result = replace(
         result, channel=_remembering(result.channel, command_line("design", *typed, public=True))
     )

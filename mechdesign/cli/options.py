@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import typer
 
 from mechdesign.cli.line import argument, option
-from mechdesign.cli.parsing import joint_of, names, notion_of, number, randomisation_of, renamed
+from mechdesign.cli.parsing import (
+    confidence_of,
+    joint_of,
+    names,
+    notion_of,
+    number,
+    randomisation_of,
+    renamed,
+)
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -240,6 +248,35 @@ class BudgetOptions:
             eps_u=self.eps_u,
             alpha=self.alpha,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfidenceOptions:
+    """Whether the promise is about the table or about the population."""
+
+    PANEL: ClassVar[str] = "What is promised"
+
+    confidence: str | None = option(
+        "--confidence",
+        metavar="LEVEL",
+        help="The promise holds for the population that the counts are a sample of, at this level, in [0.5, 1).",
+    )
+    known_shares: str | None = option(
+        "--known-shares",
+        metavar="FILE",
+        help="With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
+        public="SHARES.csv",
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As `mechanisms.design` takes them.
+
+        Raises
+        ------
+        InputError
+            On a level out of range, shares without a level, or a file that is none of shares.
+        """
+        return confidence_of(self.confidence, self.known_shares)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,7 +131,7 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
         mechanism="optimal",
         method=envelope.method,
         certificate=certificate,
-        messages=_messages(envelope, certificate, search),
+        messages=search_messages(envelope, certificate, search),
         seconds=time.perf_counter() - started,
     ).with_envelope(envelope)
 
@@ -178,7 +178,7 @@ def _designed(
                 start=start,
                 incumbents=known.channels,
                 dual=dual,
-                progress=_progress(joint, search),
+                progress=shown_progress(joint, search),
             )
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
@@ -188,7 +188,7 @@ def _designed(
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
             weights, points = reduced.split(envelope.weights, envelope.points)
-            return envelope, round_channel(weights, _matrix(points), joint, notion)
+            return envelope, round_channel(weights, float_posteriors(points), joint, notion)
         except RoundingFailure as error:
             failure = error
             start, dual = envelope.pool, envelope.dual
@@ -244,7 +244,8 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
     )
 
 
-def _matrix(points: Points) -> object:
+def float_posteriors(points: Points) -> object:
+    """The points as `round_channel` takes them, dense or sparse."""
     if points.shape[1] < SPARSE_FROM:
         return points.toarray()
     from scipy.sparse import csr_array
@@ -273,7 +274,8 @@ def certify(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     return Certificate(upper_bound_nmi=upper, gap_nmi=gap, scope="proven", details=details)
 
 
-def _messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+def search_messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+    """Why the gap is not closed, if it is not."""
     if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
         return ()
     if envelope.status is EnvelopeStatus.OPTIMAL:
@@ -281,7 +283,8 @@ def _messages(envelope: Envelope, certificate: Certificate, search: Search) -> t
     return (f"the search ended early ({envelope.status})",)
 
 
-def _progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None:
+def shown_progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None:
+    """The caller's progress, told in units of H(X)."""
     report = search.progress
     if report is None:
         return None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mechdesign.auditing.verdict import Audit
 from mechdesign.report.promises import notion_text
-from mechdesign.report.wording import about, at_most, label
+from mechdesign.report.wording import about, at_most, label, paragraph
 
 
-def audit_text(audit: Audit) -> str:
-    """Verdict, achieved budgets and the worst cell, without a final newline."""
+def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
+    """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
     achieved, worst = audit.achieved, audit.worst
     verdict = "satisfied" if audit.satisfied else "VIOLATED"
     against = f", most of all against {label(worst.against)}" if worst.against is not None else ""
@@ -29,5 +31,6 @@ def audit_text(audit: Audit) -> str:
             f"{at_most(achieved.eps_ldp)} (nats, rounded up).",
             f"Worst: the output {label(worst.output)} makes {label(worst.sensitive)} {about(worst.lift)} times "
             f"as likely as before{against}.",
+            *map(paragraph, population),
         ]
     )

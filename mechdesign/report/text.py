@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mechdesign.mechanisms.result import Design
+from mechdesign.report.population_text import population_sentences
 from mechdesign.report.promises import (
     COVERS,
     ONE_DRAW,
@@ -46,10 +47,16 @@ def design_text(design: Design, joint: Joint) -> str:
         *[paragraph(text) for text in _costs(design, useful)],
         "",
         "What it is about",
-        paragraph(sample(joint)),
+        *([paragraph(sample(joint))] if design.confidence is None else []),
+        *[paragraph(text) for text in _population(design, joint)],
         paragraph(SCOPE.format(useful=useful, sensitive=sensitive, eps_ldp=at_most(design.achieved.eps_ldp))),
     ]
     return "\n".join(parts)
+
+
+def _population(design: Design, joint: Joint) -> list[str]:
+    promise = design.population
+    return [] if promise is None else population_sentences(promise, design.confidence, joint.total)
 
 
 def _promises(design: Design, sensitive: str) -> list[str]:
