@@ -79,8 +79,8 @@ def audit(
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    from mechdesign.report.audit_text import audit_text
     from mechdesign.report.records import audit_record
+    from mechdesign.report.terminal import audit_text
 
     common.answer(lambda: audit_record(result), lambda: audit_text(result))
     return 0 if result.satisfied else NO

@@ -161,7 +161,7 @@ def compare(
         kept=result.kept,
         **places,
     )
-    from mechdesign.report.comparison_text import comparison_record, comparison_text
+    from mechdesign.report.terminal import comparison_record, comparison_text
 
     took = time.perf_counter() - started
     common.answer(
