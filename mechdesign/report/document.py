@@ -183,14 +183,20 @@ def _kept(kept: Kept, useful: str) -> tuple[Block, ...]:
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
         blocks.append(Text("How much the best possible channel would keep was not computed."))
     else:
-        gap = at_most(max(kept.gap_nmi, 0.0))
+        gap = percent_at_most(max(kept.gap_nmi, 0.0))
         blocks.append(
             Text(
                 f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap "
-                f"is at most {gap} of H(X). This bound is {kept.scope}."
+                f"is at most {gap}. This bound is {kept.scope}."
             )
         )
     return (*blocks, *[Text(label(remark)) for remark in kept.remarks])
+
+
+def amount(bound: float, unit: str) -> str:
+    """``at most`` so much of a unit: ``0.5 nats``, ``1 nat``."""
+    text = at_most(bound)
+    return f"{text} {unit.removesuffix('s') if text == '1' else unit}".strip()
 
 
 def measure_blocks(promise: Promise) -> tuple[Block, ...]:
@@ -200,7 +206,7 @@ def measure_blocks(promise: Promise) -> tuple[Block, ...]:
     rows: list[tuple[Cell, ...]] = []
     for bound in promise.bounds:
         values = [bound.promised, *([bound.attained] * attained)]
-        texts = ["-" if value is None else f"{at_most(value)} {bound.unit}".strip() for value in values]
+        texts = ["-" if value is None else amount(value, bound.unit) for value in values]
         rows.append((Cell(bound.measure), *map(Cell, texts)))
     return (
         Grid(

@@ -169,26 +169,27 @@ def _maps(maps: Sequence[LiftMap], anchor: str) -> str:
 
 
 STYLE = """
-:root { --ink: #1b1b1b; --soft: #5a5a5a; --line: #d8d8d8; --pale: #f5f5f3; --accent: #1f3a5f; --warn: #8a3b00; }
+:root { --ink: #1b1b1b; --soft: #5a5a5a; --line: #d8d8d8; --pale: #f5f5f3; --accent: #1f3a5f; --warn: #8a3b00;
+  --ground: #fff; --bar: #1f3a5f; color-scheme: light dark; }
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
-body { margin: 0; color: var(--ink); background: #fff; line-height: 1.55; font-size: 1rem;
+body { margin: 0; color: var(--ink); background: var(--ground); line-height: 1.55; font-size: 1rem;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", Arial, sans-serif;
   overflow-wrap: anywhere; }
 .page { max-width: 68rem; margin: 0 auto; padding: 0 1.5rem 4rem; }
-.banner { margin: 0; padding: .55rem 1.5rem; font-size: .9rem; font-weight: 600; color: #fff; background: var(--accent);
+.banner { margin: 0; padding: .55rem 1.5rem; font-size: .9rem; font-weight: 600; color: #fff; background: var(--bar);
   text-align: center; max-width: none; }
 .banner.internal { background: var(--warn); }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 2rem 0 .5rem; letter-spacing: -.01em; text-wrap: balance; }
 h2 { font-size: 1.2rem; line-height: 1.3; margin: 2.75rem 0 .75rem; padding-top: .9rem;
   border-top: 2px solid var(--accent); color: var(--accent); }
-p, ul, dl { max-width: 46rem; }
+p, ul, dl { max-width: 60rem; }
 p { margin: .6rem 0; }
 .lead { font-size: 1.1rem; color: var(--soft); margin-bottom: 1.25rem; }
 .remark { color: var(--soft); font-size: .9rem; border-left: 3px solid var(--line); padding-left: .75rem; }
 .highlights { display: flex; flex-wrap: wrap; gap: 1px; max-width: none; margin: 0 0 1.25rem; padding: 1px;
   background: var(--line); }
-.highlights div { flex: 1 1 17rem; background: #fff; padding: .7rem .9rem; }
+.highlights div { flex: 1 1 17rem; background: var(--ground); padding: .7rem .9rem; }
 .highlights dt { font-size: .8rem; color: var(--soft); }
 .highlights dd { margin: .1rem 0 0; font-size: 1.15rem; font-weight: 600; font-variant-numeric: tabular-nums; }
 nav ul { display: flex; flex-wrap: wrap; gap: .15rem 1.1rem; list-style: none; padding: 0; margin: 0; max-width: none;
@@ -202,7 +203,7 @@ dl.facts { display: grid; grid-template-columns: minmax(8rem, max-content) 1fr; 
 .box { overflow-x: auto; max-width: 100%; margin: 1rem 0; }
 .box:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 .tall { max-height: 36rem; overflow-y: auto; }
-.tall thead th { position: sticky; top: 0; z-index: 1; background: #fff; }
+.tall thead th { position: sticky; top: 0; z-index: 1; background: var(--ground); }
 .tall thead th:first-child { z-index: 2; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; line-height: 1.35; }
 .caption { color: var(--soft); font-size: .875rem; margin: 1rem 0 .25rem; }
@@ -213,7 +214,7 @@ th { font-weight: 600; white-space: normal; }
 thead th { vertical-align: bottom; border-bottom: 2px solid var(--soft); }
 tbody th { font-weight: 400; min-width: 8rem; max-width: 20rem; overflow-wrap: break-word; }
 th:first-child, .left { text-align: left; }
-th:first-child { position: sticky; left: 0; z-index: 1; background: #fff; padding-left: 0; }
+th:first-child { position: sticky; left: 0; z-index: 1; background: var(--ground); padding-left: 0; }
 td.left { min-width: 14rem; white-space: normal; overflow-wrap: break-word; }
 .matrix td { padding: .3rem .35rem; min-width: 3rem; }
 .matrix thead th { min-width: 0; }
@@ -239,6 +240,12 @@ pre { background: var(--pale); border: 1px solid var(--line); padding: .6rem .8r
 code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line); font-size: .85rem;
   color: var(--soft); }
+.box { background: linear-gradient(to right, var(--ground) 30%, transparent),
+  linear-gradient(to left, var(--ground) 30%, transparent),
+  linear-gradient(to right, #8886, transparent), linear-gradient(to left, #8886, transparent);
+  background-position: 0 0, 100% 0, 0 0, 100% 0; background-repeat: no-repeat;
+  background-size: 2.5rem 100%, 2.5rem 100%, .7rem 100%, .7rem 100%;
+  background-attachment: local, local, scroll, scroll; }
 @media (max-width: 40rem) {
   .page { padding: 0 1rem 3rem; }
   .banner { padding: .55rem 1rem; }
@@ -249,6 +256,13 @@ footer { margin-top: 3rem; padding-top: .75rem; border-top: 1px solid var(--line
   .highlights div { flex-basis: 9rem; padding: .5rem .6rem; }
   .highlights dd { font-size: 1rem; }
   tbody th { min-width: 7rem; max-width: 10rem; }
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e3; --soft: #b3b3b0; --line: #454545; --pale: #262626; --accent: #a9c4e8; --ground: #181818; }
+  .panels .box, .maps .box, .key svg { background: #fff; }
+  .panels .box, .maps .box { padding: .5rem; }
+  .s1 { background: #262626; } .s2 { background: #30343a; } .s3 { background: #3c4654; } .s4 { background: #4a5d78; }
+  .s5 { background: #a9c4e8; color: #181818; }
 }
 @media print {
   @page { margin: 16mm 14mm; }

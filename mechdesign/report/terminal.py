@@ -19,7 +19,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.report.blocks import Block, Bullets, Grid, Remark, Text
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
-from mechdesign.report.document import lead_of, measure_blocks, summary_sections
+from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.record import Report
 from mechdesign.report.wording import (
     about,
@@ -102,7 +102,7 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
         return [line for block in measure_blocks(report.promise) for line in _lines(block)]
     sensitive, _ = names_of(report.asked)
     follows = [
-        f"{bound.measure.split(' (')[0]} at most {at_most(bound.promised)} {bound.unit}".strip()
+        f"{bound.measure.split(' (')[0]} at most {amount(bound.promised, bound.unit)}"
         for bound in report.promise.bounds
         if bound.promised is not None and bound.unit
     ]
