@@ -6,13 +6,13 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.recommending import NEARLY, Recommendation
+from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
@@ -31,6 +31,7 @@ from mechdesign.report.wording import (
     notion_text,
     paragraph,
     percent,
+    percent_at_least,
     title,
 )
 from mechdesign.tables.joint import Joint
@@ -221,6 +222,9 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     """The report of `compare`, without a final newline."""
     rows = comparison.rows
     sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in _curves(rows)]
+    fallen = falls(rows)
+    if fallen:
+        sections.append("\n".join(["Falling curves", *(paragraph(fall_text(fall)) for fall in fallen)]))
     if recommendations is not None:
         advice = [paragraph(_advice(found)) for found in recommendations]
         sections.append("\n".join(["Recommended", *advice]))
@@ -246,9 +250,8 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     for epsilon in budgets[::step]:
         cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
         bound = bounds.get(epsilon)
-        lines.append(
-            [f"{epsilon:g}", *cells, *([f"{_up(bound):.2f}" if bound is not None else "-"] if bounds else [])]
-        )
+        limit = "-" if bound is None else str(_hundredths(bound, ROUND_CEILING))
+        lines.append([f"{epsilon:g}", *cells, *([limit] if bounds else [])])
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))
@@ -256,7 +259,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     ]
     thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
     notes = "; ".join([*thinned, *marks])
-    heading = f"{_name(*curve)}: % of H(X) kept" + (f" ({notes})" if notes else "")
+    heading = f"{_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
     return "\n".join([heading, *aligned(lines)])
 
 
@@ -264,27 +267,49 @@ def _kept(row: ComparisonRow | None) -> str:
     if row is None:
         return "-"
     mark = "!" if not row.satisfied else "*" if row.repaired else ""
-    return f"{100 * row.nmi:.2f}{mark}"
+    return f"{_hundredths(row.nmi, ROUND_FLOOR)}{mark}"
 
 
-def _up(share: float) -> float:
-    """A bound in percent, rounded up to two decimals."""
-    return -(-share * 1e4 // 1) / 100
+def _hundredths(share: float, rounding: str) -> Decimal:
+    """A share in percent with two decimals, rounded in the direction that claims less."""
+    return (Decimal(share) * 100).quantize(Decimal("0.01"), rounding=rounding)
 
 
 def _advice(found: Recommendation) -> str:
     name = _name(found.notion, found.lam)
-    if found.epsilon is None or found.row is None:
-        return f"{name}: no knee; with these budgets every further bit of epsilon pays as much as the one before."
-    best = found.row.mechanism
-    text = f"{name}: the knee is at epsilon {found.epsilon:g}, where {best} keeps {percent(found.row.nmi)}."
-    if found.cheapest is None:
-        return f"{text} The optimum was not run, so nothing is said of how near it the others are."
-    if found.cheapest.mechanism == best:
-        return f"{text} No faster mechanism is within {WITHIN} of it there."
+    texts = [f"{name}:", _twice(found.twice)]
+    if found.most is not None:
+        texts.append(
+            f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:.3g}, where {found.most.mechanism} keeps "
+            f"{percent_at_least(found.most.nmi)}."
+        )
+    elif found.with_optimum:
+        texts.append(f"No budget keeps {100 * MOST:g} %.")
+    else:
+        texts.append(f"The optimum was not run, so where keeping {100 * MOST:g} % begins is not said.")
+    return " ".join(texts)
+
+
+def _twice(rows: Sequence[ComparisonRow]) -> str:
+    """What every mechanism keeps where no belief can double, the best first, and which are nearly as good."""
+    if not rows:
+        return "A notion on averages bounds no single belief, so no budget keeps one from doubling."
+    ordered = sorted(rows, key=lambda row: -row.nmi)
+    kept = ", ".join(f"{row.mechanism} {percent_at_least(row.nmi)}" for row in ordered)
+    half = ordered[0].notion == "min-lift"
+    what = "less than half as likely" if half else "more than twice as likely"
+    near = [row.mechanism for row in ordered[1:] if row.nmi >= NEARLY * ordered[0].nmi]
+    also = f" ({' and '.join(near)} within {WITHIN} of the best)" if near else ""
+    return f"With nothing {what} as before (epsilon {ordered[0].epsilon:.4g}), what is kept is: {kept}{also}."
+
+
+def fall_text(fall: Fall) -> str:
+    """Why a heuristic may keep less at a larger budget, and what to do about it."""
+    before, after = fall.before, fall.after
     return (
-        f"{text} The cheapest mechanism within {WITHIN} of it there is {found.cheapest.mechanism}, which keeps "
-        f"{percent(found.cheapest.nmi)} ({about(found.seconds or 0.0)} s for the whole curve)."
+        f"{fall.mechanism} ({_name(fall.notion, fall.lam)}) keeps {percent_at_least(before.nmi)} at epsilon "
+        f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
+        "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
     )
 
 
@@ -303,7 +328,7 @@ def comparison_record(
         "recommendations": None
         if recommendations is None
         else [_advised(found) for found in recommendations],
-        "notices": list(comparison.notices),
+        "notices": [*comparison.notices, *map(fall_text, falls(comparison.rows))],
         "output": output,
         "plot": plot,
         "seconds": seconds,
@@ -311,14 +336,13 @@ def comparison_record(
 
 
 def _advised(found: Recommendation) -> dict[str, Any]:
-    cheapest = found.cheapest
     return {
         "notion": found.notion,
         "lam": found.lam,
-        "epsilon": found.epsilon,
-        "nmi": None if found.row is None else found.row.nmi,
-        "mechanism": None if found.row is None else found.row.mechanism,
-        "cheapest": None if cheapest is None else cheapest.mechanism,
-        "cheapest_nmi": None if cheapest is None else cheapest.nmi,
-        "share_of_optimum": found.share,
+        "at_most_twice": [
+            {"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice
+        ],
+        "keeps_most": None
+        if found.most is None
+        else {"share": MOST, "epsilon": found.most.epsilon, "nmi": found.most.nmi},
     }
