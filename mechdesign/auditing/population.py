@@ -30,7 +30,7 @@ from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed
 from mechdesign.notions import LiftLimits, Notion
-from mechdesign.tables.confidence import ConfidenceSet
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
@@ -393,3 +393,22 @@ def row_order(channel: Channel, joint: Joint) -> list[int]:
             f"the channel has no row for the useful symbol {listed([', '.join(m) for m in missing])} of the table"
         )
     return [index[symbol] for symbol in channel.useful.symbols]
+
+
+def set_behind(channel: Channel, joint: Joint, *, own: bool = True) -> ConfidenceSet | None:
+    """The set of populations that a channel was designed for, computed from counts; None for a promise about the table.
+
+    `own` says that `joint` is the channel's own table: then the intervals must be those in its file.
+    """
+    record = channel.record.confidence
+    if record is None:
+        return None
+    if own:
+        return set_of_record(record, joint)
+    if record.get("shares") == "known":
+        raise InputError(
+            "the channel was designed with known shares, which a public file and another table do not have: audit the "
+            "internal channel file on its own table"
+        )
+    estimated = record.get("shares") == "estimated"
+    return confidence_set(joint, record["level"], estimate_shares=estimated, unseen=record.get("unseen", 0))

@@ -74,7 +74,7 @@ def audit(
             joint = joint_of(table.table or "", **table.typed())
             result = audit_file(matrix, joint, wanted, text=table.text())
     else:
-        from mechdesign.auditing.population import audit_for_set
+        from mechdesign.auditing.population import audit_for_set, set_behind
         from mechdesign.auditing.population_promise import population_promise
         from mechdesign.auditing.verdict import audit as verdict
         from mechdesign.channel.channel import Channel
@@ -84,7 +84,7 @@ def audit(
         wanted = _notion(loaded, path, budget)
         with reporter.work("auditing"):
             joint = table.read_for(loaded, path)
-            chosen = _set_of(loaded, joint, own=table.table is None)
+            chosen = set_behind(loaded, joint, own=table.table is None)
             result = (
                 verdict(loaded, joint, wanted)
                 if chosen is None
@@ -94,31 +94,13 @@ def audit(
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    from mechdesign.report.audit_text import audit_text
     from mechdesign.report.population_text import population_sentences
     from mechdesign.report.records import audit_record
+    from mechdesign.report.terminal import audit_text
 
     said = [] if promise is None else population_sentences(promise, chosen, joint.total)
     common.answer(lambda: audit_record(result, promise), lambda: audit_text(result, said))
     return 0 if result.satisfied else NO
-
-
-def _set_of(loaded: Channel, joint: Joint, *, own: bool) -> ConfidenceSet | None:
-    """The set of populations that the promise is about, computed from the counts; None for one about the table."""
-    from mechdesign.tables.confidence import confidence_set, set_of_record
-
-    record = loaded.record.confidence
-    if record is None:
-        return None
-    if own:
-        return set_of_record(record, joint)
-    if record.get("shares") == "known":
-        raise InputError(
-            "the channel was designed with known shares, which a public file and another table do not have: audit the "
-            "internal channel file on its own table"
-        )
-    estimated = record.get("shares") == "estimated"
-    return confidence_set(joint, record["level"], estimate_shares=estimated, unseen=record.get("unseen", 0))
 
 
 def _notion(channel: Channel, path: str, budget: o.MaybeBudget) -> Notion:

@@ -73,7 +73,7 @@ def check(
     from mechdesign.analysis.check_file import check_release
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.report.check_text import check_record, check_text
+    from mechdesign.report.releases import check_record, check_text
 
     level, policy, written = number("--false-alarm", false_alarm), published.policy(), text.text()
     reporter = reporter_of(context)

@@ -40,6 +40,13 @@ class OutputOptions:
         help="Write the channel file without the table and whatever else discloses it.",
     )
 
+    all_measures: bool = option(
+        "--all-measures",
+        default=False,
+        again=False,
+        help="Say what follows for every measure of leakage, and what this channel attains.",
+    )
+
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""
         if self.public and self.output is None:
@@ -109,11 +116,16 @@ def design(
         verified=result.verified,
     )
     from mechdesign.report.records import design_record
-    from mechdesign.report.text import design_text
+    from mechdesign.report.terminal import design_text
 
     common.answer(
         lambda: design_record(result, path) | paths.record(),
-        lambda: f"{design_text(result, joint)}\n{_written(output, study, paths)}",
+        lambda: "\n".join(
+            [
+                design_text(result, joint, all_measures=output.all_measures),
+                _written(output, study, paths),
+            ]
+        ),
     )
     return 0 if result.verified else NO
 

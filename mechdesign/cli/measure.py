@@ -60,8 +60,8 @@ def measure(
         result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
     reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
-    from mechdesign.report.measures_text import measures_text, outputs_text
     from mechdesign.report.records import measures_record
+    from mechdesign.report.terminal import measures_text, outputs_text
 
     def text() -> str:
         return measures_text(result) + (f"\n\nOutput by output\n{outputs_text(result)}" if per_output else "")

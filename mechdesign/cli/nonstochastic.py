@@ -102,7 +102,7 @@ def measure(
     reporter.done(
         "measured", f"{table} is measured", records=measured.records, identifiable=measured.identifiable
     )
-    from mechdesign.report.ranges_text import ranges_record, ranges_text
+    from mechdesign.report.ranges import ranges_record, ranges_text
 
     common.answer(lambda: ranges_record(measured), lambda: ranges_text(measured))
     return NO if measured.identifiable is False else 0

@@ -119,7 +119,7 @@ def quantize(
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.quantize_job import quantize_file
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions, layout_named
-    from mechdesign.report.quantize_text import quantize_record, quantize_text
+    from mechdesign.report.ranges import quantize_record, quantize_text
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget) | {"layout": layout_named(asked.layout)}
     total = typed.pop("total_epsilon")

@@ -30,7 +30,7 @@ def show(
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.report import channel_text
+    from mechdesign.report import terminal
     from mechdesign.report.records import channel_record
 
     if m.is_mechanism(channel):
@@ -39,6 +39,6 @@ def show(
     loaded = Channel.load(channel)
     reporter_of(context).done("shown", f"{channel} is shown")
     if as_csv:
-        typer.echo(channel_text.matrix_csv(loaded), nl=False)
+        typer.echo(terminal.matrix_csv(loaded), nl=False)
     else:
-        common.answer(lambda: channel_record(loaded), lambda: channel_text.channel_text(loaded))
+        common.answer(lambda: channel_record(loaded), lambda: terminal.channel_text(loaded))

@@ -48,7 +48,6 @@ RECORDS = "records"
 """Header of the number of records of each group."""
 
 
-
 @dataclass(frozen=True, kw_only=True)
 class Quantised:
     """What a mechanism released.
