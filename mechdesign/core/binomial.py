@@ -4,6 +4,8 @@ Ends are multiples of 2**-60, each the nearest one outside of the exact quantile
 every machine finds the same ends.
 """
 
+# SciPy ships no types.
+# pyright: reportMissingTypeStubs=false
 from __future__ import annotations
 
 from fractions import Fraction

@@ -142,7 +142,11 @@ def check_level(level: Any) -> float:
     InputError
         Unless it is a number in [0.5, 1).
     """
-    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not LEAST_LEVEL <= level < 1.0:
+    if (
+        isinstance(level, bool)
+        or not isinstance(level, numbers.Real)
+        or not LEAST_LEVEL <= float(level) < 1.0
+    ):
         raise InputError(
             f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
         )
