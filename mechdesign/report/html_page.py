@@ -161,7 +161,7 @@ def _icon(content: str) -> str:
 
 def _maps(maps: Sequence[LiftMap], anchor: str) -> str:
     parts = [
-        f'<div><h3>{escape(map_.title)}</h3>\n'
+        f"<div><h3>{escape(map_.title)}</h3>\n"
         f'<div class="box">{pictures.lift_picture(map_, f"{anchor}-{k}")}</div></div>\n'
         for k, map_ in enumerate(maps)
     ]
