@@ -103,15 +103,45 @@ def distinct_records(columns: Sequence[Encoded]) -> tuple[NDArray[np.int64], NDA
     if possible >= 2**63:
         distinct, inverse = np.unique(np.stack(shifted, axis=1), axis=0, return_inverse=True)
         return distinct - 1, inverse.reshape(-1)
-    flat = np.ravel_multi_index(tuple(shifted), sizes)
-    if possible <= DENSE_LIMIT:
-        present = np.flatnonzero(np.bincount(flat))
-        place = np.zeros(possible, np.int64)
-        place[present] = np.arange(len(present))
-        inverse = place[flat]
-    else:
-        present, inverse = np.unique(flat, return_inverse=True)
+    present, inverse = distinct_numbers(np.ravel_multi_index(tuple(shifted), sizes), possible)
     return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
+
+
+def distinct_numbers(numbers: NDArray[np.integer[Any]], possible: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The distinct ones of `numbers`, all from 0 and below `possible`, and which of them every one is."""
+    if possible > DENSE_LIMIT:
+        return np.unique(numbers, return_inverse=True)
+    present = np.flatnonzero(np.bincount(numbers))
+    place = np.zeros(possible, np.int64)
+    place[present] = np.arange(len(present))
+    return present, place[numbers]
+
+
+class Numbering:
+    """Numbers distinct combinations of texts, in the order in which they first appear, over many batches."""
+
+    def __init__(self) -> None:
+        self._place: dict[tuple[str, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The combinations, in order."""
+        return tuple(self._place)
+
+    def number(self, columns: Sequence[Encoded]) -> NDArray[np.int64]:
+        """The number of every record, given by its columns; a missing cell is the empty text."""
+        distinct, inverse = distinct_records(columns)
+        first = np.empty(len(distinct), np.int64)
+        first[inverse[::-1]] = np.arange(len(inverse))[::-1]
+        texts = [(*column.texts, "") for column in columns]
+        numbers = np.empty(len(distinct), np.int64)
+        for k in np.argsort(first).tolist():
+            key = tuple([text[code] for text, code in zip(texts, distinct[k].tolist(), strict=True)])
+            numbers[k] = self._place.setdefault(key, len(self._place))
+        return numbers[inverse]
 
 
 def without_empty(column: Encoded) -> Encoded:

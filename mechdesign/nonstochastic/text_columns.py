@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, distinct_records
+from mechdesign.formats.cells import Encoded, Numbering
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.tables.reading import coded_columns, columns_named
@@ -27,30 +27,6 @@ class TextColumns:
 
     cells: dict[str, list[str]]
     roles: dict[str, tuple[str, ...]]
-
-
-class Numbering:
-    """Numbers distinct combinations of texts, in the order in which they first appear in a file."""
-
-    def __init__(self) -> None:
-        self._place: dict[tuple[str, ...], int] = {}
-
-    @property
-    def texts(self) -> tuple[tuple[str, ...], ...]:
-        """The combinations, in order."""
-        return tuple(self._place)
-
-    def number(self, columns: Sequence[Encoded]) -> Indices:
-        """The number of every record, given by its columns; a missing cell is the empty text."""
-        distinct, inverse = distinct_records(columns)
-        first = np.empty(len(distinct), np.int64)
-        first[inverse[::-1]] = np.arange(len(inverse))[::-1]
-        texts = [(*column.texts, "") for column in columns]
-        numbers = np.empty(len(distinct), np.int64)
-        for k in np.argsort(first).tolist():
-            key = tuple([text[code] for text, code in zip(texts, distinct[k].tolist(), strict=True)])
-            numbers[k] = self._place.setdefault(key, len(self._place))
-        return numbers[inverse]
 
 
 def read_text_columns(

@@ -91,7 +91,9 @@ def exact_table(
     return without_empty(sensitive, useful, scaled(values, sensitive, useful), notices)
 
 
-def scaled(values: list[list[Fraction]], sensitive: Variable, useful: Variable) -> list[list[int]]:
+def scaled(
+    values: Sequence[Sequence[Fraction | int]], sensitive: Variable, useful: Variable
+) -> list[list[int]]:
     """`values` times their common denominator, over their greatest common divisor if that was not 1.
 
     Whole numbers come back unchanged.
@@ -117,7 +119,7 @@ def scaled(values: list[list[Fraction]], sensitive: Variable, useful: Variable) 
     return counts
 
 
-def _positive(values: list[list[Fraction]]) -> list[float]:
+def _positive(values: Sequence[Sequence[Fraction | int]]) -> list[float]:
     return [float(value) for row in values for value in row if value]
 
 

@@ -15,18 +15,15 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, quoted
-from mechdesign.formats.cells import Encoded, as_whole, distinct_records
+from mechdesign.formats.cells import Encoded, Numbering, as_whole, distinct_numbers
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
 Missing: TypeAlias = Literal["refuse", "symbol", "drop"]
 """What a missing cell does: stops the reading, counts as the empty symbol, or drops its record."""
 
-Combination: TypeAlias = tuple[str | None, ...]
-"""Texts of one record, None where a cell is missing: the sensitive columns, then the useful ones."""
-
-Pair: TypeAlias = tuple[Symbol, Symbol]
-"""A sensitive and a useful symbol."""
+MOST_SYMBOLS = 1 << 31
+"""Symbols of a variable (a pair of their numbers is one integer); memory ends long before."""
 
 LARGEST_SUM = 2**63
 """Weights that sum to less are added up as machine integers."""
@@ -95,7 +92,9 @@ class Tally:
         """Columns in which cells were missing."""
         self.floats: set[str] = set()
         """Columns that came as floats."""
-        self._mass: dict[Pair, Fraction | int] = {}
+        self._sensitive, self._useful = Numbering(), Numbering()
+        self._mass: dict[int, Fraction | int] = {}
+        """By the numbers of a sensitive and a useful symbol, ``s * MOST_SYMBOLS + x``."""
         self._whole_weights = True
 
     def add_columns(self, columns: Sequence[Encoded]) -> None:
@@ -117,10 +116,19 @@ class Tally:
         if self.roles.weight is not None:
             weights, unit = self._weights(columns[-1])
             columns = columns[:-1]
-        for combination, number in combinations(columns, weights).items():
-            texts = tuple([text or "" for text in combination])
-            pair = texts[:split], texts[split:]
-            self._mass[pair] = self._mass.get(pair, 0) + (number if unit == 1 else Fraction(number, unit))
+        if not len(columns[0]):
+            return
+        s, x = self._sensitive.number(columns[:split]), self._useful.number(columns[split:])
+        width = len(self._useful)
+        pairs, inverse = distinct_numbers(s * width + x, len(self._sensitive) * width)
+        if weights is None:
+            numbers = np.bincount(inverse)
+        else:
+            numbers = np.zeros(len(pairs), weights.dtype)
+            np.add.at(numbers, inverse, weights)
+        keys: list[int] = (pairs // width * MOST_SYMBOLS + pairs % width).tolist()
+        for key, number in zip(keys, numbers.tolist(), strict=True):
+            self._mass[key] = self._mass.get(key, 0) + (number if unit == 1 else Fraction(number, unit))
 
     def _without_gaps(
         self, columns: Sequence[Encoded], gaps: Mapping[str, NDArray[np.bool_]]
@@ -183,48 +191,28 @@ class Tally:
             notices.append(f"dropped {self.dropped} of {self.records} record(s) with an empty cell")
         if not self._mass:
             raise InputError(f"there are no records{' left: ' + notices[0] if notices else ''}")
-        mass = self._without_decimal_points(notices)
-        rows = sorted({s for s, _ in mass})
-        columns = sorted({x for _, x in mass})
-        sensitive = Variable(self.roles.sensitive, tuple(rows))
-        useful = Variable(self.roles.useful, tuple(columns))
-        values = [[Fraction(mass.get((s, x), 0)) for x in columns] for s in rows]
+        rows, columns = self._sensitive.texts, self._useful.texts
+        split = len(self.roles.sensitive)
+        rows = self._without_decimal_points(rows, self.roles.sensitive, notices)
+        columns = self._without_decimal_points(columns, self.roles.columns[split:], notices)
+        order = [sorted(range(len(symbols)), key=symbols.__getitem__) for symbols in (rows, columns)]
+        sensitive = Variable(self.roles.sensitive, tuple(rows[s] for s in order[0]))
+        useful = Variable(self.roles.useful, tuple(columns[x] for x in order[1]))
+        values = [[self._mass.get(s * MOST_SYMBOLS + x, 0) for x in order[1]] for s in order[0]]
         return without_empty(sensitive, useful, scaled(values, sensitive, useful), tuple(notices))
 
-    def _without_decimal_points(self, notices: list[str]) -> dict[Pair, Fraction | int]:
+    def _without_decimal_points(
+        self, symbols: tuple[Symbol, ...], columns: Sequence[str], notices: list[str]
+    ) -> tuple[Symbol, ...]:
         """Undo pandas' change of integers to floats in columns with missing cells: 1.0 becomes 1 again.
 
         Only where every number of such a column is whole; a column of floats without gaps keeps its texts.
         """
-        masses = dict(self._mass)
-        for i, name in enumerate(self.roles.columns[: len(self.roles.sensitive) + len(self.roles.useful)]):
-            if name not in self.floats or name not in self.gaps:
-                continue
-            texts = {(s + x)[i] for s, x in masses} - {""}
-            if not all(text != as_whole(text) for text in texts):
-                continue
-            notices.append(f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1")
-            renamed: dict[Pair, Fraction | int] = {}
-            for (s, x), value in masses.items():
-                parts = [*s, *x]
-                parts[i] = as_whole(parts[i])
-                renamed[tuple(parts[: len(s)]), tuple(parts[len(s) :])] = value
-            masses = renamed
-        return masses
-
-
-def combinations(columns: Sequence[Encoded], weights: NDArray[Any] | None = None) -> dict[Combination, int]:
-    """How often every combination of cells occurs in columns of equal length, or the sum of its integer weights."""
-    distinct, inverse = distinct_records(columns)
-    if weights is None:
-        numbers = np.bincount(inverse, minlength=len(distinct))
-    else:
-        numbers = np.zeros(len(distinct), weights.dtype)
-        np.add.at(numbers, inverse, weights)
-    texts: list[list[str | None]] = [[*column.texts, None] for column in columns]
-    counter: dict[Combination, int] = {}
-    found: list[list[int]] = distinct.tolist()
-    for codes, number in zip(found, numbers.tolist(), strict=True):
-        combination = tuple([text[code] for text, code in zip(texts, codes, strict=True)])
-        counter[combination] = counter.get(combination, 0) + number  # categories may have equal texts
-    return counter
+        parts = list(zip(*symbols, strict=True))
+        for i, name in enumerate(columns[: len(parts)]):
+            whole = tuple(map(as_whole, parts[i]))
+            changed = all(was != now for was, now in zip(parts[i], whole, strict=True) if was)
+            if name in self.floats and name in self.gaps and changed:
+                notices.append(f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1")
+                parts[i] = whole
+        return tuple(zip(*parts, strict=True))

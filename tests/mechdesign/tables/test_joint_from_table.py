@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.cells import Encoded, Numbering, encode
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.tally import combinations
+from mechdesign.tables.tally import Roles, Tally
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
@@ -250,5 +250,22 @@ def test_every_way_of_counting_gives_the_same(unused, repeated):
     first, second = rng.integers(0, 3, 500).astype(str), rng.integers(0, 4, 500).astype(str)
     columns = [encode(values, "c") for values in (first, second)]
     padded = [Encoded(c.codes, c.texts + ("unused",) * unused) for c in columns] * repeated
-    counted = {key[:2]: number for key, number in combinations(padded).items()}
-    assert counted == Counter(zip(first.tolist(), second.tolist(), strict=True))
+    records = list(zip(first.tolist(), second.tolist(), strict=True))
+    numbering = Numbering()
+    numbers = numbering.number(padded)
+    assert [numbering.texts[k][:2] for k in numbers.tolist()] == records
+    assert [key[:2] for key in numbering.texts] == list(dict.fromkeys(records))
+    names = tuple(f"c{i}" for i in range(len(padded)))
+    tally = Tally(Roles(names[:-1], names[-1:]))
+    tally.add_columns([*padded[:-1], columns[1]])
+    counts = Counter(zip([key[:-1] for key in map(tuple, _symbols(padded))], second.tolist(), strict=True))
+    joint = Joint.from_tally(tally)
+    assert {
+        (s, x): joint.counts[i][j]
+        for s, i in joint.sensitive.index.items()
+        for (x,), j in joint.useful.index.items()
+    } == {(s, x): counts[s, x] for s in joint.sensitive.symbols for (x,) in joint.useful.symbols}
+
+
+def _symbols(columns):
+    return zip(*([column.texts[code] for code in column.codes.tolist()] for column in columns), strict=True)
