@@ -355,4 +355,7 @@ def from_record(record: Mapping[str, object]) -> Notion:
         raise InputError(
             f"notion {name} needs exactly {' and '.join(expected)}, not {', '.join(given) or 'nothing'}"
         )
+    for key in given:
+        if isinstance(record[key], str) and record[key] != "inf":
+            raise InputError(f"{key} ({record[key]!r}) must be a number of nats, not text")
     return kind(*(math.inf if record[key] == "inf" else record[key] for key in expected))  # type: ignore[arg-type]

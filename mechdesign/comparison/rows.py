@@ -15,11 +15,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from mechdesign.channel.file import canonical
 from mechdesign.comparison.grid import Case
-from mechdesign.core.documents import read_hashed, write_hashed
+from mechdesign.core.documents import Digest, Document, canonical, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reason, replacing
 from mechdesign.tables.joint import Joint
@@ -168,11 +167,17 @@ def _value(column: str, text: str) -> str | float | bool | None:
     return value
 
 
-FORMAT = "mechdesign.comparison"
-VERSION = 1
-MANIFEST = "manifest of a comparison"
-
 Setting = str | float | bool | None
+
+
+class ComparisonManifest(Document):
+    """Which table, and which settings, the rows of a comparison belong to."""
+
+    FORMAT: ClassVar[str] = "mechdesign.comparison"
+    WHAT: ClassVar[str] = "manifest of a comparison"
+
+    table: Digest
+    settings: dict[str, Setting]
 
 
 def table_hash(joint: Joint) -> str:
@@ -222,9 +227,7 @@ class ComparisonFile:
         table = table_hash(joint)
         self.kept: tuple[ComparisonRow, ...] = ()
         if manifest.exists() and not force:
-            self._check(
-                read_hashed(manifest, FORMAT, VERSION, ("table", "settings"), MANIFEST), table, settings
-            )
+            self._check(read_document(manifest, ComparisonManifest), table, settings)
         elif self.path.exists() and not force:
             raise InputError(
                 f"{self._name} exists and is no comparison to go on with (there is no {manifest.name}); "
@@ -235,19 +238,19 @@ class ComparisonFile:
         else:
             # A crash between the two steps leaves a manifest without rows, never rows of another table.
             self.path.unlink(missing_ok=True)
-            content = {"table": table, "settings": dict(settings)}
-            write_hashed(manifest, FORMAT, VERSION, content, overwrite=True)
+            made = ComparisonManifest(table=table, settings=dict(settings))
+            write_document(manifest, made, overwrite=True)
 
-    def _check(self, found: Mapping[str, Any], table: str, settings: Mapping[str, Setting]) -> None:
+    def _check(self, found: ComparisonManifest, table: str, settings: Mapping[str, Setting]) -> None:
         if not self.path.exists():
             return
-        if found["table"] != table:
+        if found.table != table:
             raise InputError(
                 f"{self._name} belongs to another table; choose another name, or start over with force (--force)"
             )
-        if found["settings"] != settings:
+        if found.settings != settings:
             raise InputError(
-                f"{self._name} was made with other settings ({_difference(found['settings'], settings)}); "
+                f"{self._name} was made with other settings ({_difference(found.settings, settings)}); "
                 "choose another name, or start over with force (--force)"
             )
 

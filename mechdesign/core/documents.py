@@ -1,31 +1,114 @@
-"""Versioned JSON files that carry a hash of their own content, and readers that refuse.
+"""Versioned JSON files that carry a hash of their own content: how they are written, read and refused.
 
-Canonical JSON, SHA-256 of everything else, atomic writes, messages that say what is wrong with a file, and the versions
-of the programs that made it.
+Every such file is canonical JSON with the SHA-256 of everything else in it, is written whole or not at all, and is
+described by a strict pydantic model (`Document`), from which its JSON Schema in ``docs/schemas`` is made. A reader
+believes nothing: a message names the file, the key and what is wrong with it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
+import re
+import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reason, replacing
 from mechdesign.core.numbers import listed, quoted
 
-LARGEST_FILE = 2**26
-"""Bytes; 100,000 thresholds of any length take a tenth of it."""
+
+class Record(BaseModel):
+    """An object of a file: exact types (text is no number), no unknown key, immutable."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Document(Record):
+    """What a file holds beside its format, version and hash.
+
+    Attributes
+    ----------
+    FORMAT, WHAT : str
+        The value of ``format``, and how messages call the file.
+    VERSIONS : tuple of int
+        Those that are read; the last one is the newest.
+    LARGEST : int
+        Bytes; a larger file is refused before it is read.
+    ARRAYS : frozenset of str
+        Keys with tables of numbers: the model declares them as `Any`, and whoever uses them checks them with arrays,
+        not element by element.
+    """
+
+    FORMAT: ClassVar[str]
+    WHAT: ClassVar[str]
+    VERSIONS: ClassVar[tuple[int, ...]] = (1,)
+    LARGEST: ClassVar[int] = 2**26  # 100,000 thresholds of any length take a tenth of it
+    ARRAYS: ClassVar[frozenset[str]] = frozenset()
+
+
+AnyDocument = TypeVar("AnyDocument", bound=Document)
+
+
+@dataclass(frozen=True)
+class Matching:
+    """An annotation of text that a pattern must match as a whole; `wanted` completes the sentence 'must be ..'."""
+
+    pattern: str
+    wanted: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+
+    def _checked(self, text: str) -> str:
+        if re.fullmatch(self.pattern, text, re.ASCII) is None:
+            raise InputError(f"must be {self.wanted}")
+        return text
+
+
+Digest = Annotated[str, Matching(r"[0-9a-f]{64}", "a hash in hexadecimal digits")]
+"""SHA-256 as text."""
 
 
 def canonical(value: Any) -> str:
     """The one JSON text of `value` that is hashed: sorted keys, no blanks, text as it is (UTF-8)."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def with_infinities(value: Any) -> Any:
+    """JSON values with the texts "inf" and "-inf" as floats."""
+    if isinstance(value, dict):
+        return {key: with_infinities(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [with_infinities(item) for item in cast("list[Any]", value)]
+    return float(value) if value in ("inf", "-inf") else value
+
+
+def without_infinities(value: Any) -> Any:
+    """Values with infinite floats as the texts "inf" and "-inf"; keys become text."""
+    if isinstance(value, Mapping):
+        return {str(key): without_infinities(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, (list, tuple)):
+        return [without_infinities(item) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
 
 
 def write_hashed(
@@ -44,6 +127,16 @@ def write_hashed(
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_document(path: PathLike, document: Document, *, overwrite: bool) -> None:
+    """Write a document in the newest version of its format; raises as `write_hashed` does."""
+    write_hashed(path, document.FORMAT, document.VERSIONS[-1], document.model_dump(), overwrite=overwrite)
+
+
+def document_text(document: Document) -> str:
+    """The text of a document in the newest version of its format."""
+    return hashed_text(document.FORMAT, document.VERSIONS[-1], document.model_dump())
+
+
 def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     """``{"format": kind, "version": version, ..content, "sha256": ..}``, one key a line."""
     document = {"format": kind, "version": version, **content}
@@ -52,53 +145,183 @@ def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     return f"{{\n{lines}\n}}\n"
 
 
-def read_hashed(path: PathLike, kind: str, version: int, keys: Sequence[str], what: str) -> dict[str, Any]:
-    """Read what `write_hashed` wrote; `what` is how messages call the file.
+def json_schema(kind: type[Document]) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the files of a kind."""
+    schema = kind.model_json_schema()
+    ends = {
+        "format": {"const": kind.FORMAT},
+        "version": {"enum": list(kind.VERSIONS)},
+        "sha256": {
+            "type": "string",
+            "pattern": "^[0-9a-f]{64}$",
+            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no blanks, UTF-8.",
+        },
+    }
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = f"{kind.FORMAT}, version {' or '.join(map(str, kind.VERSIONS))}"
+    schema["properties"] = {**ends, **schema["properties"]}
+    schema["required"] = [*ends, *schema.get("required", [])]
+    return schema
+
+
+def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
+    """Read a file of a kind.
 
     Raises
     ------
     InputError
-        If it is missing, no JSON object, of another format or version, lacks one of `keys` or has
-        others, or was edited.
+        If it is missing, no JSON object, of another format or version, was edited, or does not hold what its model
+        says; the message names the file and the key.
     """
-    name = os.fspath(path)
-    document = _parsed(_read(path, name, what), name, what)
-    if document.get("format") != kind:
+    return read_versioned(path, kind)[1]
+
+
+def read_versioned(path: PathLike, kind: type[AnyDocument]) -> tuple[int, AnyDocument]:
+    """The version of a file and what it holds; raises as `read_document` does."""
+    name, what = os.fspath(path), kind.WHAT
+    document = _parsed(_text_of(path, name, kind), name, what)
+    if document["format"] != kind.FORMAT:
         raise InputError(
-            f"{name} is not a {what}: its format is {quoted(document.get('format'))}, not {kind!r}"
+            f"{name} is not a {what}: its format is {quoted(document['format'])}, not {kind.FORMAT!r}"
         )
-    found = document.get("version")
-    if type(found) is not int or found != version:
+    found = document.pop("version", None)
+    if type(found) is not int or found not in kind.VERSIONS:
         raise InputError(
-            f"{name}: version {quoted(found)} of the {what} is not known; this mechdesign reads {version}"
+            f"{name}: version {quoted(found)} of the {what} is not known; this mechdesign reads "
+            f"{' and '.join(map(str, kind.VERSIONS))}"
         )
-    expected = {"format", "version", "sha256", *keys}
-    if missing := sorted(expected - document.keys()):
-        raise InputError(f"{name}: the {what} has no {listed(missing)}")
-    if unknown := sorted(document.keys() - expected):
-        raise InputError(f"{name}: the {what} has an unknown key {listed(unknown)}")
-    claimed = document.pop("sha256")
+    _check_keys(document, name, kind)
+    _check_hash({**document, "version": found}, name, what)
+    del document["format"], document["sha256"]
+    arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
     try:
-        digest = hashlib.sha256(canonical(document).encode()).hexdigest()
+        # As text: then lists may be tuples, objects may be records, and nothing else is converted.
+        plain = kind.model_validate_json(canonical({**document, **dict.fromkeys(arrays)}))
+    except ValidationError as error:
+        raise InputError(f"{name}: {explained(error, what)}") from None
+    return found, plain.model_copy(update=arrays) if arrays else plain
+
+
+def _check_keys(document: Mapping[str, Any], name: str, kind: type[Document]) -> None:
+    fields = kind.model_fields
+    needed = ["sha256", *(key for key, field in fields.items() if field.is_required())]
+    if missing := [key for key in needed if key not in document]:
+        raise InputError(f"{name}: the {kind.WHAT} has no {listed(missing)}")
+    if unknown := [key for key in document if key not in ("format", "sha256", *fields)]:
+        raise InputError(f"{name}: the {kind.WHAT} has an unknown key {listed(unknown)}")
+
+
+def _check_hash(document: Mapping[str, Any], name: str, what: str) -> None:
+    claimed = document["sha256"]
+    content = {key: value for key, value in document.items() if key != "sha256"}
+    try:
+        digest = hashlib.sha256(canonical(content).encode()).hexdigest()
     except (UnicodeEncodeError, ValueError):  # a lone surrogate, or 1e999
-        raise InputError(f"{name}: holds a text or a number that no {what} can hold") from None
+        where = _no_text(content, "")
+        if where:
+            raise InputError(f"{name}: {where} is not valid Unicode text (lone surrogate)") from None
+        raise InputError(f"{name}: holds a number that no {what} can hold") from None
     if claimed != digest:
         raise InputError(f"{name}: the sha256 does not match the content: the file was edited or damaged")
-    return document
 
 
-def _read(path: PathLike, name: str, what: str) -> str:
+def _no_text(value: Any, place: str) -> str | None:
+    """Place and value of the first text with a lone surrogate."""
+    if isinstance(value, str):
+        return f"{place} ({quoted(value)})" if any("\ud800" <= c <= "\udfff" for c in value) else None
+    inner: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        inner = [
+            pair for k, v in items for pair in ((f"a key of {place or 'the file'}", k), (_under(place, k), v))
+        ]
+    elif isinstance(value, list):
+        inner = [(_under(place, i), item) for i, item in enumerate(cast("list[Any]", value))]
+    return next((found for at, item in inner if (found := _no_text(item, at))), None)
+
+
+def explained(error: ValidationError, what: str) -> str:
+    """The first problem that pydantic found, as a sentence; `what` is how the whole is called."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    kind, owner = first["type"], _place(first["loc"][:-1]) or f"the {what}"
+    if kind == "missing" and isinstance(first["loc"][-1], int):
+        return f"{owner} has too few entries"
+    if kind in ("missing", "extra_forbidden"):
+        keys = [
+            str(p["loc"][-1]) for p in problems if p["type"] == kind and p["loc"][:-1] == first["loc"][:-1]
+        ]
+        return f"{owner} has {'no' if kind == 'missing' else 'an unknown key'} {listed(keys)}"
+    place, message = _place(first["loc"]), _demand(first)
+    if not message.startswith("must "):
+        return f"{place}: {message}" if place else message
+    given: Any = first["input"]
+    kinds = {list: "a list", dict: "an object"}
+    shown = kinds.get(type(given)) or quoted(given)
+    return f"{place or f'the {what}'} ({shown}) {message}"
+
+
+_WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "finite_number": "a finite number",
+}
+
+
+def _demand(problem: ErrorDetails) -> str:
+    kind, context = problem["type"], problem.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return f"must be {context['expected']}"
+    if kind in ("greater_than_equal", "greater_than", "less_than_equal", "less_than"):
+        words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+        ((sign, limit),) = context.items()
+        return f"must be {words[sign]} {limit:,}"
+    if kind in ("too_short", "too_long"):
+        key, words = ("min_length", "at least") if kind == "too_short" else ("max_length", "at most")
+        return f"must have {words} {context[key]} entries"
+    return f"must be {_WANTED[kind]}" if kind in _WANTED else problem["msg"].lower()
+
+
+def _place(location: Sequence[int | str]) -> str:
+    place = ""
+    for part in location:
+        if not str(part).startswith("@"):  # the tag of a union, which is not in the file
+            place = _under(place, part)
+    return place
+
+
+def _under(place: str, part: int | str) -> str:
+    if isinstance(part, int):
+        return f"{place}[{part}]"
+    return f"{place}.{part}" if place else part
+
+
+def _text_of(path: PathLike, name: str, kind: type[Document]) -> str:
+    what = kind.WHAT
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(LARGEST_FILE + 1)
+        status = Path(path).stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{name} is a folder, not a {what}")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{name} is not a regular file")
+        if status.st_size > kind.LARGEST:
+            raise InputError(f"{name} is too large for a {what} ({status.st_size} bytes)")
+        data = Path(path).read_bytes()
     except FileNotFoundError:
         raise InputError(f"{name}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{name} is a folder, not a {what}") from None
     except OSError as error:
         raise InputError(f"{name} cannot be read: {reason(error)}") from None
-    if len(data) > LARGEST_FILE:
-        raise InputError(f"{name} is too large for a {what}")
+    if not data.strip():
+        raise InputError(f"{name} is empty, not a {what}")
     if data.startswith(b"\x80"):
         raise InputError(f"{name} is a Python pickle, which is never opened: a {what} is JSON")
     try:
@@ -108,28 +331,35 @@ def _read(path: PathLike, name: str, what: str) -> str:
 
 
 def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
+    def constant(word: str) -> Any:
+        raise InputError(
+            f'{name}: {word} is not a number that a {what} can hold (infinities are the text "inf")'
+        )
+
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(members)) < len(members):
-            raise InputError(f"{name}: a key occurs twice")
-        return dict(members)
+        result = dict(members)
+        if len(result) < len(members):
+            keys = [key for key, _ in members]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise InputError(f"{name}: the key {quoted(twice)} occurs twice")
+        return result
 
     try:
-        document: Any = json.loads(text, object_pairs_hook=pairs)
+        document: Any = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-            raise InputError(f"{name} is empty or truncated: it ends in the middle") from None
-        raise InputError(
-            f"{name} is not a {what}: not JSON (line {error.lineno}, column {error.colno})"
-        ) from None
+            raise InputError(f"{name} is truncated: it ends in the middle (line {error.lineno})") from None
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InputError(f"{name} is not a {what}: not JSON ({error.msg.lower()} at {where})") from None
     except RecursionError:
         raise InputError(f"{name} is not a {what}: it is nested too deeply") from None
     except InputError:
         raise
     except ValueError:  # Python refuses to parse integers of more than 4300 digits
         raise InputError(f"{name}: holds an integer of thousands of digits") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{name} is not a {what}: it is no JSON object")
-    return document  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(document, dict) or "format" not in document:
+        raise InputError(f"{name} is not a {what}: it has no format")
+    return cast("dict[str, Any]", document)
 
 
 PACKAGES = ("pyarrow", "numpy", "cryptography")

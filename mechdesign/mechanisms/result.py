@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from mechdesign.auditing.means import Used
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.joint import Joint
 from solvers import Envelope

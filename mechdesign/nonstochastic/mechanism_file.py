@@ -7,13 +7,14 @@ spaced ones are written as a first one, a step and a number.
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
-from mechdesign.core.documents import read_hashed, write_hashed
+from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
+
+from mechdesign.core.documents import Document, Matching, Record, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -31,18 +32,6 @@ from mechdesign.nonstochastic.queries import (
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
-WHAT = "mechanism file"
-KEYS = (
-    "query",
-    "column",
-    "group_by",
-    "range",
-    "epsilon",
-    "outputs_allowed",
-    "mechanisms",
-    "guarantee",
-    "provenance",
-)
 
 QUERIES = ("identity", "mean", "sum", "count")
 """What `mechdesign quantize` answers."""
@@ -56,8 +45,51 @@ LARGEST_RULE = 1_000_000
 LARGEST_GROUP = 10**12
 """Individuals: more than any file of records has."""
 
-_FRACTION = re.compile(r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?", re.ASCII)
+LARGEST_COUNT = 2**62
+"""Outputs: more than any design has."""
+
+ExactText = Annotated[
+    str,
+    Matching(r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?", "an exact fraction as text, such as 7 or -3/8"),
+]
 """Doubles and their multiples have at most some hundred digits."""
+
+Exact = Annotated[ExactText, AfterValidator(Fraction), PlainSerializer(str)]
+
+_Ends = Annotated[tuple[Exact, Exact], Field(description="the two ends, the lower one first")]
+
+
+class _Spacing(Record):
+    first: Exact
+    step: Exact
+    number: Annotated[int, Field(ge=1, le=LARGEST_RULE)]
+
+
+class _Mechanism(Record):
+    individuals: Annotated[int, Field(ge=1, le=LARGEST_GROUP)]
+    range: _Ends
+    thresholds: Annotated[
+        Annotated[tuple[Exact, ...], Tag("@list")] | Annotated[_Spacing, Tag("@rule")],
+        Discriminator(lambda value: "@rule" if isinstance(value, (dict, _Spacing)) else "@list"),
+    ]
+    outputs: Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
+    witness: str
+
+
+class _MechanismDocument(Document):
+    FORMAT: ClassVar[str] = FORMAT
+    WHAT: ClassVar[str] = "mechanism file"
+    VERSIONS: ClassVar[tuple[int, ...]] = (VERSION,)
+
+    query: Literal["identity", "mean", "sum", "count"]
+    column: str
+    group_by: tuple[str, ...]
+    range: _Ends
+    epsilon: Annotated[float, Field(allow_inf_nan=False)]
+    outputs_allowed: int
+    mechanisms: Annotated[tuple[_Mechanism, ...], Field(min_length=1)]
+    guarantee: dict[str, Any]
+    provenance: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -106,18 +138,18 @@ class MechanismFile:
         InputError
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
-        content = {
-            "query": self.query,
-            "column": self.column,
-            "group_by": list(self.group_by),
-            "range": [str(self.domain.lo), str(self.domain.hi)],
-            "epsilon": self.epsilon,
-            "outputs_allowed": outputs_allowed(self.epsilon),
-            "mechanisms": [_sized_record(m) for m in self.mechanisms],
-            "guarantee": dict(self.guarantee),
-            "provenance": dict(self.provenance),
-        }
-        write_hashed(path, FORMAT, VERSION, content, overwrite=overwrite)
+        made = _MechanismDocument.model_construct(
+            query=self.query,
+            column=self.column,
+            group_by=self.group_by,
+            range=(self.domain.lo, self.domain.hi),
+            epsilon=self.epsilon,
+            outputs_allowed=outputs_allowed(self.epsilon),
+            mechanisms=tuple(_entry(m) for m in self.mechanisms),
+            guarantee=dict(self.guarantee),
+            provenance=dict(self.provenance),
+        )
+        write_document(path, made, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: PathLike) -> MechanismFile:
@@ -129,9 +161,9 @@ class MechanismFile:
             If the file is missing, damaged, edited, of another format or version, or its certificate
             is not what the count gives.
         """
-        document = read_hashed(path, FORMAT, VERSION, KEYS, WHAT)
+        found = read_document(path, _MechanismDocument)
         try:
-            return _contents(document)
+            return _counted_again(found)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -145,125 +177,63 @@ def build_query(query: str, individuals: int, domain: IntervalDomain) -> LinearQ
     return mean_query(individuals, domain) if query == "mean" else sum_query(individuals, domain)
 
 
-def _sized_record(sized: SizedQuantizer) -> dict[str, Any]:
+def _entry(sized: SizedQuantizer) -> _Mechanism:
     quantizer = sized.quantizer
-    return {
-        "individuals": sized.individuals,
-        "range": [str(quantizer.lo), str(quantizer.hi)],
-        "thresholds": _thresholds_record(quantizer.thresholds),
-        "outputs": sized.certificate.outputs,
-        "witness": sized.certificate.witness,
-    }
+    return _Mechanism.model_construct(
+        individuals=sized.individuals,
+        range=(quantizer.lo, quantizer.hi),
+        thresholds=_spacing_of(quantizer.thresholds) or quantizer.thresholds,
+        outputs=sized.certificate.outputs,
+        witness=sized.certificate.witness,
+    )
 
 
-def _thresholds_record(thresholds: Sequence[Fraction]) -> Any:
+def _spacing_of(thresholds: tuple[Fraction, ...]) -> _Spacing | None:
+    """First, step and number of evenly spaced thresholds, where that is shorter."""
     if len(thresholds) >= SHORTEST_RUN:
         numbers, scale = common_integers(thresholds)
         steps = {b - a for a, b in itertools.pairwise(numbers)}
         if len(steps) == 1:
-            return {
-                "first": str(thresholds[0]),
-                "step": str(Fraction(steps.pop(), scale)),
-                "number": len(numbers),
-            }
-    return [str(t) for t in thresholds]
+            step = Fraction(steps.pop(), scale)
+            return _Spacing.model_construct(first=thresholds[0], step=step, number=len(numbers))
+    return None
 
 
-def _contents(document: dict[str, Any]) -> MechanismFile:
-    query = document["query"]
-    if query not in QUERIES:
-        raise InputError(f"the query {quoted(query)} is not known; it must be one of {', '.join(QUERIES)}")
-    lo, hi = _pair(document["range"])
-    domain = IntervalDomain(lo, hi)
-    epsilon = document["epsilon"]
-    if isinstance(epsilon, str):
-        raise InputError(f"epsilon ({quoted(epsilon)}) must be a number")
-    allowed = outputs_allowed(epsilon)
-    if type(document["outputs_allowed"]) is not int or document["outputs_allowed"] != allowed:
-        raise InputError(
-            f"outputs_allowed ({quoted(document['outputs_allowed'])}) is not floor(2^epsilon) = {allowed}"
-        )
-    mechanisms = _list("mechanisms", document["mechanisms"])
-    if not mechanisms:
-        raise InputError("it holds no mechanism")
-    sized = tuple(_sized(record, query, domain, allowed) for record in mechanisms)
-    guarantee = _record("guarantee", document["guarantee"])
+def _counted_again(found: _MechanismDocument) -> MechanismFile:
+    domain = IntervalDomain(*found.range)
+    allowed = outputs_allowed(found.epsilon)
+    if found.outputs_allowed != allowed:
+        raise InputError(f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}")
+    sized = tuple(_sized(entry, found.query, domain, allowed) for entry in found.mechanisms)
     counted = max(m.certificate.outputs for m in sized)
-    if "outputs" in guarantee and guarantee["outputs"] != counted:
+    if found.guarantee.get("outputs", counted) != counted:
         raise InputError(
-            f"the guarantee speaks of {quoted(guarantee['outputs'])} outputs, but there are {counted}"
+            f"the guarantee speaks of {quoted(found.guarantee['outputs'])} outputs, but there are {counted}"
         )
     return MechanismFile(
-        query=query,
-        column=_text("column", document["column"]),
-        group_by=tuple(_text("group_by", name) for name in _list("group_by", document["group_by"])),
+        query=found.query,
+        column=found.column,
+        group_by=found.group_by,
         domain=domain,
-        epsilon=float(epsilon),
+        epsilon=found.epsilon,
         mechanisms=sized,
-        guarantee=guarantee,
-        provenance=_record("provenance", document["provenance"]),
+        guarantee=found.guarantee,
+        provenance=found.provenance,
     )
 
 
-def _sized(value: Any, query: str, domain: IntervalDomain, allowed: int) -> SizedQuantizer:
-    record = _record("mechanisms", value)
-    if missing := {"individuals", "range", "thresholds", "outputs", "witness"} - record.keys():
-        raise InputError(f"a mechanism has no {', '.join(sorted(missing))}")
-    individuals = _integer("individuals", record["individuals"], LARGEST_GROUP)
-    lo, hi = _pair(record["range"])
-    quantizer = Quantizer(lo, hi, _thresholds(record["thresholds"]))
-    found = certify(build_query(query, individuals, domain), quantizer)
-    claimed = record["outputs"]
-    if type(claimed) is not int or found.outputs != claimed or found.outputs > allowed:
+def _sized(entry: _Mechanism, query: str, domain: IntervalDomain, allowed: int) -> SizedQuantizer:
+    quantizer = Quantizer(*entry.range, _thresholds(entry.thresholds))
+    found = certify(build_query(query, entry.individuals, domain), quantizer)
+    if found.outputs != entry.outputs or found.outputs > allowed:
         raise InputError(
-            f"the mechanism for {individuals} individuals has {found.outputs} outputs where the file says "
-            f"{quoted(claimed)} and {allowed} are allowed"
+            f"the mechanism for {entry.individuals} individuals has {found.outputs} outputs where the file says "
+            f"'{entry.outputs}' and {allowed} are allowed"
         )
-    return SizedQuantizer(individuals, quantizer, found)
+    return SizedQuantizer(entry.individuals, quantizer, found)
 
 
-def _thresholds(value: Any) -> tuple[Fraction, ...]:
-    if isinstance(value, list):
-        return tuple(_fraction(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
-    record = _record("thresholds", value)
-    if record.keys() != {"first", "step", "number"}:
-        raise InputError("thresholds must be a list, or have first, step and number")
-    first, step = _fraction(record["first"]), _fraction(record["step"])
-    return tuple(first + k * step for k in range(_integer("number", record["number"], LARGEST_RULE)))
-
-
-def _fraction(value: Any) -> Fraction:
-    if not isinstance(value, str) or not _FRACTION.fullmatch(value):
-        raise InputError(f"{quoted(value)} is no exact fraction such as 7 or -3/8")
-    return Fraction(value)
-
-
-def _pair(value: Any) -> tuple[Fraction, Fraction]:
-    ends = _list("range", value)
-    if len(ends) != 2:
-        raise InputError("a range must have two ends")
-    return _fraction(ends[0]), _fraction(ends[1])
-
-
-def _integer(name: str, value: Any, most: int) -> int:
-    if type(value) is not int or not 0 < value <= most:
-        raise InputError(f"{name} ({quoted(value)}) must be an integer from 1 to {most:,}")
+def _thresholds(value: tuple[Fraction, ...] | _Spacing) -> tuple[Fraction, ...]:
+    if isinstance(value, _Spacing):
+        return tuple(value.first + k * value.step for k in range(value.number))
     return value
-
-
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{name} ({quoted(value)}) must be text")
-    return value
-
-
-def _list(name: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{name} must be a list")
-    return value  # pyright: ignore[reportUnknownVariableType]
-
-
-def _record(name: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"{name} must be a record")
-    return value  # pyright: ignore[reportUnknownVariableType]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import LiftLimits, Notion, to_record
 from mechdesign.report.promises import (
     COVERS,

@@ -16,18 +16,16 @@ import os
 import secrets
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mechdesign.channel.file import canonical
-from mechdesign.core.documents import versions
+from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.release.draws import Key
-from mechdesign.sanitise.job_file import DONE, FINISHING, JobRecord, Run, Settings, Use
+from mechdesign.sanitise.job_file import DONE, FINISHING, JobRecord, JobRun, Settings, Use
 from mechdesign.sanitise.job_store import JobStore, check_of, key_of_draw
 from mechdesign.sanitise.source import STANDARD
 
@@ -72,12 +70,12 @@ def check_identity(had: Sequence[str], wanted: Sequence[str], name: str) -> None
         )
 
 
-def check_dataset(runs: Sequence[Run], dataset: str, name: str) -> None:
+def check_dataset(runs: Sequence[JobRun], dataset: str, name: str) -> None:
     """Refuse another data set where records are known by their row numbers.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of JobRun
         What was released with the same draw.
 
     Raises
@@ -94,14 +92,14 @@ def check_dataset(runs: Sequence[Run], dataset: str, name: str) -> None:
             )
 
 
-def check_treatment(runs: Sequence[Run], uses: Sequence[Use], name: str) -> None:
+def check_treatment(runs: Sequence[JobRun], uses: Sequence[Use], name: str) -> None:
     """Refuse to read the same channel's symbols in another way than before.
 
     What is published for a record without a symbol may change: its random number meets no second symbol then.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of JobRun
         What was released with the same draw.
 
     Raises
@@ -125,12 +123,12 @@ def check_treatment(runs: Sequence[Run], uses: Sequence[Use], name: str) -> None
                 )
 
 
-def check_reading(runs: Sequence[Run], dataset: str, settings: Settings, name: str) -> None:
+def check_reading(runs: Sequence[JobRun], dataset: str, settings: Settings, name: str) -> None:
     """Refuse to read the same bytes in another way, where rows may be others and get the random numbers of these.
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of JobRun
         What was released with the same draw.
     settings : mapping
         With delimiter, quote and encoding under ``text``, if there are any.
@@ -157,7 +155,7 @@ def _said(value: Any) -> str:
 
 
 def notices(
-    released: Sequence[Run],
+    released: Sequence[JobRun],
     dataset: str,
     draw: int,
     *,
@@ -221,7 +219,7 @@ class Job:
         The one to draw with.
     draw : int
         0, or how many times the records have been drawn anew.
-    earlier : tuple of Run
+    earlier : tuple of JobRun
         What has been released with other draws.
     other_channels : bool
         Whether other channels have been applied to these records in this job.
@@ -270,7 +268,7 @@ class Job:
             other_channels=self.other_channels,
         )
 
-    def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Run | None:
+    def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> JobRun | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
 
         So a job that was killed after its files had their names has nothing left to do, and one that is asked for
@@ -333,9 +331,9 @@ class Job:
                     self._store.remove()
                 self._created = False
 
-    def _run(self, target: PathLike) -> Run:
+    def _run(self, target: PathLike) -> JobRun:
         standard = os.fspath(target) == STANDARD
-        return Run(
+        return JobRun(
             id=secrets.token_hex(8),
             target=STANDARD if standard else os.fspath(real_path(target)),
             draw=self.draw,
@@ -353,7 +351,7 @@ class Job:
         if record is None:
             self.draw = 0
             self._created = True
-            return self._with_new_key(JobRecord(identity=self._identity, key_file="", key_check=""))
+            return self._with_new_key(())
         check_identity(record.identity, self._identity, os.fspath(self.path))
         released = [run for run in record.runs if run.released]
         # A run that was killed on the way to a fresh draw is finished first, with that draw.
@@ -362,7 +360,7 @@ class Job:
         self._check(record)
         key = self._store.key(record)
         if key is None and (self._fresh or not released):
-            return self._with_new_key(record)
+            return self._with_new_key(record.runs)
         if key is None or self.draw < record.key_since:
             raise InputError(
                 f"the key file {self._store.key_path} of this job is gone, and another key would draw the same records "
@@ -380,10 +378,14 @@ class Job:
         check_reading(before, self._dataset, self._settings, name)
         check_treatment(before, self._uses, name)
 
-    def _with_new_key(self, record: JobRecord) -> JobRecord:
+    def _with_new_key(self, runs: tuple[JobRun, ...]) -> JobRecord:
         key = Key.fresh()
-        record = replace(
-            record, key_file=self._store.key_path.name, key_check=check_of(key), key_since=self.draw
+        record = JobRecord(
+            identity=self._identity,
+            key_file=self._store.key_path.name,
+            key_check=check_of(key),
+            key_since=self.draw,
+            runs=runs,
         )
         self._store.start(record, key)
         self.key = key_of_draw(key, self.draw)
@@ -396,13 +398,13 @@ class Job:
             raise InputError(f"the job {self.path} was removed or replaced meanwhile; start again")
         return record
 
-    def _marked_done(self, record: JobRecord, run: Run) -> Run:
+    def _marked_done(self, record: JobRecord, run: JobRun) -> JobRun:
         if run.state != DONE:
-            run = replace(run, state=DONE, finished=_now())
+            run = run.model_copy(update={"state": DONE, "finished": _now()})
             self._store.save(record.with_run(run))
         return run
 
-    def finish(self, run: Run) -> None:
+    def finish(self, run: JobRun) -> None:
         """Enter that `run` is about to be released (see `RunningJob.finishing`)."""
         with self._store.locked():
             record = self._current()
@@ -414,12 +416,12 @@ class Job:
             )
             self._store.save(record.with_run(run))
 
-    def done(self, run: Run) -> None:
+    def done(self, run: JobRun) -> None:
         """Enter that `run` has been released."""
         with self._store.locked():
             self._marked_done(self._current(), run)
 
-    def _withdraw(self, run: Run) -> None:
+    def _withdraw(self, run: JobRun) -> None:
         with self._store.locked():
             record = self._current()
             entry = next((old for old in record.runs if old.id == run.id), run)
@@ -436,7 +438,7 @@ class Job:
 class RunningJob:
     """A run that is under way; its methods are what `Target.commit` calls."""
 
-    def __init__(self, job: Job, record: Run) -> None:
+    def __init__(self, job: Job, record: JobRun) -> None:
         self._job = job
         self.record = record
 
@@ -449,7 +451,9 @@ class RunningJob:
             SHA-256 of the output.
         records : int
         """
-        self.record = replace(self.record, state=FINISHING, output=output, records=records)
+        self.record = self.record.model_copy(
+            update={"state": FINISHING, "output": output, "records": records}
+        )
         self._job.finish(self.record)
 
     def done(self) -> None:

@@ -1,32 +1,39 @@
-"""What a release says of itself, as JSON beside the data: a public manifest and an internal one.
+"""What a release says of itself: a public manifest, an internal one, and a codebook.
 
-The public one goes out with the data, so nothing in it is computed from the table or from the data set, but for the
-number of records, which the data show anyway. (Hashes of the data set or of the channel file with its table would let
-a reader test a guess of them; counts of symbols and outputs, and achieved budgets, are functions of them.)
-Neither holds a key or a time: the same job writes the same manifests.
-
-What the guarantee of a release covers and what voids it, in plain sentences.
-
-What the released labels mean, as a CSV that travels with the data.
+The public manifest goes out with the data, so nothing in it is computed from the table or from the data set, but for
+the number of records, which the data show anyway. (Hashes of the data set or of the channel file with its table would
+let a reader test a guess of them; counts of symbols and outputs, and achieved budgets, are functions of them.) Both
+say in plain sentences what the guarantee covers and what voids it. Neither holds a key or a time: the same job writes
+the same manifests. The codebook is a CSV file that says what the released labels mean.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-from mechdesign.core.documents import hashed_text, read_hashed, versions
+from pydantic import Field
+
+from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.documents import (
+    Digest,
+    Document,
+    Record,
+    document_text,
+    read_document,
+    versions,
+    without_infinities,
+)
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.release.drawing import POSTERIOR_DRAW, Release
 from mechdesign.release.policies import MARGINAL, OUTPUT, ReleaseChannel
-from mechdesign.sanitise.job_file import Run, Use
+from mechdesign.sanitise.job_file import JobRun, Use
 from mechdesign.tables.joint import Joint
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
@@ -177,40 +184,91 @@ def _notion(notion: Mapping[str, Any]) -> str:
     return f"{notion['name']} ({budgets})"
 
 
-FORMAT = "mechdesign.manifest"
-INTERNAL_FORMAT = "mechdesign.internal-manifest"
-VERSION = 1
-
-PUBLIC_KEYS = (
-    "output",
-    "records",
-    "columns",
-    "columns_before",
-    "released",
-    "identity",
-    "draw",
-    "insecure_seed",
-    "versions",
-    "covers",
-    "voids",
-)
-INTERNAL_KEYS = (*PUBLIC_KEYS, "dataset", "earlier")
-
 Audience: TypeAlias = Literal["public", "internal"]
 
+Natural = Annotated[int, Field(ge=0)]
 
-class Record(Protocol):
-    """What a channel file says of its channel."""
 
-    @property
-    def notion(self) -> dict[str, Any] | None:
-        """Notion and budgets."""
-        ...
+class PublicColumn(Record):
+    """What a manifest says of one channel to whoever has the data."""
 
-    @property
-    def achieved(self) -> dict[str, Any] | None:
-        """Budgets achieved."""
-        ...
+    channel: Digest
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    form: str
+    unknown: str
+    null: str
+    normalise: str
+    sensitive: tuple[str, ...] | None
+    notion: dict[str, Any] | None
+
+
+class SymbolCount(Record):
+    """Records of one symbol of X, which is given as one text for each column."""
+
+    symbol: tuple[str, ...]
+    records: Natural
+
+
+class ValueCount(Record):
+    """Records of one released value, given as one text for each released column."""
+
+    value: tuple[str, ...]
+    records: Natural
+
+
+class InternalColumn(PublicColumn):
+    """What the data holder is told besides: counts, budgets achieved, and the file."""
+
+    channel_file: Digest | None
+    achieved: dict[str, Any] | None
+    table_records: Natural | None
+    zero_cells: Natural | None
+    symbols: tuple[SymbolCount, ...]
+    missing: Natural
+    unknown_symbols: Natural
+    outputs: tuple[ValueCount, ...]
+
+
+class EarlierRelease(Record):
+    """A release of the same records with another draw."""
+
+    draw: Natural
+    target: str
+    output: Digest | None
+
+
+class _Told(Document):
+    output: Digest
+    records: Natural
+    columns: tuple[str, ...]
+    columns_before: tuple[str, ...]
+    identity: tuple[str, ...]
+    draw: Natural
+    insecure_seed: bool
+    versions: dict[str, str]
+    covers: tuple[str, ...]
+    voids: tuple[str, ...]
+
+
+class PublicManifest(_Told):
+    """What goes out with the data."""
+
+    FORMAT: ClassVar[str] = "mechdesign.manifest"
+    WHAT: ClassVar[str] = "manifest"
+
+    released: tuple[PublicColumn, ...]
+
+
+class InternalManifest(_Told):
+    """What stays with the data holder."""
+
+    FORMAT: ClassVar[str] = "mechdesign.internal-manifest"
+    WHAT: ClassVar[str] = "internal manifest"
+
+    released: tuple[InternalColumn, ...]
+    dataset: Digest
+    earlier: tuple[EarlierRelease, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,7 +343,7 @@ class Manifest:
         Columns that identify a record; empty for the row number.
     draw : int
         How many times the records were drawn anew (`Job.draw`).
-    earlier : tuple of Run
+    earlier : tuple of JobRun
         Releases with other draws (`Job.earlier`).
     other_channels : bool
         Whether other channels were applied to the same records in the same job (`Job.other_channels`).
@@ -301,7 +359,7 @@ class Manifest:
     kept_private: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     draw: int = 0
-    earlier: tuple[Run, ...] = ()
+    earlier: tuple[JobRun, ...] = ()
     other_channels: bool = False
     insecure_seed: bool = False
 
@@ -313,12 +371,12 @@ class Manifest:
             "records": self.records,
             "columns": self.columns,
             "columns_before": self.columns_before,
-            "released": [_column(column, internal=internal) for column in self.released],
+            "released": tuple(_column(column, internal=internal) for column in self.released),
             "identity": self.identity,
             "draw": self.draw,
             "insecure_seed": self.insecure_seed,
             "versions": versions(),
-            "covers": [
+            "covers": tuple(
                 sentence
                 for column in self.released
                 for sentence in covers(
@@ -329,22 +387,27 @@ class Manifest:
                     table_records=column.counted.table_records if internal else None,
                     zero_cells=column.counted.zero_cells if internal else None,
                 )
-            ],
-            "voids": voids(
-                columns=self.columns,
-                uses=[column.use for column in self.released],
-                names=[name for column in self.released for name in column.names],
-                kept_private=self.kept_private,
-                identity=self.identity,
-                draw=self.draw,
-                other_channels=self.other_channels,
-                insecure_seed=self.insecure_seed,
+            ),
+            "voids": tuple(
+                voids(
+                    columns=self.columns,
+                    uses=[column.use for column in self.released],
+                    names=[name for column in self.released for name in column.names],
+                    kept_private=self.kept_private,
+                    identity=self.identity,
+                    draw=self.draw,
+                    other_channels=self.other_channels,
+                    insecure_seed=self.insecure_seed,
+                )
             ),
         }
         if internal:
-            earlier = [{"draw": run.draw, "target": run.target, "output": run.output} for run in self.earlier]
+            earlier = tuple(
+                EarlierRelease(draw=run.draw, target=run.target, output=run.output) for run in self.earlier
+            )
             content |= {"dataset": self.dataset, "earlier": earlier}
-        return hashed_text(INTERNAL_FORMAT if internal else FORMAT, VERSION, content)
+        kind = InternalManifest if internal else PublicManifest
+        return document_text(kind.model_validate(content))
 
 
 def released_column(
@@ -353,7 +416,7 @@ def released_column(
     names: tuple[str, ...],
     *,
     sensitive: tuple[str, ...] | None,
-    record: Record | None = None,
+    record: ChannelRecord | None = None,
     channel_file: str | None = None,
 ) -> ReleasedColumn:
     """What a manifest says of one channel, when all records have been drawn.
@@ -366,7 +429,7 @@ def released_column(
         The output's columns that it filled.
     sensitive : tuple of str or None
         The columns it protects, by the names of the data set.
-    record : Record, optional
+    record : ChannelRecord, optional
         `Channel.record`.
     channel_file : str, optional
         SHA-256 of the channel file.
@@ -393,7 +456,7 @@ def released_column(
     )
 
 
-def read_manifest(path: PathLike, audience: Audience) -> dict[str, Any]:
+def read_manifest(path: PathLike, audience: Audience) -> PublicManifest | InternalManifest:
     """Read a manifest.
 
     Raises
@@ -401,43 +464,30 @@ def read_manifest(path: PathLike, audience: Audience) -> dict[str, Any]:
     InputError
         If it is missing, no manifest of this kind and version, or was edited or damaged.
     """
-    if audience == "internal":
-        return read_hashed(path, INTERNAL_FORMAT, VERSION, INTERNAL_KEYS, "internal manifest")
-    return read_hashed(path, FORMAT, VERSION, PUBLIC_KEYS, "manifest")
+    return read_document(path, InternalManifest if audience == "internal" else PublicManifest)
 
 
-def _column(column: ReleasedColumn, *, internal: bool) -> dict[str, Any]:
+def _column(column: ReleasedColumn, *, internal: bool) -> PublicColumn:
     use, counted = column.use, column.counted
-    content: dict[str, Any] = {
-        "channel": use.channel,
-        "columns": use.columns,
+    told: dict[str, Any] = {
+        **use.model_dump(),
         "names": column.names,
-        "form": use.form,
-        "unknown": use.unknown,
-        "null": use.null,
-        "normalise": use.normalise,
         "sensitive": column.sensitive,
-        "notion": _plain(column.notion),
+        "notion": None if column.notion is None else without_infinities(column.notion),
     }
-    if internal:
-        content |= {
-            "channel_file": counted.channel_file,
-            "achieved": _plain(counted.achieved),
-            "table_records": counted.table_records,
-            "zero_cells": counted.zero_cells,
-            "symbols": [{"symbol": symbol, "records": count} for symbol, count in counted.symbols],
-            "missing": counted.missing,
-            "unknown_symbols": counted.unknown,
-            "outputs": [{"value": value, "records": count} for value, count in counted.outputs],
-        }
-    return content
-
-
-def _plain(value: Any) -> Any:
-    """`value` with infinities as channel files write them."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
-    return "inf" if value == math.inf else value
+    if not internal:
+        return PublicColumn.model_validate(told)
+    return InternalColumn(
+        **told,
+        channel_file=counted.channel_file,
+        achieved=None if counted.achieved is None else without_infinities(counted.achieved),
+        table_records=counted.table_records,
+        zero_cells=counted.zero_cells,
+        symbols=tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in counted.symbols),
+        missing=counted.missing,
+        unknown_symbols=counted.unknown,
+        outputs=tuple(ValueCount(value=value, records=count) for value, count in counted.outputs),
+    )
 
 
 def _zero_cells(joint: Joint) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path
 from mechdesign.core.numbers import listed
-from mechdesign.sanitise.job_file import JobRecord, Run, Use, read_job
+from mechdesign.sanitise.job_file import JobRecord, JobRun, Use, read_job
 from mechdesign.sanitise.job_store import FOLDER_MODE, FOLDER_SUFFIX, SHORT, jobs_folder
 
 ELSEWHERE = ".elsewhere"
@@ -25,7 +25,7 @@ class Neighbours:
 
     Parameters
     ----------
-    same : tuple of Run
+    same : tuple of JobRun
         From the same data set.
     draws : int
         With how many draws.
@@ -35,7 +35,7 @@ class Neighbours:
         What the user should know.
     """
 
-    same: tuple[Run, ...]
+    same: tuple[JobRun, ...]
     draws: int
     other_channels: bool
     notices: tuple[str, ...]
@@ -73,7 +73,7 @@ def neighbours_of(
         If another job has released the same data through one of the channels, and no second draw is accepted; or if
         one of the job files beside the channel cannot be read.
     """
-    same: list[Run] = []
+    same: list[JobRun] = []
     draws = 0
     others = other_channels = False
     channels = {use.channel for use in uses}

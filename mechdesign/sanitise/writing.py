@@ -17,7 +17,7 @@ from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.opening import Kept, Output, Source, Written
 from mechdesign.release.drawing import channel_digest
-from mechdesign.sanitise.job_file import Run, Use
+from mechdesign.sanitise.job_file import JobRun, Use
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
 from mechdesign.sanitise.plan import Plan
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Drawn, Recipe, stands_for
@@ -48,14 +48,14 @@ class Earlier:
     ----------
     draws : int
         How many other draws of them there are, in this job and in others.
-    runs : tuple of Run
+    runs : tuple of JobRun
         The releases with these draws.
     other_channels : bool
         Whether there were releases through other channels.
     """
 
     draws: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[JobRun, ...] = ()
     other_channels: bool = False
 
 
@@ -200,9 +200,9 @@ def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
         SHA-256 of the released file.
     """
     try:
-        if sides.manifest is not None and read_manifest(sides.manifest, "public")["output"] != output:
+        if sides.manifest is not None and read_manifest(sides.manifest, "public").output != output:
             return False
-        if sides.internal is not None and read_manifest(sides.internal, "internal")["output"] != output:
+        if sides.internal is not None and read_manifest(sides.internal, "internal").output != output:
             return False
     except InputError:  # some other file has the name
         return False

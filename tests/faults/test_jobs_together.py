@@ -215,9 +215,9 @@ def test_a_key_that_is_gone(nursery, folder):
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda text: text[:-100], "is empty or truncated"),
+        (lambda text: text[:-100], "is truncated"),
         (lambda text: text.replace('"done"', '"running"'), "the sha256 does not match the content"),
-        (lambda text: "", "is empty or truncated"),
+        (lambda text: "", "is empty, not a job file"),
     ],
 )
 def test_a_damaged_job_file(nursery, folder, edit, words):

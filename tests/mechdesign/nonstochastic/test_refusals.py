@@ -128,7 +128,7 @@ def test_releases_that_no_double_can_hold(tmp_path, query, range_text, message):
     ("guarantee", "outputs", "message"),
     [
         ({"outputs": 1}, 2, "the guarantee speaks of '1' outputs, but there are 2"),
-        ({"outputs": 2}, True, "has 2 outputs where the file says 'True'"),
+        ({"outputs": 2}, True, r"outputs \('True'\) must be a whole number"),
     ],
 )
 def test_a_mechanism_file_that_promises_too_much(tmp_path, guarantee, outputs, message):

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,7 +150,7 @@ def test_asked_again_for_what_is_there(path, tmp_path):
     assert job.finished(tmp_path / "other.csv") is None
     assert job.finished("-") is None
     assert open_job(path, settings={"form": "b"}).finished(out) is None
-    assert open_job(path, uses=[replace(USE, form="posterior-draw")]).finished(out) is None
+    assert open_job(path, uses=[USE.model_copy(update={"form": "posterior-draw"})]).finished(out) is None
     assert open_job(path, fresh_draw=True).finished(out) is None
     out.write_text("edited")
     assert job.finished(out) is None
@@ -228,14 +227,14 @@ def test_the_same_random_numbers_for_two_columns(path, tmp_path):
     refuse(
         r"has applied this channel to 'job'; on 'work' it would use the same random numbers again; use another job",
         path,
-        uses=[replace(USE, columns=("work",))],
+        uses=[USE.model_copy(update={"columns": ("work",)})],
     )
     refuse(
         "the same channel cannot be applied to 'job' and to 'work' in one job",
         path,
-        uses=[USE, replace(USE, columns=("work",))],
+        uses=[USE, USE.model_copy(update={"columns": ("work",)})],
     )
-    assert open_job(path, uses=[replace(USE, columns=("work",))], fresh_draw=True).draw == 1
+    assert open_job(path, uses=[USE.model_copy(update={"columns": ("work",)})], fresh_draw=True).draw == 1
 
 
 @pytest.mark.parametrize(
@@ -249,15 +248,15 @@ def test_the_same_random_numbers_for_two_columns(path, tmp_path):
     ],
 )
 def test_symbols_must_not_be_read_in_another_way(path, tmp_path, before, now, fits):
-    job = open_job(path, uses=[replace(USE, **before)])
+    job = open_job(path, uses=[USE.model_copy(update=before)])
     released(job, tmp_path / "out.csv")
     if fits:
-        assert open_job(path, uses=[replace(USE, **now)]).key == job.key
+        assert open_job(path, uses=[USE.model_copy(update=now)]).key == job.key
     else:
         refuse(
             "has released 'job' with the normalisation .*, which gives some records another symbol",
             path,
-            uses=[replace(USE, **now)],
+            uses=[USE.model_copy(update=now)],
         )
 
 
@@ -436,26 +435,29 @@ def damaged(**changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (damaged(state="lost"), "the state 'lost' is not known"),
-        (damaged(draw=-1), "draw must not be negative"),
-        (damaged(draw=True), "draw must be a int"),
-        (damaged(dataset="xyz"), "dataset must be a hash in hexadecimal digits"),
-        (damaged(channel="C" * 64), "channel must be a hash"),
-        (damaged(columns="job"), "columns must be a list"),
-        (damaged(columns=[1]), "columns must be a list of texts"),
-        (damaged(output=None), "output must be a str"),
+        (
+            damaged(state="lost"),
+            r"runs\[0\]\.state \(\'lost\'\) must be \'running\', \'finishing\' or \'done\'",
+        ),
+        (damaged(draw=-1), r"runs\[0\]\.draw \(\'-1\'\) must be at least 0"),
+        (damaged(draw=True), r"runs\[0\]\.draw \(\'True\'\) must be a whole number"),
+        (damaged(dataset="xyz"), r"runs\[0\]\.dataset \(\'xyz\'\) must be a hash in hexadecimal digits"),
+        (damaged(channel="C" * 64), r"runs\[0\]\.uses\[0\]\.channel \(\'C+\.\.\.\'\) must be a hash"),
+        (damaged(columns="job"), r"runs\[0\]\.uses\[0\]\.columns \('job'\) must be a list"),
+        (damaged(columns=[1]), r"runs\[0\]\.uses\[0\]\.columns\[0\] \(\'1\'\) must be text"),
+        (damaged(output=None), r"runs\[0\]: output and records are missing, though the run is done"),
         (
             damaged(uses=[{}]),
-            "an entry must have channel, columns, form, normalise, null, unknown, and nothing else",
+            r"runs\[0\]\.uses\[0\] has no 'channel', 'columns', 'form'",
         ),
-        (damaged(runs=[7]), "an entry must have dataset, draw"),
-        (damaged(identity=None), "identity must be a list"),
+        (damaged(runs=[7]), r"runs\[0\] \(\'7\'\) must be an object"),
+        (damaged(identity=None), r"identity \(\'None\'\) must be a list"),
         (
             damaged(key_file="../other.key"),
             r"key_file \('\.\./other\.key'\) must be the name of a file in the same",
         ),
-        (damaged(key_check="0"), "key_check must be a hash"),
-        (damaged(key_since="0"), "key_since must be a int"),
+        (damaged(key_check="0"), r"key_check \(\'0\'\) must be a hash"),
+        (damaged(key_since="0"), r"key_since \(\'0\'\) must be a whole number"),
     ],
 )
 def test_a_job_file_that_nobody_wrote(path, tmp_path, change, message):
@@ -470,8 +472,8 @@ def test_a_job_file_that_nobody_wrote(path, tmp_path, change, message):
     ("edit", "message"),
     [
         (lambda text: text.replace('"done"', '"running"'), "the sha256 does not match the content"),
-        (lambda text: text[: len(text) // 2], "is empty or truncated"),
-        (lambda text: "", "is empty or truncated"),
+        (lambda text: text[: len(text) // 2], "is truncated"),
+        (lambda text: "", "is empty, not a job file"),
         (lambda text: "no JSON", "is not a job file: not JSON"),
         (
             lambda text: text.replace('"version": 1', '"version": 2'),

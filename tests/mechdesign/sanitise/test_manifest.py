@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 import mechdesign
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise.job_file import Run, Use
+from mechdesign.sanitise.job_file import JobRun, Use
 from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -82,8 +83,8 @@ def test_both_can_be_read_again(manifest, tmp_path):
         path = tmp_path / f"{audience}.json"
         path.write_text(manifest.text(audience), encoding="utf-8")
         found = read_manifest(path, audience)
-        assert (found["output"], found["records"], found["columns"]) == (OUTPUT, 28, ["id", "job"])
-        assert found["columns_before"] == ["id", "rel", "job"]
+        assert (found.output, found.records, found.columns) == (OUTPUT, 28, ("id", "job"))
+        assert found.columns_before == ("id", "rel", "job")
         path.write_text(manifest.text(audience).replace("28", "29"), encoding="utf-8")
         with pytest.raises(InputError, match="the sha256 does not match the content"):
             read_manifest(path, audience)
@@ -247,7 +248,7 @@ def test_a_column_that_stays_beside_its_release(manifest, channel):
 
 
 def test_earlier_releases_are_listed_inside(manifest):
-    run = Run(
+    run = JobRun(
         id="1",
         target="out.csv",
         draw=0,
