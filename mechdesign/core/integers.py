@@ -116,6 +116,10 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             )
         return cls((len(rows), width), indptr, indices, values)
 
+    def entries(self) -> Iterator[list[tuple[int, int]]]:
+        """Each row as (index, value) of its entries that are not zero."""
+        return (list(zip(row[::2], row[1::2], strict=True)) for row in self.pairs())
+
     def pairs(self) -> Iterator[list[int]]:
         """Each row as index, value, index, value, .. of its entries that are not zero."""
         numbers = np.empty(2 * len(self.values), dtype=np.int64)

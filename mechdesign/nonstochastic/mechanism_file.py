@@ -76,7 +76,9 @@ class _Mechanism(Record):
     witness: str
 
 
-class _MechanismDocument(Document):
+class MechanismDocument(Document):
+    """A mechanism file: the quantisers of a query with what they promise, which a reader counts again."""
+
     FORMAT: ClassVar[str] = FORMAT
     WHAT: ClassVar[str] = "mechanism file"
     VERSIONS: ClassVar[tuple[int, ...]] = (VERSION,)
@@ -138,7 +140,7 @@ class MechanismFile:
         InputError
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
-        made = _MechanismDocument.model_construct(
+        made = MechanismDocument.model_construct(
             query=self.query,
             column=self.column,
             group_by=self.group_by,
@@ -161,7 +163,7 @@ class MechanismFile:
             If the file is missing, damaged, edited, of another format or version, or its certificate
             is not what the count gives.
         """
-        found = read_document(path, _MechanismDocument)
+        found = read_document(path, MechanismDocument)
         try:
             return _counted_again(found)
         except InputError as error:
@@ -199,7 +201,7 @@ def _spacing_of(thresholds: tuple[Fraction, ...]) -> _Spacing | None:
     return None
 
 
-def _counted_again(found: _MechanismDocument) -> MechanismFile:
+def _counted_again(found: MechanismDocument) -> MechanismFile:
     domain = IntervalDomain(*found.range)
     allowed = outputs_allowed(found.epsilon)
     if found.outputs_allowed != allowed:

@@ -25,13 +25,12 @@ from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import (
     REFUSE,
     Policy,
-    ReleaseChannel,
     normalised,
     normalised_cells,
     posterior_sampler,
     sampler_with_policies,
 )
-from mechdesign.release.sampling import ChannelLike
+from mechdesign.release.sampling import Releasable
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, rebuild, unknown_at, values_of
 
 REMEMBERED = 1 << 21
@@ -107,7 +106,7 @@ class Release:
 
     Parameters
     ----------
-    channel : ReleaseChannel
+    channel : Releasable
     key : Key
         That of the job; the draws of every channel and every kind of identity have keys of their own, derived
         from it.
@@ -138,7 +137,7 @@ class Release:
     """
 
     def __init__(
-        self, channel: ReleaseChannel, key: Key, *, policy: Policy | None = None, form: str = LABEL
+        self, channel: Releasable, key: Key, *, policy: Policy | None = None, form: str = LABEL
     ) -> None:
         if form not in FORMS:
             raise InputError(f"the form ({quoted(form)}) must be one of {listed(FORMS)}")
@@ -220,7 +219,7 @@ class Release:
         return codes
 
 
-def channel_digest(channel: ChannelLike) -> str:
+def channel_digest(channel: Releasable) -> str:
     """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and nothing of where it comes from."""
     rows = IntegerRows.of(channel.rows)
     head = {
@@ -236,7 +235,7 @@ def channel_digest(channel: ChannelLike) -> str:
 
 
 def release_column(
-    channel: ReleaseChannel,
+    channel: Releasable,
     column: Any,
     *,
     key: Key | None = None,

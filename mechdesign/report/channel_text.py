@@ -37,10 +37,8 @@ def channel_text(channel: Channel) -> str:
         "",
         "What is published for each symbol",
     ]
-    for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        shares = {
-            y: entry / channel.denominator for y, entry in zip(channel.outputs, row, strict=True) if entry
-        }
+    for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
+        shares = {channel.outputs[y]: entry / channel.denominator for y, entry in row}
         lines.append(_entry(name, shares))
     lines.append("")
     if channel.joint is None:
