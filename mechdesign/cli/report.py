@@ -49,7 +49,6 @@ def report(
     from mechdesign.cli.findings import design_of, findings_of, frames
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.report.building import internal_report
-    from mechdesign.report.promises import notion_text
     from mechdesign.report.public import public_report
 
     started = time.perf_counter()
@@ -88,7 +87,7 @@ def report(
         verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[
             satisfied
         ]
-        typer.echo(f"{notion_text(made.notion)}: {verdict}.\n{paths.text()}")
+        typer.echo(f"{made.notion.text}: {verdict}.\n{paths.text()}")
     return NO if satisfied is False else 0
 
 

@@ -256,8 +256,7 @@ def explained(error: ValidationError, what: str) -> str:
     if not message.startswith("must "):
         return f"{place}: {message}" if place else message
     given: Any = first["input"]
-    kinds = {list: "a list", dict: "an object"}
-    shown = kinds.get(type(given)) or quoted(given)
+    shown = "a list" if isinstance(given, list) else "an object" if isinstance(given, dict) else quoted(given)
     return f"{place or f'the {what}'} ({shown}) {message}"
 
 

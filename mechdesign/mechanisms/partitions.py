@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.notions import LiftLimits, Limits, MeanLimits
+from mechdesign.notions import DistanceMean, LiftLimits, Limits, MeanLimits, PowerMean
 
 Array = NDArray[np.float64]
 Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
@@ -108,10 +108,10 @@ class _Means:
         lifts = given_s / mass
         for limit, values in ((self.limits.upper, lifts), (self.limits.lower, _inverse(lifts))):
             if math.isfinite(limit):
-                mean = self._mean(values)
+                mean = self.limits.mean.average(self.p_s, values)
                 # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
                 error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
-                fine &= mean + np.where(np.isfinite(mean), error, 0.0) <= self._bound(limit)
+                fine &= mean + np.where(np.isfinite(mean), error, 0.0) <= self.limits.mean.bound(limit)
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
@@ -119,14 +119,14 @@ class _Means:
         absent = given_s == 0.0
         zeros = absent.sum(axis=0)
         positive = np.where(absent, 1.0, lifts) if zeros.any() else lifts
-        if self.limits.kind == "alpha":
-            logs = np.log(positive)
-            upper = self._log_norm(np.where(absent, -np.inf, logs) if zeros.any() else logs)
-            lower = self._log_norm(-logs)
+        if isinstance(self.limits.mean, PowerMean):
+            logs, order = np.log(positive), self.limits.mean.order
+            upper = self._log_norm(np.where(absent, -np.inf, logs) if zeros.any() else logs, order)
+            lower = self._log_norm(-logs, order)
             if self.risk == "sum":
                 upper, lower = np.exp(upper), np.exp(lower)
         else:
-            upper, lower = self._risk(lifts), self._risk(1.0 / positive)
+            upper, lower = self._risk(lifts, self.limits.mean), self._risk(1.0 / positive, self.limits.mean)
         if math.isinf(self.limits.lower):
             return upper
         if math.isinf(self.limits.upper):
@@ -135,36 +135,18 @@ class _Means:
             return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower))
         return upper + lower + ZERO_LIFT_RISK * zeros
 
-    def _risk(self, values: Array) -> Array:
-        """The l1 or chi2 mean itself for the printed risk, else the budget that it uses (nats)."""
-        mean = self._mean(values)
+    def _risk(self, values: Array, distance: DistanceMean) -> Array:
+        """The mean itself for the printed risk, else the budget that it uses (nats)."""
+        mean = distance.average(self.p_s, values)
         if self.risk == "sum":
             return mean
-        return np.log1p(mean if self.limits.kind == "l1" else np.sqrt(mean))
+        return np.log1p(mean ** (1.0 / distance.power))
 
-    def _log_norm(self, logs: Array) -> Array:
+    def _log_norm(self, logs: Array, order: float) -> Array:
         """log (sum_s P(s) l^alpha)^(1/alpha) from logarithms: several times faster than powers."""
-        order = self.limits.order
         largest = logs.max(axis=0)
         with np.errstate(over="ignore"):  # at the largest orders a power may well be exp(-inf)
             return largest + np.log(self.p_s @ np.exp(order * (logs - largest))) / order
-
-    def _mean(self, values: Array) -> Array:
-        if self.limits.kind == "l1":
-            return self.p_s @ np.abs(values - 1.0)
-        if self.limits.kind == "chi2":
-            return self.p_s @ (values - 1.0) ** 2
-        order = self.limits.order
-        largest = values.max(axis=0)  # the scale keeps every power below 1
-        with np.errstate(invalid="ignore"):
-            shares = np.where(np.isfinite(largest), values / largest, 1.0)
-        return largest * (self.p_s @ shares**order) ** (1.0 / order)
-
-    def _bound(self, limit: float) -> float:
-        if self.limits.kind == "alpha":
-            return math.exp(limit)
-        bound = math.expm1(limit)
-        return bound if self.limits.kind == "l1" else bound * bound
 
 
 def _inverse(lifts: Array) -> Array:

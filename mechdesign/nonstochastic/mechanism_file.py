@@ -7,14 +7,15 @@ spaced ones are written as a first one, a step and a number.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
+from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import Document, Matching, Record, read_document, write_document
+from mechdesign.core.documents import Document, Record, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -48,13 +49,22 @@ LARGEST_GROUP = 10**12
 LARGEST_COUNT = 2**62
 """Outputs: more than any design has."""
 
-ExactText = Annotated[
-    str,
-    Matching(r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?", "an exact fraction as text, such as 7 or -3/8"),
-]
+_FRACTION = r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?"
 """Doubles and their multiples have at most some hundred digits."""
 
-Exact = Annotated[ExactText, AfterValidator(Fraction), PlainSerializer(str)]
+
+def _fraction(value: Any) -> Fraction:
+    if not isinstance(value, str) or not re.fullmatch(_FRACTION, value, re.ASCII):
+        raise InputError("must be an exact fraction as text, such as 7 or -3/8")
+    return Fraction(value)
+
+
+Exact = Annotated[
+    Fraction,
+    PlainValidator(_fraction),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "pattern": f"^{_FRACTION}$"}),
+]
 
 _Ends = Annotated[tuple[Exact, Exact], Field(description="the two ends, the lower one first")]
 

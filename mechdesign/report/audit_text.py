@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mechdesign.auditing.verdict import Audit
-from mechdesign.report.promises import notion_text
 from mechdesign.report.wording import about, at_most, label
 
 
@@ -23,7 +22,7 @@ def audit_text(audit: Audit) -> str:
     )
     return "\n".join(
         [
-            f"{notion_text(audit.notion)}: {verdict}, decided in exact arithmetic.",
+            f"{audit.notion.text}: {verdict}, decided in exact arithmetic.",
             *own,
             f"Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
             f"{at_most(achieved.eps_ldp)} (nats, rounded up).",

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from mechdesign.auditing.guarantees import guarantees
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import AlphaLift, LiftLimits, Limits, MeanLimits, Notion
 from mechdesign.report.shortening import isolated
-from mechdesign.report.wording import at_least, at_most, count, label
+from mechdesign.report.wording import count, label
 from mechdesign.tables.joint import Joint
 
 COVERS = (
@@ -40,58 +39,6 @@ class Consequence:
 def title(columns: tuple[str, ...]) -> str:
     """The columns of a variable as one name."""
     return " x ".join(isolated(label(c)) for c in columns)
-
-
-def notion_text(notion: Notion) -> str:
-    """``alip (eps_l 0.5, eps_u 0.5)``."""
-    limits = notion.limits
-    if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
-        return f"{notion.name} (epsilon {limits.ratio:g})"
-    parts = [f"order {notion.alpha:g}"] if isinstance(notion, AlphaLift) else []
-    parts += [f"eps_l {limits.lower:g}"] * (limits.lower < math.inf)
-    parts += [f"eps_u {limits.upper:g}"] * (limits.upper < math.inf)
-    return f"{notion.name} ({', '.join(parts)})"
-
-
-def condition(limits: Limits, sensitive: str) -> str:
-    """The notion in words; the constructor of every notion leaves at least one limit finite."""
-    if isinstance(limits, MeanLimits):
-        return _mean_condition(limits, sensitive)
-    if math.isfinite(limits.ratio):
-        return (
-            f"no released value is more than {at_most(math.exp(limits.ratio))} times as likely under one "
-            f"{sensitive} as under another."
-        )
-    bounds: list[str] = []
-    if math.isfinite(limits.lower):
-        bounds.append(f"at least {at_least(math.exp(-limits.lower))}")
-    if math.isfinite(limits.upper):
-        bounds.append(f"at most {at_most(math.exp(limits.upper))}")
-    return f"whoever sees a released value finds every {sensitive} {' and '.join(bounds)} times as likely as before."
-
-
-def _mean_condition(limits: MeanLimits, sensitive: str) -> str:
-    """An averaged notion in words; l is how many times as likely as before a symbol is."""
-    means = {
-        "l1": ("the mean of |l - 1|", "the mean of |1/l - 1|"),
-        "chi2": ("the mean of (l - 1)^2", "the mean of (1/l - 1)^2"),
-        "alpha": (f"the mean of l^{limits.order:g}", f"the mean of (1/l)^{limits.order:g}"),
-    }[limits.kind]
-    bounds: list[str] = []
-    for mean, budget in zip(means, (limits.upper, limits.lower), strict=True):
-        if math.isinf(budget):
-            continue
-        if limits.kind == "alpha":
-            bounds.append(f"{mean} is at most exp({limits.order:g} * {budget:g})")
-        else:
-            distance = math.expm1(budget)
-            bounds.append(
-                f"{mean} is at most {at_most(distance if limits.kind == 'l1' else distance * distance)}"
-            )
-    return (
-        f"a released value makes a {sensitive} l times as likely as before; with {sensitive} as in the table, "
-        f"{' and '.join(bounds)}. A single {sensitive} can become much more or less likely than that."
-    )
 
 
 def consequences(eps_l: float, eps_u: float, eps_ldp: float, sensitive: str) -> list[Consequence]:

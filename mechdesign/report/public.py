@@ -13,9 +13,7 @@ from mechdesign.report.promises import (
     ONE_DRAW,
     OTHER_PRIOR,
     VOIDS,
-    condition,
     consequences,
-    notion_text,
     title,
 )
 from mechdesign.report.record import (
@@ -96,8 +94,7 @@ def bare_report(
         eps_ldp = min(limits.ratio, _sum_above(limits.lower, limits.upper))
         low = None if math.isinf(limits.lower) else math.exp(-limits.lower)
         high = None if math.isinf(limits.upper) else math.exp(limits.upper)
-    single = isinstance(limits, LiftLimits)
-    bounds = consequences(eps_l, eps_u, eps_ldp, sensitive) if single else []
+    bounds = consequences(eps_l, eps_u, eps_ldp, sensitive) if isinstance(limits, LiftLimits) else []
     return Report(
         audience=audience,
         written=frame.written,
@@ -108,12 +105,12 @@ def bare_report(
             useful_symbols=channel.useful.names,
             outputs=len(channel.outputs),
             notion=to_record(notion),
-            notion_text=notion_text(notion),
+            notion_text=notion.text,
             mechanism=mechanism,
             method=method,
         ),
         promise=Promise(
-            statement=condition(limits, sensitive),
+            statement=limits.condition(sensitive),
             verdict="",
             satisfied=None,
             low=low,

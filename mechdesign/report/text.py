@@ -8,9 +8,7 @@ from mechdesign.report.promises import (
     ONE_DRAW,
     OTHER_PRIOR,
     VOIDS,
-    condition,
     consequences,
-    notion_text,
     remarks,
     sample,
     title,
@@ -65,7 +63,7 @@ def _promises(design: Design, sensitive: str) -> list[str]:
         else f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}. "
     )
     return [
-        f"{notion_text(design.notion)}: {condition(design.notion.limits, sensitive)}",
+        f"{design.notion.text}: {design.notion.limits.condition(sensitive)}",
         f"{verdict} {own}Achieved: eps_l {at_most(achieved.eps_l)}, "
         f"eps_u {at_most(achieved.eps_u)}, local differential privacy {at_most(achieved.eps_ldp)} "
         "(nats, rounded up).",

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+
+from mechdesign.core.decimals import about as about
+from mechdesign.core.decimals import at_least as at_least
+from mechdesign.core.decimals import at_most as at_most
 
 WIDTH = 96
 """Longest line of a text report, in characters."""
-
-DIGITS = 5
-"""Significant digits of a number in a text report; the JSON output has all of them."""
-
-
-def at_most(value: float) -> str:
-    """An upper bound: rounded up."""
-    return _rounded(value, ROUND_CEILING)
-
-
-def at_least(value: float) -> str:
-    """A lower bound: rounded down."""
-    return _rounded(value, ROUND_FLOOR)
-
-
-def about(value: float) -> str:
-    """A plain quantity: rounded to nearest."""
-    return _rounded(value, ROUND_HALF_EVEN)
 
 
 def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -36,13 +21,6 @@ def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
 def percent_at_most(share: float) -> str:
     """An upper bound on a share: rounded up."""
     return percent(share, ROUND_CEILING)
-
-
-def _rounded(value: float, rounding: str) -> str:
-    if not math.isfinite(value):
-        return "inf" if value > 0 else "-inf"
-    short = Context(prec=DIGITS, rounding=rounding).create_decimal(Decimal(value))
-    return f"{float(short):.{DIGITS}g}"
 
 
 def label(text: str) -> str:

@@ -102,8 +102,9 @@ def test_sets_called_safe_are_safe_and_sets_called_unsafe_are_not(seed, name, ep
         column = [[1, 0] if z == x else [0, 1] for z in range(5)]
         one = mean_oracle.lifts(joint.counts, column)[0]
         p_s = [mean_oracle.Fraction(sum(row), joint.total) for row in joint.counts]
-        below = mean_oracle.budget_of(p_s, [1 / v for v in one], limits.kind, limits.order)
-        above = mean_oracle.budget_of(p_s, one, limits.kind, limits.order)
+        kind, order = limits.mean.name, getattr(limits.mean, "order", math.nan)
+        below = mean_oracle.budget_of(p_s, [1 / v for v in one], kind, order)
+        above = mean_oracle.budget_of(p_s, one, kind, order)
         true = mean_oracle.keeps(below, limits.lower) and mean_oracle.keeps(above, limits.upper)
         assert true or not surely[x]
         assert perhaps[x] or not true
