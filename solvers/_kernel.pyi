@@ -1,4 +1,4 @@
-"""Compiled kernel of `solvers.concave`; arrays are contiguous float64, see `_kernel.c`."""
+"""Compiled kernel of `solvers.concave`; arrays are contiguous float64, see `_kernel.h`."""
 
 from typing import Any
 

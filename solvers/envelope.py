@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.aggregation import SMALL, aggregate
 from solvers.checks import check_limits, check_positive, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
@@ -30,15 +29,15 @@ from solvers.results import Envelope, EnvelopeStatus, Progress
 
 Array = NDArray[np.float64]
 
-COARSE_SHARE = 0.25
-"""Share of the time left that the merged problem may take; it is only a guess."""
-
 TIGHTENING_SHARE = 0.2
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
 
 ROUNDING = 5e-13
 """Excess, relative to the terms of a row, up to which a column of another run counts as a member: columns
 lie on the boundary, some of them outside by the tolerance of the kernel's simplex (2e-13 of 1 + the row)."""
+
+INCUMBENT_ERROR = 1e-9
+"""Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as one."""
 
 METHODS = ("auto", "vertices", "columns")
 
@@ -63,6 +62,7 @@ def lower_envelope(
     workers: int = 1,
     backend: str = "highs",
     start: Points | None = None,
+    incumbents: Sequence[tuple[ArrayLike, Points]] = (),
     dual: ArrayLike | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Envelope:
@@ -84,6 +84,10 @@ def lower_envelope(
         Seconds; the best decomposition so far and its valid bound are returned. Ctrl-C does the same.
     start, dual : optional
         Columns and prices of a neighbouring problem. Columns outside the polytope are left out.
+    incumbents : sequence of (weights, points)
+        Decompositions of the point that are known. Those that are decompositions into members count from the
+        start, so the value is never above theirs, whatever the limits and the back-end do; of the others
+        the members are columns.
 
     Raises
     ------
@@ -105,13 +109,14 @@ def lower_envelope(
     check_limits(workers, memory_limit)
     check_relaxation(polytope, outer)
     p = _check_point(polytope, point)
-    if start is not None and start.shape[1] != polytope.n:
-        raise InvalidPolytope(f"start has points of length {start.shape[1]}, not {polytope.n}")
+    for given in (*(() if start is None else (start,)), *(points for _, points in incumbents)):
+        if given.shape[1] != polytope.n:
+            raise InvalidPolytope(f"start has points of length {given.shape[1]}, not {polytope.n}")
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
     end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
-    guess, enumeration, vertices, interrupted = known, None, None, False
+    enumeration, vertices, interrupted = None, None, False
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
@@ -127,8 +132,6 @@ def lower_envelope(
             pricer = LineSearch(polytope, outer, lead, cost)
         if lead is None or method == "vertices":
             enumeration, vertices = _vertices(polytope, method)
-        if guess is None and vertices is None:
-            guess, interrupted = _guess(polytope, p, cost, gap, end, backend)
     except KeyboardInterrupt:
         interrupted = True
 
@@ -137,16 +140,19 @@ def lower_envelope(
         initial.append(vertices)
     if start is not None and len(start):
         initial.append(start.take(_members(polytope, start, ROUNDING)))
+    columns, best = _with_incumbents(polytope, measure, p, initial, incumbents)
     run = Generation(
         cost=measure,
         target=p,
         pricer=pricer,
-        initial=Points.concatenate(initial),
+        initial=columns,
+        incumbent=best,
         gap=gap,
         time_limit=-math.inf if interrupted else end - time.monotonic(),
         backend=backend,
         stabilise=vertices is None,
-        guess=guess,
+        exhaustive=lead is not None,
+        guess=known,
         progress=progress,
     )
     status = run.run()
@@ -210,25 +216,37 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
     )
 
 
-def _guess(
-    polytope: Polytope, point: Array, cost: str, gap: float, end: float, backend: str
-) -> tuple[Array | None, bool]:
-    """Prices from the problem with similar symbols merged, itself solved the same way; whether Ctrl-C came."""
-    left = end - time.monotonic()
-    if polytope.n <= SMALL or left <= 0.0:
-        return None, False
-    merged = aggregate(polytope, point)
-    limit = None if math.isinf(left) else COARSE_SHARE * left
-    coarse = lower_envelope(
-        merged.polytope, merged.point, cost=cost, method="columns", gap=gap, time_limit=limit, backend=backend
-    )
-    return coarse.dual[merged.group], coarse.status is EnvelopeStatus.INTERRUPTED
-
-
 def _unit_columns(polytope: Polytope) -> Points:
     """The unit vectors inside the polytope: they cost nothing."""
     units = Points.units(np.arange(polytope.n), polytope.n)
     return units.take(_members(polytope, units))
+
+
+def _with_incumbents(
+    polytope: Polytope,
+    cost: Cost,
+    target: Array,
+    initial: list[Points],
+    incumbents: Sequence[tuple[ArrayLike, Points]],
+) -> tuple[Points, Array]:
+    """All columns, the point itself first, and the weights of the best decomposition among those known."""
+    columns = Points.concatenate(initial)
+    best, least = (np.ones(1), 0), float(cost.of(columns.take([0]))[0])
+    for weights, points in incumbents:
+        w = np.asarray(weights, dtype=np.float64)
+        inside = _members(polytope, points, ROUNDING)
+        missing = np.abs(points.combine(w) - target)
+        value = float(w @ cost.of(points))
+        if (
+            inside[w > 0.0].all()
+            and w.min(initial=0.0) >= 0.0
+            and (missing <= INCUMBENT_ERROR * target).all()
+            and value < least
+        ):
+            best, least = (w[inside], len(columns)), value
+        columns = Points.concatenate([columns, points.take(inside)])
+    weights, first = best
+    return columns, np.concatenate([np.zeros(first), weights, np.zeros(len(columns) - first - len(weights))])
 
 
 def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.concave import SearchCounts, SearchResult, SearchStatus
+from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.costs import Cost
 from solvers.points import Points
 from solvers.programs import FEASIBILITY, Master, MasterSolution, MasterStatus, PriceBox, new_master
@@ -39,20 +39,55 @@ EARLY_SLACK = 0.1
 """Share of the (negative) minimum that the bound of a round may lie below it: away from the optimum a
 sharper one would enumerate a whole sublevel set and prove nothing that lasts."""
 
-ENOUGH = 20
-"""Columns from local searches that make a round without a tree worthwhile."""
+MOST_NEW = 2000
+"""Columns after which a tree is left for the next round: nearly all trees end before, with a better bound."""
 
-MORE = 50
-"""Further columns (plus a tenth of the symbols) after which a tree is left for the next round."""
+FIRST_RADIUS = 1.0
+"""Radius of the first price box, around zero: an output that hides no more than a factor e pays for itself."""
+
+GUESS_RADIUS = 0.1
+"""Radius of the first box around prices of a neighbouring problem."""
+
+MOST_SCALE = 1e4
+"""Most that the box is wider for a rare coordinate: its price times its mass is what matters, and where rare
+symbols make outputs private that would not be, prices of -50 and less occur."""
+
+RADIUS = 8.0
+"""Radius of the price box around proven prices in units of the gap: wide enough for the prices to close it."""
+
+LARGEST_RADIUS = 1e9
+"""A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
+
+COVERED = 1e-9
+"""Mass below which what a box pays for counts as rounding: the columns decompose the point."""
+
+NEARLY_COVERED = 0.05
+"""Mass missing at which an exact solve begins to give decompositions of use."""
+
+EXACT_GROWTH = 1.5
+"""By how much the columns grow between exact solves while they do not cover the point."""
+
+EXACT_SHARE = 0.1
+"""Share of the time left that one of these may take."""
+
+SMOOTHING = 0.7
+"""Share of the mean of the prices so far in the prices of local searches (Pessoa et al. 2018): prices of the
+master alone jump, and columns found at them are worthless two rounds later."""
 
 MIXES = (0.5, 0.7, 0.9)
 """Weights of a unit vector against the point itself, from which local searches start in turn."""
 
-RADIUS = 4.0
-"""Radius of the price box in units of the present gap: wide enough for the prices to close it."""
+AROUND = (0.3, 0.5, 0.7)
+"""Weights of a unit vector against an output in use, from which further local searches start."""
 
-GUESS_RADIUS = 0.04
-"""Radius of the first box around a guess, in units of the largest price of use."""
+ENOUGH, FEW = 20, 5
+"""Columns that make a round of local searches from the point, and around outputs in use, worth another one."""
+
+AROUND_STARTS = 3000
+"""Local searches around outputs in use in one round, a tenth of it for each output at least."""
+
+POLISH_SHARE = 1.0
+"""Share of the pivots of the trees that further local searches may take between them."""
 
 LEAST_GAP = 1e-11
 """Gap aimed at when less is asked: rounding leaves some 1e-12 of every proof open, and columns that gain
@@ -62,11 +97,8 @@ IDLE_ROUNDS = 60
 """Rounds in a row without any gain in bound or master after which no more is expected: the back-end does
 not take the columns, or its prices are wrong."""
 
-LARGEST_RADIUS = 1e9
-"""A wider box binds nothing, and costs of its size would only spoil the master's arithmetic."""
-
-FINISH_SECONDS = 10.0
-"""What the last exact master may take after a limit was met; it is warm and needs far less."""
+FINISH_SECONDS = 2.0
+"""What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
 
 
 class Pricer(Protocol):
@@ -111,10 +143,14 @@ class Generation:
         The point p.
     initial : Points
         Columns to begin with; the first one is the point itself, so that every master is feasible.
+    incumbent : (k,) array, optional
+        Weights of the initial columns that decompose the target; by default all on the first.
     stabilise : bool
         Keep the prices in a box; not needed where all vertices are there from the start.
+    exhaustive : bool
+        Whether the pricer looks at every vertex in each round, so that local searches are of no use.
     guess : (n,) array, optional
-        Prices of a neighbouring or a merged problem.
+        Prices of a neighbouring problem.
     """
 
     cost: Cost
@@ -124,7 +160,9 @@ class Generation:
     gap: float
     time_limit: float
     backend: str
+    incumbent: Array | None = None
     stabilise: bool = True
+    exhaustive: bool = False
     guess: Array | None = None
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
@@ -141,91 +179,185 @@ class Generation:
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.time_limit
         self.pool, self.costs = self.initial, self.cost.of(self.initial)
-        self.weights = np.zeros(len(self.pool))
-        self.weights[0], self.value = 1.0, float(self.costs[0])
+        self.weights = np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
+        self.value = float(self.weights @ self.costs)
         self.dual = np.zeros_like(self.target)
         self._master: Master = new_master(self.backend, self.target)
         self._master.add(self.pool, self.costs)
-        # Local searches go on until every mix in turn has run dry; from then on the tree finds more.
-        self._searching, self._dry = True, 0
-        self._depth = 0.0
         self._aim = max(self.gap, LEAST_GAP)
         self._idle, self._gained = 0, (-math.inf, math.inf)
-        self._incumbent_gap = math.inf
-        self._box = self._first_box() if self.stabilise else None
+        self._depth, self._incumbent_gap = 0.0, math.inf
+        rare = np.maximum(len(self.target) * self.target, 1.0 / MOST_SCALE)
+        self._scale = np.maximum(1.0 / rare, 1.0)
+        self._radius = FIRST_RADIUS if self.guess is None else GUESS_RADIUS
+        self._center = np.zeros_like(self.target) if self.guess is None else self.guess
+        self._boxed = self.stabilise
+        self._turn, self._credit, self._next_exact = 0, 0.0, 0.0
+        self._random = np.random.default_rng(0)
 
     def run(self) -> EnvelopeStatus:
         """Work until the gap is closed or a limit is met; Ctrl-C ends it like a limit."""
         try:
-            status = self._rounds()
+            failed = None
+            if self.stabilise and not self.exhaustive:
+                failed = self._search()
+            status = self._prove() if failed is None else failed
         except KeyboardInterrupt:
             status = EnvelopeStatus.INTERRUPTED
         if status is not EnvelopeStatus.OPTIMAL:
             self._solve_exactly(FINISH_SECONDS)
-        elif self.value - self.bound > self.gap:
+            if self.value - self.bound <= self._aim and status is EnvelopeStatus.STALLED:
+                status = EnvelopeStatus.OPTIMAL
+        if status is EnvelopeStatus.OPTIMAL and self.value - self.bound > self.gap:
             return EnvelopeStatus.STALLED
         return status
 
-    def _rounds(self) -> EnvelopeStatus:
-        if self.guess is not None and self._left() > 0.0:
-            self._price(self.guess)
-            self._recenter(self.bound + abs(float(self.guess @ self.target) - self.bound))
+    # -------------------------------------------------------------- local searches
+
+    def _search(self) -> EnvelopeStatus | None:
+        """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
+        if self.guess is None:
+            self._sow()
+        mean: Array | None = None
+        covered = False
+        while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return solution
+            prices = solution.dual
+            if self._boxed and covered:
+                break  # only a box helps the back-end
+            if self._boxed:
+                found = self._descend(prices, prices)
+                covered = solution.slack <= COVERED or self._radius >= LARGEST_RADIUS
+                if covered:
+                    self._boxed = False
+                elif found < ENOUGH:
+                    self._radius *= 2.0
+                elif solution.slack <= NEARLY_COVERED:
+                    self._try_exactly()
+            else:
+                self._accept(solution)
+                mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
+                found = self._descend(mean, prices)
+                if found < ENOUGH:
+                    found += self._descend(prices, prices)
+                if found < ENOUGH:
+                    break
+            self._report()
+        self._idle, self._gained = 0, (-math.inf, math.inf)
+        return None
+
+    def _sow(self) -> None:
+        """The local minima of the cost near every coordinate and near the point."""
+        zero = np.zeros_like(self.target)
+        for mix in MIXES:
+            for turn in range(-(-len(zero) // MOST_STARTS)):
+                if self._left() > 0.0:
+                    self._local(zero, zero, self.target, mix, math.inf, turn)
+
+    def _descend(self, at: Array, prices: Array) -> int:
+        """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
+        found = 0
+        for _ in MIXES:
+            found += self._local(at, prices, self.target, MIXES[self._turn % len(MIXES)])
+            if found >= ENOUGH:
+                break
+            self._turn += 1
+        return found
+
+    def _look_around(self, solution: MasterSolution, at: Array) -> int:
+        """Searches from mixtures of some outputs in use and every coordinate."""
+        used = np.flatnonzero(solution.weights > 0.0)
+        starts = min(len(self.target), MOST_STARTS)
+        few = int(np.clip(AROUND_STARTS // starts, 1, 10))
+        found = 0
+        for k in self._random.permutation(used)[:few].tolist():
+            center = self.pool.take([k]).toarray()[0]
+            found += self._local(at, solution.dual, center, AROUND[self._random.integers(len(AROUND))])
+        return found
+
+    def _local(
+        self,
+        at: Array,
+        prices: Array,
+        center: Array,
+        mix: float,
+        cutoff: float | None = None,
+        turn: int | None = None,
+    ) -> int:
+        """Local searches at prices `at`; what gains at `prices` is added, and counted."""
+        if self._left() <= 0.0:
+            return 0
+        started = time.monotonic()
+        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        result = self.pricer.run(
+            at,
+            cutoff=-math.inf,
+            tolerance=self._aim,
+            slack=EARLY_SLACK,
+            column_cutoff=cutoff,
+            center=center,
+            mix=mix,
+            turn=int(self._random.integers(1 << 20)) if turn is None else turn,
+            enough=0,
+            time_limit=self._left(),
+        )
+        self.seconds_pricing += time.monotonic() - started
+        self.counts += result.counts
+        return self._add(result.points, prices, cutoff)
+
+    def _add(self, points: Points, prices: Array, cutoff: float) -> int:
+        """Give the master the points that cost less than their prices; how many these are."""
+        costs = self.cost.of(points)
+        gains = np.flatnonzero(costs - points.dot(prices) < cutoff)
+        if len(gains):
+            points, costs = points.take(gains), costs[gains]
+            self._master.add(points, costs)
+            self.pool = Points.concatenate([self.pool, points])
+            self.costs = np.concatenate([self.costs, costs])
+        return len(gains)
+
+    # -------------------------------------------------------------- trees
+
+    def _prove(self) -> EnvelopeStatus:
+        """Rounds of exact pricing, with local searches in between, until the gap is closed."""
         while self._left() > 0.0:
             self._keep_box_feasible()
-            solution = self._master.solve(self._left(), self._box)
-            if solution.status is MasterStatus.TIME_LIMIT:
-                return EnvelopeStatus.TIME_LIMIT
-            if not self._usable(solution) or (self._box is None and not self._accept(solution)):
-                if self._box is not None:
-                    return EnvelopeStatus.BACKEND_FAILED
-                # A box makes every master feasible by a wide margin, and keeps its prices within bounds.
-                self._box = self._first_box()
-                continue
-            self.rounds += 1
+            solution = self._solve()
+            if isinstance(solution, EnvelopeStatus):
+                return solution
+            if solution.slack <= COVERED:
+                self._accept(solution)
             value = float(solution.dual @ self.target)
-            if self._is_idle(value):
+            if self._idling(value):
                 return EnvelopeStatus.STALLED
             stopped = None
             if value - self.bound > self._aim:
+                pivots = self.counts.pivots
                 stopped = self._price(solution.dual)
                 self._report()
-                # Without a column the prices are the best in the box; whether the box held them shows its slack.
-                in_box = stopped is EnvelopeStatus.STALLED and self._box is not None and solution.slack > 0.0
-                if stopped is not None and value - self.bound > self._aim and not in_box:
+                if stopped is None:
+                    self._credit += POLISH_SHARE * (self.counts.pivots - pivots)
+                    self._polish()
+                elif stopped is not EnvelopeStatus.STALLED and value - self.bound > self._aim:
                     return stopped
-            if stopped is EnvelopeStatus.STALLED or value - self.bound <= self._aim:
-                # Where the exact master fails, a boxed one that hardly paid for a slack is as good.
-                if self._box is not None and not (
-                    self._solve_exactly(self._left()) or self._accept(solution)
-                ):
-                    if self._left() <= 0.0:
-                        return EnvelopeStatus.TIME_LIMIT
-                    if self._box.radius >= LARGEST_RADIUS:
-                        return EnvelopeStatus.BACKEND_FAILED
+            if value - self.bound <= self._aim:
+                self._solve_exactly(self._left())
                 if self.value - self.bound <= self._aim:
                     return EnvelopeStatus.OPTIMAL
+                if not self._boxed:
+                    return EnvelopeStatus.STALLED
+                self._widen()
+            elif stopped is EnvelopeStatus.STALLED:
+                # Prices in a box, or blunt ones: nothing is stalled before the master's own were priced.
+                if not self._boxed:
+                    return EnvelopeStatus.STALLED
                 self._widen()
             else:
                 self._recenter(value)
                 self._keep_incumbent(value - self.bound)
         return EnvelopeStatus.TIME_LIMIT
-
-    def _usable(self, solution: MasterSolution) -> bool:
-        """Whether an answer has the form of one; what it says of itself is not believed."""
-        return (
-            solution.is_optimal
-            and solution.dual.shape == self.target.shape
-            and solution.weights.shape == self.costs.shape
-        )
-
-    def _is_idle(self, value: float) -> bool:
-        """Count the rounds that gained nothing worth a tenth of the gap; whether they are too many."""
-        bound, least = self._gained
-        if self.bound > bound + 0.1 * self._aim or value < least - 0.1 * self._aim:
-            self._gained, self._idle = (self.bound, min(value, least)), 0
-        else:
-            self._idle += 1
-        return self._idle > IDLE_ROUNDS
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
         """Add columns and raise the bound; the reason if no column was found."""
@@ -236,55 +368,87 @@ class Generation:
             tolerance=TOLERANCE_SHARE * self._aim,
             slack=EARLY_SLACK,
             column_cutoff=-COLUMN_SHARE * self._aim,
-            columns=MORE + len(self.target) // 10,
-            center=self.target if self._searching else None,
-            mix=MIXES[self._dry % len(MIXES)],
-            turn=self.rounds,
-            enough=ENOUGH,
+            columns=MOST_NEW,
             time_limit=self._left(),
             progress=lambda m: self._report(envelope_bound(prices, self.target, m)),
         )
-        self._dry = 0 if result.bound == -math.inf else self._dry + 1
-        self._searching = self._searching and self._dry < len(MIXES)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         lower = envelope_bound(prices, self.target, result.bound)
         if lower > self.bound:
             self.bound, self.dual, self._depth = lower, prices, -result.bound
-        if len(result.points):
-            costs = self.cost.of(result.points)
-            self._master.add(result.points, costs)
-            self.pool = Points.concatenate([self.pool, result.points])
-            self.costs = np.concatenate([self.costs, costs])
+        if self._add(result.points, prices, math.inf):
             return None
         return {
             SearchStatus.TIME_LIMIT: EnvelopeStatus.TIME_LIMIT,
             SearchStatus.MEMORY_LIMIT: EnvelopeStatus.MEMORY_LIMIT,
         }.get(result.status, EnvelopeStatus.STALLED)
 
-    def _first_box(self) -> PriceBox:
-        # No price of use exceeds the dearest column, and none is negative.
-        top = 2.0 * self.cost.peak(self.pool.shape[1]) + 1.0
-        if self.guess is not None:
-            return PriceBox(self.guess, GUESS_RADIUS * top)
-        return PriceBox(np.full_like(self.target, top / 2), top / 2)
+    def _polish(self) -> None:
+        """Local searches at the new prices: far cheaper than the next tree, for which they clear the way."""
+        while not self.exhaustive and self.stabilise and self._credit > 0.0 and self._left() > 0.0:
+            pivots = self.counts.pivots
+            solution = self._solve()
+            found = 0 if isinstance(solution, EnvelopeStatus) else self._look_around(solution, solution.dual)
+            self._credit -= self.counts.pivots - pivots
+            if found < FEW:
+                return
+
+    # -------------------------------------------------------------- the master
+
+    def _solve(self) -> MasterSolution | EnvelopeStatus:
+        """The master in its box, or without where that fails, or the other way round."""
+        for _ in range(2):
+            solution = self._master.solve(self._left(), self._box() if self._boxed else None)
+            if solution.status is MasterStatus.TIME_LIMIT:
+                return EnvelopeStatus.TIME_LIMIT
+            if self._usable(solution):
+                self.rounds += 1
+                return solution
+            self._boxed = not self._boxed
+        return EnvelopeStatus.BACKEND_FAILED
+
+    def _box(self) -> PriceBox:
+        wide = self._radius * self._scale
+        # Unproven high prices of rare coordinates would draw every local search to these.
+        up = wide if self.bound > 0.0 else self._radius
+        return PriceBox(self._center - wide, self._center + up)
+
+    def _usable(self, solution: MasterSolution) -> bool:
+        """Whether an answer has the form of one; what it says of itself is not believed."""
+        return (
+            solution.is_optimal
+            and solution.dual.shape == self.target.shape
+            and solution.weights.shape == self.costs.shape
+        )
+
+    def _idling(self, value: float) -> bool:
+        """Count the rounds that gained nothing worth a tenth of the gap; whether they are too many."""
+        bound, least = self._gained
+        if self.bound > bound + 0.1 * self._aim or value < least - 0.1 * self._aim:
+            self._gained, self._idle = (self.bound, min(value, least)), 0
+        else:
+            self._idle += 1
+        return self._idle > IDLE_ROUNDS
 
     def _recenter(self, value: float) -> None:
-        if self._box is not None and self.bound > 0.0:
-            wanted = min(self._box.radius, RADIUS * max(value - self.bound, self._aim))
+        if self.stabilise and self.bound > 0.0:
+            wanted = RADIUS * max(value - self.bound, self._aim)
             # Prices lowered by their depth are feasible for every column, so the box must hold them.
-            self._box = PriceBox(self.dual, max(wanted, 1.5 * self._depth))
+            self._radius = max(min(wanted, LARGEST_RADIUS), 1.5 * self._depth)
+            self._center, self._boxed = self.dual, True
 
     def _keep_box_feasible(self) -> None:
         """Lower an unproven center until no known column contradicts it: else the master is unbounded."""
-        if self._box is not None and self.bound <= 0.0:
-            excess = float((self.costs - self.pool.dot(self._box.center)).min())
+        if self._boxed and self.bound <= 0.0:
+            excess = float((self.costs - self.pool.dot(self._center)).min())
             if excess < 0.0:
-                self._box = PriceBox(self._box.center + excess, self._box.radius)
+                self._center = self._center + excess
 
     def _widen(self) -> None:
-        if self._box is not None:
-            self._box = PriceBox(self._box.center, min(3.0 * self._box.radius, LARGEST_RADIUS))
+        self._radius *= 3.0
+        if self._radius > LARGEST_RADIUS:
+            self._boxed = False
 
     def _solve_exactly(self, seconds: float) -> bool:
         solution = self._master.solve(seconds)
@@ -292,9 +456,15 @@ class Generation:
 
     def _keep_incumbent(self, gap: float) -> None:
         """An exact solve each time the gap has fallen to a tenth, so that a limit finds a good answer."""
-        if self._box is not None and self.bound > 0.0 and gap < 0.1 * self._incumbent_gap:
+        if self._boxed and self.bound > 0.0 and gap < 0.1 * self._incumbent_gap:
             self._incumbent_gap = gap
             self._solve_exactly(self._left())
+
+    def _try_exactly(self) -> None:
+        """An exact solve each time the columns have become many more: a limit may come at any moment."""
+        if len(self.pool) >= self._next_exact:
+            self._next_exact = EXACT_GROWTH * len(self.pool)
+            self._solve_exactly(EXACT_SHARE * self._left())
 
     def _accept(self, solution: MasterSolution) -> bool:
         """Keep the weights if they are better; False if they do not decompose the target at all."""

@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.cell_costs import CellLoss, exact_weights
 from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.optimise_distortion import edges_of, least_distortion
-from mechdesign.nonstochastic.optimise_levels import most_levels
+from mechdesign.nonstochastic.microaggregation import CellLoss, exact_weights
 from mechdesign.nonstochastic.optimise_partition import identifiable_partition
+from mechdesign.nonstochastic.optimise_thresholds import edges_of, least_distortion, most_levels
 from mechdesign.nonstochastic.queries import linear_query, mean_query
 
 AMOUNTS = (0, 10, 20, 50, 100)

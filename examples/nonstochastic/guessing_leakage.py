@@ -40,7 +40,7 @@ def rounding_table() -> list[tuple[float, ...]]:
                 ns.brute_force_leakage(joint, bmi_class),
                 ns.brute_force_leakage(joint),
                 ns.maximal_leakage(joint),
-                ns.identifiability(joint),
+                ns.identifiable_epsilon(joint),
                 float(ns.finite_problem(joint, obese).epsilon or 0),
             )
         )

@@ -85,6 +85,14 @@ class Encoded:
         return len(self.codes)
 
 
+def without_empty(column: Encoded) -> Encoded:
+    """The column with its empty texts as missing cells."""
+    if "" not in column.texts:
+        return column
+    empty = [code for code, text in enumerate(column.texts) if not text]
+    return Encoded(np.where(np.isin(column.codes, empty), -1, column.codes), column.texts, column.is_float)
+
+
 def as_whole(text: str) -> str:
     """The text of a whole float as an integer: ``1.0`` becomes ``1``, all else stays."""
     return text[:-2] if text.endswith(".0") and text[:-2].lstrip("-").isdigit() else text

@@ -73,7 +73,7 @@ class Decompressed:
         Raises
         ------
         InputError
-            If the file breaks off or is damaged.
+            If the file is truncated or damaged.
         """
         import pyarrow as pa
 
@@ -84,7 +84,7 @@ class Decompressed:
                 raise InputError(f"{self._name} cannot be read: {reason(error)}") from None
             if "Truncated" in str(error):
                 raise InputError(
-                    f"{self._name} breaks off within its {self._compression} data; it was not copied or written whole"
+                    f"{self._name} is truncated within its {self._compression} data; it was not copied or written whole"
                 ) from None
             raise InputError(f"{self._name}: its {self._compression} data are damaged") from None
 

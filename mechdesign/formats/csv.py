@@ -1,7 +1,4 @@
-"""A CSV file as a source of batches.
-
-Writing a CSV file: the lines of the source with some of their cells exchanged.
-"""
+"""CSV files: read as batches of records, and written as the lines of the source with some of their cells exchanged."""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
@@ -234,17 +231,18 @@ class CsvSource:
     unit: Literal["bytes"] = "bytes"
     records: int | None = None
 
-    def __init__(self, raw: RawInput, options: TextOptions) -> None:
+    def __init__(self, raw: RawInput, options: TextOptions, *, repeated_names: bool = False) -> None:
         self.name = raw.name
         self.size = raw.size
         self.options = options
         self._block: Block | None = None
         self._raw = raw
+        self._begun = False
         self.text = TextInput(raw, options.encoding)
         self.blocks = self._blocks(self.text)
         self.header = [_unquoted(cell.decode(), options.quote) for cell in self.blocks.header]
         twice = [name for name, times in Counter(self.header).items() if times > 1]
-        if twice:
+        if twice and not repeated_names:
             raise InputError(f"{self.name}: the header has the column {quoted(twice[0])} more than once")
 
     def _blocks(self, text: TextInput) -> Blocks:
@@ -261,10 +259,16 @@ class CsvSource:
         """Bytes of the file read so far."""
         return self.text.cursor.position
 
-    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[CsvBatch]:
-        """All records, some at a time; once."""
+    def batches(
+        self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
+    ) -> Iterator[CsvBatch]:
+        """All records, some at a time."""
         for name in (*encode, *read):
             require_column(name, self.header)
+        if self._begun:
+            self.text = TextInput(self._raw, self.options.encoding)
+            self.blocks = self._blocks(self.text)
+        self._begun = True
         for block in self.blocks:
             self._block = block
             yield CsvBatch(block, self.header, self.options.quote, frozenset(encode))
@@ -311,13 +315,24 @@ class CsvBatch:
 
     def texts(self, position: int) -> Any:
         """The texts of the column at `position`."""
+        starts = self.block.ends[:, position - 1] + 1 if position else self.block.starts
+        return self._texts(starts, self.block.ends[:, position])
+
+    def rows(self) -> list[list[str]]:
+        """All cells as text, row by row."""
+        ends = self.block.ends
+        starts = np.empty_like(ends)
+        starts[:, 0] = self.block.starts
+        starts[:, 1:] = ends[:, :-1] + 1
+        texts, width = self._texts(starts.ravel(), ends.ravel()).to_pylist(), ends.shape[1]
+        return [texts[first : first + width] for first in range(0, len(texts), width)]
+
+    def _texts(self, starts: Positions, ends: Positions) -> Any:
+        """The texts of cells that begin and end there, without the quotes around them."""
         import pyarrow.compute
 
         pc: Any = pyarrow.compute
         block = self.block
-        starts, ends = block.starts, block.ends[:, position]
-        if position:
-            starts = block.ends[:, position - 1] + 1
         if not block.quotes or self._quote is None:
             return _slices(block.text, starts, ends)
         data = np.frombuffer(block.text, np.uint8)

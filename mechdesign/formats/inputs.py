@@ -1,8 +1,7 @@
-"""The bytes of a data file: opened, looked at, and read from the beginning as often as needed.
+"""The content of a data file, whatever holds it: a path, a file object, a pipe or standard input.
 
-The content of a CSV file as UTF-8, whatever encoding and compression it is stored in.
-
-How a CSV file is written: delimiter, quotes, encoding.
+A file is recognised by its first bytes (`RawInput`), can be read from its beginning as often as needed, and the text
+of a CSV comes as UTF-8 whatever its encoding and compression (`TextInput`). `TextOptions` say how a CSV is written.
 """
 
 from __future__ import annotations
@@ -10,7 +9,10 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import shutil
+import stat
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +29,9 @@ from mechdesign.core.files import (
     reason,
 )
 from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of
+
+STANDARD = "-"
+"""Names standard input among the inputs."""
 
 
 class Cursor(io.RawIOBase):
@@ -53,13 +58,15 @@ class Cursor(io.RawIOBase):
 
 
 class RawInput:
-    """A file, by path or as a binary file object that can seek; told by its content.
+    """A file, by path or as a binary file object that can seek; recognised by its content.
+
+    What can be read only once (standard input, which is called ``-``, or a pipe) is copied to a temporary file first.
 
     Attributes
     ----------
     name : str
     path : str or None
-        None for a file object.
+        None for what has none that can be opened again.
     size : int
         In bytes, as it is on disk.
     compression : 'gzip', 'zstd' or None
@@ -70,20 +77,27 @@ class RawInput:
     Raises
     ------
     InputError
-        If it cannot be read or is empty, or a compressed file breaks off or holds Parquet.
+        If it cannot be read or is empty, or a compressed file is truncated or holds Parquet.
     """
 
     def __init__(self, source: PathLike | BinaryIO, name: str | None) -> None:
-        if isinstance(source, (str, os.PathLike)):
-            self.name = name or os.fspath(source)
-            self.path: str | None = os.fspath(source)
-            self.stream: BinaryIO = opened(source, self.name)
-            self._opened = True
-        else:
+        self.path: str | None = None
+        self._opened = True
+        if not isinstance(source, (str, os.PathLike)):
             self.name = name or str(getattr(source, "name", "the input"))
-            self.path = None
-            self.stream = source
+            self.stream: BinaryIO = source
             self._opened = False
+        elif os.fspath(source) == STANDARD:
+            self.name = name or "standard input"
+            self.stream = _standard_input(self.name)
+        else:
+            self.name = name or os.fspath(source)
+            self.stream = opened(source, self.name)
+            if stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode):
+                self.path = os.fspath(source)
+            else:
+                with self.stream as pipe:
+                    self.stream = _spooled(pipe, self.name)
         try:
             self._look()
         except BaseException:
@@ -119,6 +133,26 @@ class RawInput:
         """Close the file if it was opened here."""
         if self._opened:
             self.stream.close()
+
+
+def _standard_input(name: str) -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        raise InputError(f"{name} is closed; open it, or name a file to read")
+    return _spooled(sys.stdin.buffer, name)
+
+
+def _spooled(stream: BinaryIO, name: str) -> BinaryIO:
+    """A copy, without a name, of what can be read only once; gone when it is closed."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 (its owner closes it)
+    try:
+        shutil.copyfileobj(stream, copy)
+        copy.flush()
+    except OSError as error:
+        copy.close()
+        raise InputError(
+            f"{name} cannot be copied to the folder of temporary files: {reason(error)}"
+        ) from None
+    return copy  # pyright: ignore[reportReturnType]
 
 
 _MARKS = {
@@ -179,7 +213,7 @@ class TextInput:
         Undecodable
             If what comes next is not in the encoding. UTF-8 is not looked at.
         InputError
-            If the file cannot be read, breaks off, or is damaged.
+            If the file cannot be read, is truncated or damaged.
         """
         return self._reader.read(size)
 

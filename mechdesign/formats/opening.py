@@ -64,6 +64,10 @@ class Batch(Protocol):
         """A column that `Source.batches` was asked for, as a pyarrow array."""
         ...
 
+    def rows(self) -> list[list[str]]:
+        """All cells as text, row by row; for tables that are small."""
+        ...
+
 
 class Sink(Protocol):
     """The output of a job; a context manager that closes it if all went well."""
@@ -134,8 +138,10 @@ class Source(Protocol):
 
     def __exit__(self, *raised: object) -> None: ...
 
-    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[Batch]:
-        """All records, some at a time; once.
+    def batches(
+        self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
+    ) -> Iterator[Batch]:
+        """All records, some at a time; from the beginning of the file at every call.
 
         Parameters
         ----------
@@ -144,6 +150,8 @@ class Source(Protocol):
             the type allows (a CSV: always, of text).
         read : sequence of str
             Columns that the job only reads, such as identifiers: a CSV gives text, Parquet the column as it is.
+        whole : bool
+            Whether all columns are wanted, for a sink or `Batch.rows`; else only those named are read.
 
         Raises
         ------
@@ -183,18 +191,24 @@ class Source(Protocol):
 
 
 def open_source(
-    source: PathLike | BinaryIO, options: TextOptions | None = None, *, name: str | None = None
+    source: PathLike | BinaryIO,
+    options: TextOptions | None = None,
+    *,
+    name: str | None = None,
+    repeated_names: bool = False,
 ) -> Source:
     """Open a CSV or Parquet file; its first bytes tell which, and whether it is compressed.
 
     Parameters
     ----------
     source : path or binary file object
-        A file object must be able to seek; it is not closed.
+        ``-`` is standard input. A file object must be able to seek; it is not closed.
     options : TextOptions, optional
         How a CSV is written (default: commas, double quotes, UTF-8). No matter for Parquet.
     name : str, optional
         What messages call it.
+    repeated_names : bool
+        Whether columns of a CSV may have the same name (they are then reached by `Batch.rows`).
 
     Raises
     ------
@@ -211,7 +225,7 @@ def open_source(
             return ParquetSource(raw)
         from mechdesign.formats.csv import CsvSource
 
-        return CsvSource(raw, options or TextOptions())
+        return CsvSource(raw, options or TextOptions(), repeated_names=repeated_names)
     except BaseException:
         raw.close()
         raise

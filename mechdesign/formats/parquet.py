@@ -13,17 +13,18 @@ import base64
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO, Literal
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import reason
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import require_column
+from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.opening import Kept, Output, Written, check_outputs
 from mechdesign.formats.parquet_layout import ARROW_SCHEMA, Layout, Leaf
-from mechdesign.formats.parquet_text import named_errors
 
 SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps its own schema, which it believes more than the file."""
@@ -343,6 +344,18 @@ BUFFER = 1 << 16
 """Bytes read ahead in every column, where whole columns of a row group would take much memory."""
 
 
+@contextmanager
+def named_errors(path: str) -> Generator[None]:
+    """Errors of pyarrow as InputError with the name of the file."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        text = reason(error) if isinstance(error, OSError) and error.errno else str(error).partition("\n")[0]
+        raise InputError(f"{path} cannot be read as Parquet: {text}") from None
+
+
 class ParquetSource:
     """Reads a Parquet file; see `streams.Source`.
 
@@ -378,8 +391,10 @@ class ParquetSource:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def batches(self, *, encode: Sequence[str] = (), read: Sequence[str] = ()) -> Iterator[ParquetBatch]:
-        """All records, some at a time, none across two row groups; once.
+    def batches(
+        self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
+    ) -> Iterator[ParquetBatch]:
+        """All records, some at a time, none across two row groups.
 
         Columns of text whose values repeat come as codes; so do those to `encode`, where their type allows it.
         """
@@ -387,10 +402,12 @@ class ParquetSource:
 
         for name in (*encode, *read):
             require_column(name, self.header)
+        names = self.header if whole else list(dict.fromkeys((*encode, *read)))
         plain = set(read) - set(encode)
         coded = [name for name in self.layout.repeating(self.schema) if name not in plain]
         coded += [name for name in encode if self.layout.is_text(self.schema, name) and name not in coded]
-        rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(self.header))))
+        rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
+        self.position = 0
         with (
             named_errors(self.name),
             pq.ParquetFile(
@@ -402,8 +419,8 @@ class ParquetSource:
             ) as file,
         ):
             for group in range(file.num_row_groups):
-                batches = file.iter_batches(rows, row_groups=[group], use_threads=False)
-                for batch in batches:
+                wanted = None if whole else names
+                for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
                     yield ParquetBatch(batch, frozenset(encode))
                     self.position += batch.num_rows
 
@@ -450,3 +467,14 @@ class ParquetBatch:
         if name not in self._encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
             return column
         return column.dictionary_encode()
+
+    def rows(self) -> list[list[str]]:
+        """All cells as text, row by row."""
+        columns = [
+            encode(column, name)
+            for name, column in zip(self.stored.schema.names, self.stored.columns, strict=True)
+        ]
+        cells = [("", *column.texts) for column in columns]
+        codes = [(column.codes + 1).tolist() for column in columns]
+        rows = zip(*([t[k] for k in c] for t, c in zip(cells, codes, strict=True)), strict=True)
+        return [list(row) for row in rows]

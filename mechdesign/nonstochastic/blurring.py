@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.grids import read_box
+from mechdesign.nonstochastic.boxes import read_box
 from mechdesign.nonstochastic.hypothesis import finite_problem
 from mechdesign.nonstochastic.ranges import JointRange
 

@@ -21,11 +21,8 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic import grids
-from mechdesign.nonstochastic.boxes import Boxes
-from mechdesign.nonstochastic.encoding import LARGEST_ENUMERATION
-from mechdesign.nonstochastic.logarithms import log_ratio
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.boxes import Box, Boxes, check_cells, common_scale, cut_places, read_box, scaled
+from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
 from mechdesign.nonstochastic.spaces import UncertainSpace
 
 Places = NDArray[np.int64]
@@ -38,7 +35,7 @@ class Symbol:
     value: Hashable
 
 
-Side: TypeAlias = grids.Box | Symbol
+Side: TypeAlias = Box | Symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +142,7 @@ class MeasuredRange:
     def x_measures(self) -> tuple[Fraction, ...]:
         """Measure of [[X|y]] for every y cell, exact."""
         scale = math.lcm(*(weight.denominator for weight in self.x_weights))
-        whole = [grids.scaled(weight, scale) for weight in self.x_weights]
+        whole = [scaled(weight, scale) for weight in self.x_weights]
         totals = [0] * self.cells.shape[1]
         for i, j in zip(self.cells.rows.tolist(), self.cells.columns.tolist(), strict=True):
             totals[j] += whole[i]
@@ -253,27 +250,27 @@ def _check_outcomes(number: int) -> None:
         )
 
 
-def _read(name: str, boxes: Sequence[Any]) -> list[grids.Box]:
-    first = grids.read_box(f"{name} 1", boxes[0])
-    return [first] + [grids.read_box(f"{name} {k + 2}", box, len(first)) for k, box in enumerate(boxes[1:])]
+def _read(name: str, boxes: Sequence[Any]) -> list[Box]:
+    first = read_box(f"{name} 1", boxes[0])
+    return [first] + [read_box(f"{name} {k + 2}", box, len(first)) for k, box in enumerate(boxes[1:])]
 
 
-def _is_solid(box: grids.Box) -> bool:
+def _is_solid(box: Box) -> bool:
     return all(low < high for low, high in box)
 
 
-def _cut(boxes: Sequence[grids.Box]) -> tuple[list[Places], list[Fraction]]:
+def _cut(boxes: Sequence[Box]) -> tuple[list[Places], list[Fraction]]:
     """Cut space at every endpoint: the cells of each box (flat numbers), and every cell's measure."""
-    scale = grids.common_scale(boxes)
+    scale = common_scale(boxes)
     dimension = len(boxes[0])
-    edges = grids.cut_places(boxes, dimension, scale)
+    edges = cut_places(boxes, dimension, scale)
     places = [{edge: k for k, edge in enumerate(axis)} for axis in edges]
     shape = tuple(len(axis) - 1 for axis in edges)
-    grids.check_cells(shape)
+    check_cells(shape)
     found: list[Places] = []
     for box in boxes:
         spans = [
-            np.arange(place[grids.scaled(low, scale)], place[grids.scaled(high, scale)])
+            np.arange(place[scaled(low, scale)], place[scaled(high, scale)])
             for place, (low, high) in zip(places, box, strict=True)
         ]
         found.append(np.ravel_multi_index(np.ix_(*spans), shape).reshape(-1).astype(np.int64))

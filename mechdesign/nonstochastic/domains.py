@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
@@ -30,6 +33,25 @@ def exact_number(name: str, value: object) -> Fraction:
         return fraction_of(value)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+def doubles(name: str, values: Any) -> NDArray[np.float64]:
+    """An array of numbers as doubles; text is refused, because NumPy would read "nan" and "1_0" its own way.
+
+    Raises
+    ------
+    InputError
+        If it is ragged or holds text, truth values, dates or anything else that is no number.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "O" and not any(isinstance(v, str | bytes | bool) for v in array.reshape(-1)):
+            array = array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} must be numbers, all of one shape") from None
+    if array.size and array.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be numbers, not text or anything else; convert them first")
+    return array.astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ def is_identifiable(joint: JointRange, epsilon: object) -> bool:
     return joint.smallest_x >= smallest_cell(joint.x_total, epsilon)
 
 
-def identifiability(joint: JointRange) -> float:
+def identifiable_epsilon(joint: JointRange) -> float:
     """The smallest double epsilon (bits) at which the mapping is epsilon-identifiable.
 
     It is L0(X;Y) rounded upwards, so that `is_identifiable` says yes at this very number.

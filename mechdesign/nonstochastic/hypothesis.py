@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.boxes import Boxes
-from mechdesign.nonstochastic.logarithms import log_ratio
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 
 Region = TypeVar("Region", frozenset[Hashable], Boxes)
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic.grids import read_interval
+from mechdesign.nonstochastic.boxes import read_interval
 from mechdesign.nonstochastic.levels import allowance, outputs_allowed
+from mechdesign.nonstochastic.queries import sumset
 from mechdesign.nonstochastic.ranges import JointRange
-from mechdesign.nonstochastic.sums import sumset
 
 LARGEST_LEVELS = 1_000_000
 """Levels of a quantiser whose shifts are enumerated exactly: some seconds."""

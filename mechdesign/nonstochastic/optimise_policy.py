@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
-from mechdesign.nonstochastic.domains import exact_number
-from mechdesign.nonstochastic.milp import Program, Rows, Solution, solve
+from mechdesign.nonstochastic.domains import doubles, exact_number
+from mechdesign.nonstochastic.solving import solve
+from solvers.programs.milp import Program, Rows, Solution
 
 TIME_LIMIT = 60.0
 """Seconds for a MILP unless told otherwise."""
@@ -175,7 +176,7 @@ def _model(points: Any, hypothesis: Sequence[bool], rho: object, reports: Any) -
 
 
 def _matrix(name: str, points: Any) -> Floats:
-    rows = np.asarray(points, dtype=np.float64)
+    rows = doubles(name, points)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or rows.size == 0 or not bool(np.isfinite(rows).all()):
         raise InputError(f"{name} must be a non-empty array (n,) or (n, d) of finite numbers")

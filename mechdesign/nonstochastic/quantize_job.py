@@ -16,13 +16,11 @@ import numpy as np
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PathLike, check_target, is_parquet, replacing
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.composition import Ledger
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, lay_out
 from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.levels import Allowance, allowance
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, Allowance, allowance, guarantees
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
-from mechdesign.nonstochastic.noiseless import certify
-from mechdesign.nonstochastic.noiseless_guarantees import ASSUMPTIONS, guarantees
+from mechdesign.nonstochastic.noiseless import Ledger, certify
 from mechdesign.nonstochastic.number_columns import (
     UNIT,
     Records,

@@ -10,9 +10,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.nonstochastic.designs import LAYOUTS, Layout
-from mechdesign.nonstochastic.levels import Allowance
+from mechdesign.nonstochastic.levels import Allowance, Guarantee
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
-from mechdesign.nonstochastic.noiseless_guarantees import Guarantee
 
 RECORDS_COLUMN = "records"
 """Header of the number of records of each group."""

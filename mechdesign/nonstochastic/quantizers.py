@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, exact_number, interval
+from mechdesign.nonstochastic.domains import IntervalDomain, doubles, exact_number, interval
 
 Outside = Literal["refuse", "clip"]
 
@@ -113,7 +113,7 @@ class Quantizer:
         """
         value = exact_number("answer", answer)
         if not self.lo <= value <= self.hi and outside == "refuse":
-            raise InputError(self._outside_message(1, float(value)))
+            raise InputError(self._outside_message(1))
         return bisect_right(self.thresholds, value)
 
     def cells(self, answers: Any, outside: Outside = "refuse") -> NDArray[np.int64]:
@@ -136,27 +136,24 @@ class Quantizer:
         """
         if outside not in ("refuse", "clip"):
             raise InputError(f"outside ({outside!r}) must be 'refuse' or 'clip'")
-        try:
-            values = np.asarray(answers, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError("the answers must be numbers, all of one shape") from None
+        values = doubles("the answers", answers)
         if bool(np.isnan(values).any()):
             raise InputError("the data contain NaN, which lies in no cell; drop it first")
         beyond = (values < double_at_least(self.lo)) | (values > -double_at_least(-self.hi))
         if outside == "refuse" and bool(beyond.any()):
-            first = float(values[beyond][0])
-            raise InputError(self._outside_message(int(np.count_nonzero(beyond)), first))
+            raise InputError(self._outside_message(int(np.count_nonzero(beyond))))
         return np.searchsorted(self._cuts, values, side="right").astype(np.int64)
 
     def release(self, answers: Any, outside: Outside = "refuse") -> NDArray[np.float64]:
         """The midpoints (nearest doubles) of the cells of `answers`; errors as in `cells`."""
         return np.array([float(m) for m in self.midpoints])[self.cells(answers, outside)]
 
-    def _outside_message(self, count: int, first: float) -> str:
+    def _outside_message(self, count: int) -> str:
+        # Which value it is stays untold: messages end up in logs, and it is somebody's.
         verb = "lies" if count == 1 else "lie"
         return (
-            f"{count} of the values {verb} outside the range {float(self.lo):g} to {float(self.hi):g} "
-            f"(the first is {first!r}); widen the range, or ask for clipping"
+            f"{count} of the values {verb} outside the range {float(self.lo):g} to {float(self.hi):g}; "
+            "widen the range, or ask for clipping"
         )
 
     def used(self, answers: Iterable[object]) -> int:

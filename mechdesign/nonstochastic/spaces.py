@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.nonstochastic.encoding import LARGEST_ENUMERATION, encode, enumerate_domain, read_column
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.ranges import (
+    LARGEST_ENUMERATION,
+    JointRange,
+    encode,
+    enumerate_domain,
+    read_column,
+)
 
 Codes = NDArray[np.int64]
 Names = str | Sequence[str]

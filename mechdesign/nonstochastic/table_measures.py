@@ -11,7 +11,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.guessing import (
     WorstAttribute,
     brute_force_leakage,
-    identifiability,
+    identifiable_epsilon,
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,
@@ -132,7 +132,7 @@ def measure_table(
         information=range_report(joint),
         maximal_leakage=maximal_leakage(joint),
         worst=worst_attribute(joint),
-        identifiability=identifiability(joint),
+        identifiability=identifiable_epsilon(joint),
         identifiable=None if epsilon is None else is_identifiable(joint, epsilon),
         stochastic_bound=largest_stochastic_leakage(joint),
         feature=_feature(table, joint, x, feature) if feature else None,

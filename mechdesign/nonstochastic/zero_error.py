@@ -29,9 +29,9 @@ import numpy as np
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
-from mechdesign.nonstochastic.milp import INTEGRALITY, Program, Rows, solve
-from mechdesign.nonstochastic.operations import product
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.ranges import JointRange, product
+from mechdesign.nonstochastic.solving import solve
+from solvers.programs.milp import INTEGRALITY, Program, Rows
 
 LARGEST_SUBRANGES = 16
 """Inputs whose 2^n sub-ranges are all tried: half a second."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from mechdesign.report import charts
+from mechdesign.report import pictures
 from mechdesign.report.blocks import (
     Block,
     Bullets,
@@ -21,6 +21,7 @@ from mechdesign.report.blocks import (
     Text,
 )
 from mechdesign.report.html_style import STYLE
+from mechdesign.report.plots import BUDGET_DASHES
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Even if a label slipped through unescaped, a browser would load and run nothing."""
@@ -133,28 +134,25 @@ def _cell(grid: Grid, column: int, cell: Cell) -> str:
 
 
 def _curve(chart: CurveChart, anchor: str) -> str:
-    panels = "".join(f'<div class="box">{svg}</div>\n' for svg in charts.curve_svgs(chart, anchor))
+    panels = "".join(f'<div class="box">{svg}</div>\n' for svg in pictures.curve_pictures(chart, anchor))
+    key = [(_sample(line.colour, line.dashes[1]), line.label) for line in pictures.curve_series(chart)]
     rows, chosen = chart.curve.rows, chart.curve.chosen
-    names = charts.mechanisms_drawn(rows, chosen)
-    key = [
-        (_sample(colour, dashes), name) for (colour, dashes), name in zip(charts.LINES, names, strict=False)
-    ]
     if any(row.upper_bound_nmi is not None for row in rows):
-        key.append((_sample(charts.GUIDE, charts.BOUND_DASHES, charts.BAND), "proven bound; none lies above"))
+        hatched = (
+            '<rect width="34" height="14" fill="#ededed"/><path d="M4 14L18 0M14 14L28 0" stroke="#bfbfbf"/>'
+        )
+        key.append((_icon(hatched), "proven impossible"))
     if chosen.eps_l is not None or chosen.eps_u is not None:
-        key.append((_sample(charts.GUIDE, charts.BUDGET_DASHES), "budget of this side"))
-    ring = f'<circle cx="17" cy="7" r="5" fill="none" stroke="{charts.INK}" stroke-width="2.5"/>'
+        key.append((_sample("#737373", BUDGET_DASHES[1]), "budget of this side"))
+    ring = f'<circle cx="17" cy="7" r="5" fill="none" stroke="{pictures.INK}" stroke-width="2.5"/>'
     key.append((_icon(ring), "chosen"))
     items = "".join(f"<li>{icon}{escape(name)}</li>" for icon, name in key)
     return f'<figure><div class="panels">\n{panels}</div>\n<ul class="key">{items}</ul></figure>\n'
 
 
-def _sample(colour: str, dashes: Sequence[int], ground: str | None = None) -> str:
-    behind = f'<rect width="34" height="7" fill="{ground}"/>' if ground is not None else ""
-    dashing = " ".join(map(str, dashes))
-    return _icon(
-        f'{behind}<path d="M0 7H34" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashing}" fill="none"/>'
-    )
+def _sample(colour: str, dashes: Sequence[float]) -> str:
+    dashing = f' stroke-dasharray="{" ".join(f"{2 * part:g}" for part in dashes)}"' if dashes else ""
+    return _icon(f'<path d="M0 7H34" stroke="{colour}" stroke-width="2"{dashing} fill="none"/>')
 
 
 def _icon(content: str) -> str:
@@ -163,7 +161,8 @@ def _icon(content: str) -> str:
 
 def _maps(maps: Sequence[LiftMap], anchor: str) -> str:
     parts = [
-        f'<div><h3>{escape(map_.title)}</h3>\n<div class="box">{charts.lift_svg(map_, f"{anchor}-{k}")}</div></div>\n'
+        f'<div><h3>{escape(map_.title)}</h3>\n'
+        f'<div class="box">{pictures.lift_picture(map_, f"{anchor}-{k}")}</div></div>\n'
         for k, map_ in enumerate(maps)
     ]
     wide = " wide" if any(len(map_.columns) > SIDE_BY_SIDE for map_ in maps) else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,7 +29,16 @@ LOOKS = (
 )
 """Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has its marker for print in grey."""
 
-DASHES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3)))
+DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
+    (0, ()),
+    (0, (4, 1.6)),
+    (0, (6, 1.6, 1, 1.6)),
+    (0, (1, 1.6)),
+    (0, (3, 1, 1, 1, 1, 1)),
+    (0, (1, 3)),
+)
+BUDGET_DASHES = (0, (1, 1))
+"""Offset, and lengths of strokes and gaps in widths of the line."""
 
 MARKERS_PER_LINE = 9
 """More would touch each other on a grid of 32 budgets."""
@@ -45,14 +54,14 @@ SETTINGS = {"svg.hashsalt": "mechdesign", "svg.fonttype": "none", "pdf.fonttype"
 
 
 @dataclass(frozen=True)
-class _Series:
+class Series:
     """One line of the picture."""
 
     label: str
     rows: tuple[ComparisonRow, ...]
     colour: str
     marker: str
-    dashes: Any
+    dashes: tuple[float, tuple[float, ...]]
     filled: bool
 
 
@@ -87,7 +96,7 @@ def save_plot(
     check_plot(path, force=overwrite)
     if not rows:
         raise InputError("there are no rows to draw")
-    with _settings():
+    with settings():
         save_figure(trade_off_figure(rows, title), path, overwrite=overwrite)
 
 
@@ -95,12 +104,13 @@ def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
     """Write a matplotlib figure in the format of its ending, without the date, whole or not at all."""
     kind = Path(path).suffix.lower().removeprefix(".")
     undated: dict[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    with _settings(), replacing(path, force=overwrite) as temporary:
+    with settings(), replacing(path, force=overwrite) as temporary:
         figure.savefig(temporary, format=kind, dpi=RESOLUTION, metadata=undated[kind], bbox_inches="tight")
 
 
-def _settings() -> Any:
-    return import_module("matplotlib").rc_context(SETTINGS)
+def settings(**others: object) -> Any:
+    """A context in which figures are drawn and written; `others` are further parameters of matplotlib."""
+    return import_module("matplotlib").rc_context({**SETTINGS, **others})
 
 
 def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
@@ -111,47 +121,19 @@ def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
 def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) -> Any:
     """Three panels side by side as a `matplotlib.figure.Figure`, without a window."""
     figure = new_figure(figsize=(11.0, 4.3), layout="constrained")
-    utility, upper, lower = figure.subplots(1, 3)
-    lines = _series(rows)
-    for line in lines:
-        budgets = [row.epsilon for row in line.rows]
-        for axes, values in (
-            (utility, [row.nmi for row in line.rows]),
-            (upper, [row.max_log_lift for row in line.rows]),
-            (lower, [row.min_log_lift for row in line.rows]),
-        ):
-            axes.plot(
-                budgets,
-                [value if math.isfinite(value) else math.nan for value in values],
-                color=line.colour,
-                marker=line.marker,
-                markersize=4.5,
-                markevery=max(1, len(budgets) // MARKERS_PER_LINE),
-                markerfacecolor=line.colour if line.filled else "white",
-                linestyle=line.dashes,
-                linewidth=1.4,
-                label=line.label,
-            )
-    handles, labels = utility.get_legend_handles_labels()
-    band = _bands(utility, rows)
-    guide = _budget_lines(upper, lower, rows)
-    for axes, heading, name in (
-        (utility, "Utility", "I(X;Y) / H(X)"),
-        (upper, "Largest gain in belief", "largest log-lift (nats)"),
-        (lower, "Largest loss of belief", "smallest log-lift (nats)"),
-    ):
-        axes.set_title(heading)
-        axes.set_xlabel("epsilon (nats)")
-        axes.set_ylabel(name)
-        axes.grid(visible=True, color="0.9", linewidth=0.6)
-        axes.set_axisbelow(True)
-    utility.set_ylim(-0.03, 1.03)
-    extra = [artist for artist in (band, guide) if artist is not None]
+    lines = series(rows)
+    extra: list[Any] = []
+    every = figure.subplots(1, len(PANELS))
+    for axes, panel in zip(every, PANELS, strict=True):
+        extra += draw_panel(axes, panel, rows, lines)
+        axes.set_title(panel.title)
+    handles, labels = every[0].get_legend_handles_labels()
+    named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
     figure.legend(
-        [*handles, *extra],
-        [*labels, *(artist.get_label() for artist in extra)],
+        list(named.values()),
+        list(named),
         loc="outside lower center",
-        ncols=min(4, len(handles) + len(extra)),
+        ncols=min(4, len(named)),
         frameon=False,
     )
     if title is not None:
@@ -159,19 +141,74 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
     return figure
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One of the pictures of a comparison: what is drawn over the budget, and the budget that bounds it."""
+
+    title: str
+    label: str
+    value: Callable[[ComparisonRow], float]
+    budget: Callable[[ComparisonRow], float | None] | None = None
+
+
+PANELS = (
+    Panel("Utility", "share of information kept", lambda row: row.nmi),
+    Panel(
+        "Largest gain of belief",
+        "largest log-lift (nats)",
+        lambda row: row.max_log_lift,
+        lambda row: row.eps_u,
+    ),
+    Panel(
+        "Largest loss of belief",
+        "minus the smallest log-lift (nats)",
+        lambda row: 0.0 - row.min_log_lift,
+        lambda row: row.eps_l,
+    ),
+)
+"""Utility, and both directions of leakage; more is better in the first, worse in the others."""
+
+
+def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]) -> list[Any]:
+    """Draw every line, and what bounds them; returns the artists that a legend should explain beside the lines."""
+    for line in lines:
+        budgets = [row.epsilon for row in line.rows]
+        values = [panel.value(row) for row in line.rows]
+        axes.plot(
+            budgets,
+            [value if math.isfinite(value) else math.nan for value in values],
+            color=line.colour,
+            marker=line.marker,
+            markersize=4.5,
+            markevery=max(1, len(budgets) // MARKERS_PER_LINE),
+            markerfacecolor=line.colour if line.filled else "white",
+            linestyle=line.dashes,
+            linewidth=1.4,
+            label=line.label,
+        )
+    guide = _band(axes, rows) if panel.budget is None else _budget_lines(axes, panel.budget, rows)
+    axes.set_xlabel("epsilon (nats)")
+    axes.set_ylabel(panel.label)
+    axes.grid(visible=True, color="0.9", linewidth=0.6)
+    axes.set_axisbelow(True)
+    if panel.budget is None:
+        axes.set_ylim(-0.03, 1.03)
+    return [] if guide is None else [guide]
+
+
 def curve_name(notion: str, lam: float | None) -> str:
     """``alip, lam 0.5``."""
     return notion if lam is None else f"{notion}, lam {lam:g}"
 
 
-def _series(rows: Sequence[ComparisonRow]) -> list[_Series]:
+def series(rows: Sequence[ComparisonRow]) -> list[Series]:
     """Lines in the order of the rows; whatever differs most gets colour and marker, the other one the dashes."""
     grouped: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
     for row in rows:
         grouped.setdefault((row.mechanism, *row.curve), []).append(row)
     mechanisms = list(dict.fromkeys(key[0] for key in grouped))
     curves = list(dict.fromkeys(key[1:] for key in grouped))
-    made: list[_Series] = []
+    made: list[Series] = []
     for (mechanism, notion, lam), members in grouped.items():
         first, second = mechanisms.index(mechanism), curves.index((notion, lam))
         label = ", ".join(
@@ -183,11 +220,11 @@ def _series(rows: Sequence[ComparisonRow]) -> list[_Series]:
         colour, marker = LOOKS[first % len(LOOKS)]
         dashes = DASHES[second % len(DASHES)]
         ordered = tuple(sorted(members, key=lambda row: row.epsilon))
-        made.append(_Series(label, ordered, colour, marker, dashes, second % 2 == 0))
+        made.append(Series(label, ordered, colour, marker, dashes, second % 2 == 0))
     return made
 
 
-def _bands(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
+def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
     """Shade what is proven impossible for all the curves, and the room between each optimum and its bound."""
     bounds: dict[tuple[str, float | None], dict[float, float]] = {}
     for row in rows:
@@ -218,30 +255,31 @@ def _bands(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
     )
 
 
-def _budget_lines(upper: Any, lower: Any, rows: Sequence[ComparisonRow]) -> Any:
-    """eps_u and -eps_l as thin lines; returns one of them for the legend."""
-    sides: dict[tuple[str, float | None], dict[float, tuple[float | None, float | None]]] = {}
+def _budget_lines(
+    axes: Any, budget: Callable[[ComparisonRow], float | None], rows: Sequence[ComparisonRow]
+) -> Any:
+    """The budget of this side as thin lines; returns one of them for the legend."""
+    sides: dict[tuple[str, float | None], dict[float, float | None]] = {}
     for row in rows:
-        sides.setdefault(row.curve, {})[row.epsilon] = (row.eps_l, row.eps_u)
-    # The budgets of l1-, chi2- and alpha-lift bound averages, not the lifts of these panels.
-    drawn = {curve: at for curve, at in sides.items() if curve[0] in ("alip", "lip", "max-lift", "min-lift")}
-    if not drawn or len(drawn) > MOST_BUDGET_LINES:
+        # The budgets of l1-, chi2- and alpha-lift bound averages, not the lifts of these panels.
+        if row.notion in ("alip", "lip", "max-lift", "min-lift"):
+            sides.setdefault(row.curve, {})[row.epsilon] = budget(row)
+    if len(sides) > MOST_BUDGET_LINES:
         return None
     guide = None
-    for at in drawn.values():
+    for at in sides.values():
         budgets = sorted(at)
-        for axes, side, sign in ((lower, 0, -1.0), (upper, 1, 1.0)):
-            values = [at[e][side] for e in budgets]
-            if all(value is not None and math.isfinite(value) for value in values):
-                limits = axes.get_ylim()
-                (guide,) = axes.plot(
-                    budgets,
-                    [sign * value for value in values if value is not None],
-                    color="0.45",
-                    linewidth=0.8,
-                    linestyle=(0, (1, 1)),
-                    label="budget",
-                    zorder=1,
-                )
-                axes.set_ylim(*limits)
+        values = [value for e in budgets if (value := at[e]) is not None and math.isfinite(value)]
+        if len(values) == len(budgets):
+            limits = axes.get_ylim()
+            (guide,) = axes.plot(
+                budgets,
+                values,
+                color="0.45",
+                linewidth=0.8,
+                linestyle=BUDGET_DASHES,
+                label="budget of this side",
+                zorder=1,
+            )
+            axes.set_ylim(*limits)
     return guide

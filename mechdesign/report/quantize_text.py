@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.nonstochastic.noiseless_guarantees import ASSUMPTIONS, Guarantee
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
 from mechdesign.nonstochastic.quantize_options import Quantized
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
 

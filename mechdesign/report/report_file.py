@@ -42,9 +42,9 @@ def check_report(
             f"{os.fspath(path)}: a report must end in {', '.join(ENDINGS)}, not {ending or 'nothing'}"
         )
     if ending == HTML and pictures:
-        from mechdesign.report.charts import check_charts
+        from mechdesign.report.pictures import check_pictures
 
-        check_charts()
+        check_pictures()
     check_target(path, force=force, sources=sources)
 
 

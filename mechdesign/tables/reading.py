@@ -6,18 +6,15 @@ with the sensitive symbols in its first column and the useful symbols in its hea
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Sequence
-from operator import itemgetter
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, is_parquet
-from mechdesign.formats.cells import Encoded, encode, require_column
-from mechdesign.formats.csv_text import CsvText
-from mechdesign.formats.parquet_text import ParquetText
+from mechdesign.core.files import PathLike
+from mechdesign.formats.cells import Encoded, encode, require_column, without_empty
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.tally import Key, Missing, Roles, Tally, UnusableCell
+from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
 
 DEFAULT_USEFUL = "useful"
 """Name of the useful column of a wide table that does not say."""
@@ -25,25 +22,27 @@ DEFAULT_USEFUL = "useful"
 DEFAULT_SENSITIVE = "sensitive"
 """Name of the sensitive column of a wide table whose first header cell is empty."""
 
-Names = str | Sequence[str] | None
+ColumnNames = str | Sequence[str] | None
 
 
 def read_joint(
     path: PathLike,
     *,
-    sensitive: Names = None,
-    useful: Names = None,
+    sensitive: ColumnNames = None,
+    useful: ColumnNames = None,
     weight: str | None = None,
     contingency: bool = False,
     probabilities: bool = False,
     missing: Missing = "refuse",
+    text: TextOptions | None = None,
 ) -> Joint:
     """Read the joint table of a CSV or Parquet file, exactly.
 
     Parameters
     ----------
     path : path
-        Which of the two it is shows in its first bytes, not in its name.
+        ``-`` is standard input. Which of the two it is shows in its first bytes, not in its name, and so does
+        compression of a CSV (gzip, Zstandard).
     sensitive, useful : str or sequence of str
         Columns of microdata; several are crossed. A text that is no column is split at its commas. For a wide table
         they only name the variables: `sensitive` in place of the first header cell, `useful` in place of 'useful'.
@@ -55,6 +54,8 @@ def read_joint(
         Whether it is a wide table of probabilities (exact decimals that sum to 1 within 1e-6).
     missing : 'refuse', 'symbol' or 'drop'
         What an empty cell of the sensitive and useful columns is: in a CSV a cell without text, in Parquet a null.
+    text : TextOptions, optional
+        How a CSV is written: delimiter, quotes, encoding.
 
     Returns
     -------
@@ -66,23 +67,21 @@ def read_joint(
     InputError
         Naming the file, and the line, column or symbol that is not usable.
     """
-    name = os.fspath(path)
-    parquet = is_parquet(path)
-    try:
-        if contingency or probabilities:
-            rows = _parquet_rows(name) if parquet else _csv_rows(name)
-            return _wide(rows, _only(sensitive), _only(useful), weight, probabilities, missing)
-        if sensitive is None or useful is None:
-            raise InputError(
-                "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count table "
-                "(--contingency)"
-            )
-        read = _parquet_microdata if parquet else _csv_microdata
-        return read(name, sensitive, useful, weight, missing)
-    except InputError as error:
-        if str(error).startswith(name):
-            raise
-        raise InputError(f"{name}: {error}") from None
+    wide = contingency or probabilities
+    with open_source(path, text, repeated_names=wide) as source:
+        try:
+            if wide:
+                return _wide(source, _only(sensitive), _only(useful), weight, probabilities, missing)
+            if sensitive is None or useful is None:
+                raise InputError(
+                    "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
+                    "table (--contingency)"
+                )
+            return _microdata(source, _roles(sensitive, useful, weight, source.header), missing)
+        except InputError as error:
+            if str(error).startswith(source.name):
+                raise
+            raise InputError(f"{source.name}: {error}") from None
 
 
 def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple[str, ...]:
@@ -106,6 +105,21 @@ def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple
     return columns
 
 
+def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:
+    """Columns of a batch as codes into texts; in a CSV an empty cell is a missing one, in Parquet a null."""
+    columns = [encode(batch.column(name), name) for name in names]
+    return [without_empty(column) for column in columns] if source.kind == "CSV" else columns
+
+
+_DELIMITERS = {
+    ";": ("semicolons", "';'"),
+    "\t": ("tabs", "tab"),
+    "|": ("bars", "'|'"),
+    ",": ("commas", "','"),
+}
+"""What often stands between cells: its name, and how to type it."""
+
+
 def _roles(
     sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, header: list[str]
 ) -> Roles:
@@ -114,93 +128,28 @@ def _roles(
             require_column(weight, header)
         return Roles(columns_named(sensitive, header), columns_named(useful, header), weight)
     except InputError as error:
-        for separator, word in ((";", "semicolons"), ("\t", "tabs")):
-            if len(header) == 1 and separator in header[0]:
+        for delimiter, (name, typed) in _DELIMITERS.items():
+            if len(header) == 1 and delimiter in header[0]:
                 raise InputError(
-                    f"{error}; its cells seem to be separated by {word}: save it with commas"
+                    f"{error}; its cells seem to be separated by {name}: say so (--delimiter {typed})"
                 ) from None
         raise
 
 
-def _csv_microdata(
-    path: str,
-    sensitive: str | Sequence[str],
-    useful: str | Sequence[str],
-    weight: str | None,
-    missing: Missing,
-) -> Joint:
-    with CsvText(path) as table:
-        roles = _roles(sensitive, useful, weight, table.header)
-        at = [table.header.index(column) for column in roles.columns]
-        tally, cells = Tally(roles, missing), itemgetter(*at)
+def _microdata(source: Source, roles: Roles, missing: Missing) -> Joint:
+    tally, before = Tally(roles, missing), 0
+    for batch in source.batches(encode=roles.columns, whole=False):
         try:
-            for rows in table.batches():
-                tally.add({_with_gaps(key): number for key, number in Counter(map(cells, rows)).items()})
+            tally.add_columns(coded_columns(source, batch, roles.columns))
         except UnusableCell as error:
-            column = table.header.index(error.column)
-            text = error.text or ""
-            line = table.find(lambda _, row: len(row) > column and row[column] == text)
-            raise InputError(f"{path}, line {line}: {error}") from None
-    return _joint(tally)
-
-
-def _with_gaps(key: tuple[str, ...]) -> Key:
-    return tuple(cell or None for cell in key) if "" in key else key
-
-
-def _joint(tally: Tally) -> Joint:
+            raise InputError(f"{source.where(before + error.position)}: {error}") from None
+        before += batch.num_rows
     if not tally.records:
         raise InputError("the file has a header but no records")
     return Joint.from_tally(tally)
 
 
-def _parquet_microdata(
-    path: str,
-    sensitive: str | Sequence[str],
-    useful: str | Sequence[str],
-    weight: str | None,
-    missing: Missing,
-) -> Joint:
-    with ParquetText(path) as table:
-        roles = _roles(sensitive, useful, weight, table.header)
-        tally, start = Tally(roles, missing), 0
-        for batch in table.batches(roles.columns):
-            columns = [encode(batch.column(name), name) for name in roles.columns]
-            try:
-                tally.add_columns(columns)
-            except UnusableCell as error:
-                row = _first(columns[roles.columns.index(error.column)], error.text)
-                raise InputError(f"{path}, row {start + row + 1}: {error}") from None
-            start += batch.num_rows
-    return _joint(tally)
-
-
-def _first(column: Encoded, text: str | None) -> int:
-    """Position of the first cell with that text (None: a missing one)."""
-    wanted = {-1} if text is None else {code for code, other in enumerate(column.texts) if other == text}
-    return next(i for i, code in enumerate(column.codes.tolist()) if code in wanted)
-
-
-def _csv_rows(path: str) -> list[list[str]]:
-    with CsvText(path, repeated_header=True) as table:
-        return [table.header, *(row for rows in table.batches() for row in rows)]
-
-
-def _parquet_rows(path: str) -> list[list[str]]:
-    with ParquetText(path) as table:
-        rows = [table.header]
-        for batch in table.batches():
-            columns = [encode(batch.column(name), name) for name in table.header]
-            rows += map(list, zip(*map(_cells, columns), strict=True))
-    return rows
-
-
-def _cells(column: Encoded) -> list[str]:
-    codes: list[int] = column.codes.tolist()
-    return ["" if code < 0 else column.texts[code] for code in codes]
-
-
-def _only(names: Names) -> str | None:
+def _only(names: ColumnNames) -> str | None:
     if names is None or isinstance(names, str):
         return names
     if len(names) == 1:
@@ -209,7 +158,7 @@ def _only(names: Names) -> str | None:
 
 
 def _wide(
-    rows: list[list[str]],
+    source: Source,
     sensitive: str | None,
     useful: str | None,
     weight: str | None,
@@ -219,7 +168,7 @@ def _wide(
     """A wide table: header of useful symbols, first column of sensitive ones."""
     if weight is not None:
         raise InputError("a wide table has no weight column; leave --weight out, or give microdata")
-    header, body = rows[0], rows[1:]
+    header, body = source.header, [row for batch in source.batches() for row in batch.rows()]
     if not body:
         raise InputError("the file has a header but no rows")
     if len(header) < 2:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, quoted
@@ -21,23 +22,26 @@ from mechdesign.tables.variable import Symbol, Variable
 Missing: TypeAlias = Literal["refuse", "symbol", "drop"]
 """What a missing cell does: stops the reading, counts as the empty symbol, or drops its record."""
 
-Key: TypeAlias = tuple[str | None, ...]
-"""Cells of one record: the sensitive columns, the useful ones, then the weight if there is one."""
+Combination: TypeAlias = tuple[str | None, ...]
+"""Texts of one record, None where a cell is missing: the sensitive columns, then the useful ones."""
 
-Cell: TypeAlias = tuple[Symbol, Symbol]
+Pair: TypeAlias = tuple[Symbol, Symbol]
 """A sensitive and a useful symbol."""
 
 DENSE_LIMIT = 1 << 20
 """Up to this many possible combinations they are counted in one dense array (8 MB)."""
 
 
-class UnusableCell(InputError):
-    """A missing cell, or a weight that is no weight; `column` and `text` say where to look for it."""
+LARGEST_SUM = 2**63
+"""Weights that sum to less are added up as machine integers."""
 
-    def __init__(self, message: str, column: str, text: str | None) -> None:
+
+class UnusableCell(InputError):
+    """A missing cell, or a weight that is no weight, in the record at `position` of those that were added."""
+
+    def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
-        self.column = column
-        self.text = text
+        self.position = position
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Roles:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """All columns, in the order of a `Key`."""
+        """All columns: the sensitive ones, the useful ones, then the weight if there is one."""
         return (*self.sensitive, *self.useful, *([] if self.weight is None else [self.weight]))
 
 
@@ -95,77 +99,75 @@ class Tally:
         """Columns in which cells were missing."""
         self.floats: set[str] = set()
         """Columns that came as floats."""
-        self._mass: dict[Cell, Fraction | int] = {}
+        self._mass: dict[Pair, Fraction | int] = {}
         self._whole_weights = True
 
-    def add(self, batch: Mapping[Key, int]) -> None:
-        """Add records: how many there are of every combination of cells (None where one is missing).
+    def add_columns(self, columns: Sequence[Encoded]) -> None:
+        """Add records given by their columns, in the order of `Roles.columns`.
 
         Raises
         ------
         UnusableCell
-            On a missing cell unless `missing` allows it, or a weight that is negative or no number.
+            At the first missing cell unless `missing` allows it, or weight that is negative or no number.
         """
-        split, weighted = len(self.roles.sensitive), self.roles.weight is not None
-        weights: dict[str, Fraction] = {}
-        terms: dict[Cell, list[tuple[int, Fraction]]] = {}
-        for key, number in batch.items():
-            self.records += number
-            if None in key and not self._admit(key, number):
-                continue
-            texts = tuple(part or "" for part in key)
-            weight = texts[-1] if weighted else ""
-            texts = texts[:-1] if weighted else texts
-            if weighted and weight not in weights:
-                weights[weight] = self._weight(weight)
-            terms.setdefault((texts[:split], texts[split:]), []).append(
-                (number, weights.get(weight, Fraction(1)))
-            )
-        for cell, products in terms.items():
-            common = math.lcm(*{weight.denominator for _, weight in products})
-            mass = sum(
-                number * weight.numerator * (common // weight.denominator) for number, weight in products
-            )
-            self._mass[cell] = self._mass.get(cell, 0) + (mass if common == 1 else Fraction(mass, common))
+        named = list(zip(self.roles.columns, columns, strict=True))
+        self.records += len(columns[0])
+        self.floats |= {name for name, column in named if column.is_float}
+        gaps = {name: column.codes < 0 for name, column in named if len(column) and column.codes.min() < 0}
+        self.gaps |= gaps.keys()
+        if gaps:
+            columns = self._without_gaps(columns, gaps)
+        split, weights, unit = len(self.roles.sensitive), None, 1
+        if self.roles.weight is not None:
+            weights, unit = self._weights(columns[-1])
+            columns = columns[:-1]
+        for combination, number in combinations(columns, weights).items():
+            texts = tuple([text or "" for text in combination])
+            pair = texts[:split], texts[split:]
+            self._mass[pair] = self._mass.get(pair, 0) + (number if unit == 1 else Fraction(number, unit))
 
-    def add_columns(self, columns: Sequence[Encoded]) -> None:
-        """Add records given by their columns, in the order of `Roles.columns`."""
-        self.floats |= {
-            name for name, column in zip(self.roles.columns, columns, strict=True) if column.is_float
-        }
-        self.add(combinations(columns))
-
-    def _admit(self, key: Key, number: int) -> bool:
-        """Whether records with a missing cell are to be counted."""
-        empty = [name for name, cell in zip(self.roles.columns, key, strict=True) if cell is None]
-        self.gaps.update(empty)
+    def _without_gaps(
+        self, columns: Sequence[Encoded], gaps: Mapping[str, NDArray[np.bool_]]
+    ) -> Sequence[Encoded]:
+        """The columns after the missing cells in them were dealt with as `missing` says."""
+        some = np.logical_or.reduce(list(gaps.values()))
         if self.missing == "drop":
-            self.dropped += number
-            return False
+            self.dropped += int(np.count_nonzero(some))
+            return [Encoded(column.codes[~some], column.texts, column.is_float) for column in columns]
         if self.missing == "refuse":
-            message = (
-                f"the column {quoted(empty[0])} has an empty cell; fill it, or say what it means with missing "
-                "(--missing): 'symbol' or 'drop'"
-            )
-            raise UnusableCell(message, empty[0], None)
-        if self.roles.weight in empty:
+            first = int(np.argmax(some))
+            empty = next(name for name in self.roles.columns if name in gaps and gaps[name][first])
             raise UnusableCell(
-                f"the weight column {quoted(empty[-1])} has an empty cell; give a number", empty[-1], None
+                f"the column {quoted(empty)} has an empty cell; fill it, or say what it means with missing "
+                "(--missing): 'symbol' or 'drop'",
+                first,
             )
-        return True
+        if self.roles.weight in gaps:
+            raise UnusableCell(
+                f"the weight column {quoted(self.roles.weight)} has an empty cell; give a number",
+                int(np.argmax(gaps[self.roles.weight])),
+            )
+        return columns
 
-    def _weight(self, text: str) -> Fraction:
-        column = self.roles.columns[-1]
-        try:
-            value = fraction_of_text(text)
-        except InputError as error:
-            raise UnusableCell(f"the weight column {quoted(column)}: {error}", column, text) from None
-        if value < 0:
-            raise UnusableCell(
-                f"the weight column {quoted(column)} has the negative weight {text}", column, text
-            )
-        self._whole_weights &= value.denominator == 1
-        return value
+    def _weights(self, column: Encoded) -> tuple[NDArray[Any], int]:
+        """The weight of every record as an integer, and how many of these units make 1."""
+        found: dict[int, Fraction] = {}
+        codes, first = np.unique(column.codes, return_index=True)
+        for position, code in sorted(zip(first.tolist(), codes.tolist(), strict=True)):
+            text, what = column.texts[code], f"the weight column {quoted(self.roles.weight)}"
+            try:
+                found[code] = fraction_of_text(text)
+            except InputError as error:
+                raise UnusableCell(f"{what}: {error}", position) from None
+            if found[code] < 0:
+                raise UnusableCell(f"{what} has the negative weight {text}", position)
+        unit = math.lcm(*{weight.denominator for weight in found.values()})
+        self._whole_weights &= unit == 1
+        whole = {code: weight.numerator * (unit // weight.denominator) for code, weight in found.items()}
+        small = max(whole.values(), default=0) * len(column) < LARGEST_SUM
+        weights = np.zeros(len(column.texts), np.int64 if small else object)
+        weights[list(whole)] = list(whole.values())
+        return weights[column.codes], unit
 
     @property
     def is_counts(self) -> bool:
@@ -193,7 +195,7 @@ class Tally:
         values = [[Fraction(mass.get((s, x), 0)) for x in columns] for s in rows]
         return without_empty(sensitive, useful, scaled(values, sensitive, useful), tuple(notices))
 
-    def _without_decimal_points(self, notices: list[str]) -> dict[Cell, Fraction | int]:
+    def _without_decimal_points(self, notices: list[str]) -> dict[Pair, Fraction | int]:
         """Undo pandas' change of integers to floats in columns with missing cells: 1.0 becomes 1 again.
 
         Only where every number of such a column is whole; a column of floats without gaps keeps its texts.
@@ -206,7 +208,7 @@ class Tally:
             if not all(text != as_whole(text) for text in texts):
                 continue
             notices.append(f"the column {quoted(name)} holds integers and gaps; 1.0 is read as 1")
-            renamed: dict[Cell, Fraction | int] = {}
+            renamed: dict[Pair, Fraction | int] = {}
             for (s, x), value in masses.items():
                 parts = [*s, *x]
                 parts[i] = as_whole(parts[i])
@@ -215,29 +217,36 @@ class Tally:
         return masses
 
 
-def combinations(columns: Sequence[Encoded]) -> dict[Key, int]:
-    """How often every combination of cells occurs in columns of equal length."""
+def combinations(columns: Sequence[Encoded], weights: NDArray[Any] | None = None) -> dict[Combination, int]:
+    """How often every combination of cells occurs in columns of equal length, or the sum of its integer weights."""
     sizes = [len(column.texts) + 1 for column in columns]
     codes = [column.codes.astype(np.int64) % size for column, size in zip(columns, sizes, strict=True)]
     possible = math.prod(sizes)
-    if possible < 2**63:
-        flat = np.ravel_multi_index(tuple(codes), tuple(sizes))
-        if possible <= DENSE_LIMIT:
-            counts = np.bincount(flat)
+    if possible >= LARGEST_SUM:
+        distinct, inverse = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        parts = tuple(distinct.T)
+        numbers = _sums(inverse.reshape(-1), len(distinct), weights)
+    else:
+        present = np.ravel_multi_index(tuple(codes), tuple(sizes))
+        if possible <= DENSE_LIMIT and weights is None:
+            counts = np.bincount(present)
             present = np.flatnonzero(counts)
             numbers = counts[present]
         else:
-            present, numbers = np.unique(flat, return_counts=True)
+            present, inverse = np.unique(present, return_inverse=True)
+            numbers = _sums(inverse, len(present), weights)
         parts = np.unravel_index(present, sizes)
-    else:
-        distinct, numbers = np.unique(np.stack(codes, axis=1), axis=0, return_counts=True)
-        parts = tuple(distinct.T)
     texts = [[*column.texts, None] for column in columns]
-    cells: list[list[str | None]] = [
-        [text[code] for code in part.tolist()] for text, part in zip(texts, parts, strict=True)
-    ]
-    keys: Any = zip(*cells, strict=True)
-    counter: dict[Key, int] = {}
-    for key, number in zip(keys, numbers.tolist(), strict=True):
-        counter[key] = counter.get(key, 0) + number  # categories may have equal texts
+    cells = [[text[code] for code in part.tolist()] for text, part in zip(texts, parts, strict=True)]
+    counter: dict[Combination, int] = {}
+    for combination, number in zip(zip(*cells, strict=True), numbers.tolist(), strict=True):
+        counter[combination] = counter.get(combination, 0) + number  # categories may have equal texts
     return counter
+
+
+def _sums(inverse: NDArray[np.intp], size: int, weights: NDArray[Any] | None) -> NDArray[Any]:
+    if weights is None:
+        return np.bincount(inverse, minlength=size)
+    sums = np.zeros(size, weights.dtype)
+    np.add.at(sums, inverse, weights)
+    return sums

@@ -20,19 +20,20 @@ from solvers.points import Points
 Array = NDArray[np.float64]
 
 FEASIBILITY = 1e-7
-"""Largest residual of the equations at which an answer of a back-end is believed: its own default
-tolerance. Whoever releases a channel verifies it exactly; this only catches a back-end that lies."""
+"""Largest residual of the equations, in units about as large as each entry of the point, at which an answer of
+a back-end is believed: its own default tolerance. Whoever releases a channel verifies it exactly; this only
+catches a back-end that lies."""
 
 
 @dataclass(frozen=True, eq=False)
 class PriceBox:
-    """|prices - center| <= radius, per coordinate: keeps the prices of an unripe program from jumping.
+    """lower <= prices <= upper, per coordinate: keeps the prices of an unripe program from jumping.
 
-    In the primal it is a penalty on t = point - sum_k w_k v_k of ``center.t + radius |t|``.
+    In the primal, mass of a coordinate that no column brings costs `upper`, and mass too much brings `lower`.
     """
 
-    center: Array
-    radius: float
+    lower: Array
+    upper: Array
 
 
 class MasterStatus(StrEnum):

@@ -47,13 +47,15 @@ class CvxpyMaster:
         if k == 0:
             return failed()
         matrix = csr_array((self._points.data, self._points.indices, self._points.indptr), shape=(k, n))
-        weights, rest = cvxpy.Variable(k, nonneg=True), cvxpy.Variable(n)
+        weights = cvxpy.Variable(k, nonneg=True)
+        missing, excess = cvxpy.Variable(n, nonneg=True), cvxpy.Variable(n, nonneg=True)
+        rest = missing - excess
         objective = self._costs @ weights
         constraints = [matrix.T @ weights + rest == self._target]
         if box is None:
-            constraints.append(rest == 0.0)
+            constraints += [missing == 0.0, excess == 0.0]
         else:
-            objective = objective + box.center @ rest + box.radius * cvxpy.norm1(rest)
+            objective = objective + box.upper @ missing - box.lower @ excess
         problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
         options = {"time_limit": float(max(time_limit, 0.0))} if np.isfinite(time_limit) else {}
         with warnings.catch_warnings():

@@ -1,4 +1,9 @@
-"""The master program in HiGHS, kept warm and extended by columns."""
+"""The master program in HiGHS, kept warm and extended by columns.
+
+Row j is divided by about the target's entry p_j and column k multiplied by about the largest weight that it can
+have, both by powers of two (exact). So every entry is at most about one, absolute tolerances of the simplex are
+relative to each p_j, and a coordinate of probability 1e-15 is met as exactly as one of probability 0.1.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +22,10 @@ stood; closing the box keeps it dual feasible, which is the dual simplex's case.
 OPTIONS: dict[str, str | int | float] = {
     # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
     "presolve": "off",
+    "solver": "simplex",
     "threads": 1,
-    # Columns are probability vectors, so nothing needs scaling; a basis that is feasible after scaling need
-    # not be so before, and weights of -1e-7 are a decomposition of another point.
+    # The program is scaled already; a basis that is feasible after scaling need not be so before, and weights
+    # of -1e-7 are a decomposition of another point.
     "simplex_scale_strategy": 0,
     # The sharpest that HiGHS takes: with the default 1e-7 a column that gains less never enters.
     "primal_feasibility_tolerance": 1e-10,
@@ -28,8 +34,21 @@ OPTIONS: dict[str, str | int | float] = {
     "small_matrix_value": 1e-12,
 }
 
+OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
+    # The old basis can lead into numerical trouble that a new start avoids.
+    {},
+    {"simplex_strategy": DUAL_SIMPLEX, "simplex_scale_strategy": 2},
+    {"presolve": "on", "simplex_scale_strategy": 2},
+    {"solver": "ipm"},
+    {"primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+)
+"""Tried in turn, from nothing, where a solve fails."""
+
 ACCURACY = 1e-9
 """Residual, ten times the tolerance above, from which an answer is worth a second run from nothing."""
+
+LARGEST_SCALE = 2.0**60
+"""Rows of rarer coordinates (of probability below 1e-18) are not scaled any further."""
 
 
 class HighsMaster:
@@ -39,15 +58,18 @@ class HighsMaster:
         import highspy
 
         self._target = np.array(target, dtype=np.float64)
+        positive = np.where(self._target > 0.0, self._target, 1.0)
+        self._rows = np.minimum(np.exp2(-np.round(np.log2(positive))), LARGEST_SCALE)
+        self._columns = np.zeros(0)
         self._statuses = highspy.HighsModelStatus
         self._inf = highspy.kHighsInf
         self._highs = highs = highspy.Highs()
         highs.silent()
-        for option, value in OPTIONS.items():
-            highs.setOptionValue(option, value)
+        self._set(OPTIONS)
         n = len(target)
         none = np.zeros(0, np.int32)
-        highs.addRows(n, self._target, self._target, 0, np.zeros(n, np.int32), none, np.zeros(0))
+        scaled = self._target * self._rows
+        highs.addRows(n, scaled, scaled, 0, np.zeros(n, np.int32), none, np.zeros(0))
         side = np.arange(n, dtype=np.int32)
         self._sides = np.arange(2 * n, dtype=np.int32)
         for sign in (1.0, -1.0):
@@ -58,32 +80,47 @@ class HighsMaster:
         """Append columns."""
         k = len(points)
         if k:
-            lower, upper = np.zeros(k), np.full(k, self._inf)
-            starts = points.indptr[:-1]
+            entries = points.data * self._rows[points.indices]
+            largest = np.maximum.reduceat(entries, points.indptr[:-1])
+            scale = np.exp2(-np.round(np.log2(np.maximum(largest, np.finfo(np.float64).tiny))))
+            self._columns = np.concatenate([self._columns, scale])
             self._highs.addCols(
                 k,
-                np.ascontiguousarray(costs),
-                lower,
-                upper,
-                len(points.data),
-                starts,
+                costs * scale,
+                np.zeros(k),
+                np.full(k, self._inf),
+                len(entries),
+                points.indptr[:-1],
                 points.indices,
-                points.data,
+                entries * np.repeat(scale, np.diff(points.indptr)),
             )
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
-        """Optimise from the last basis."""
+        """Optimise from the last basis; where that fails, in `OTHER_WAYS`."""
         highs = self._highs
         self._set_box(box)
         # HiGHS counts the time of all runs of one object together.
         highs.setOptionValue("time_limit", min(highs.getRunTime() + max(time_limit, 0.0), self._inf))
         found = self._run()
-        if found.status is MasterStatus.FAILED or (box is None and found.residual > ACCURACY):
-            # The old basis can lead into numerical trouble that a new start avoids.
+        highs.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
+        for way in OTHER_WAYS:
+            if found.status is MasterStatus.TIME_LIMIT or (
+                found.is_optimal and (box is not None or found.residual <= ACCURACY)
+            ):
+                break
             highs.clearSolver()
+            self._set(way)
             again = self._run()
-            found = again if again.is_optimal and again.residual < found.residual else found
+            self._set({**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
+            better = again.is_optimal and again.residual < found.residual
+            found = again if better or again.status is MasterStatus.TIME_LIMIT else found
+            if found.is_optimal:
+                break
         return found
+
+    def _set(self, options: dict[str, str | int | float]) -> None:
+        for option, value in options.items():
+            self._highs.setOptionValue(option, value)
 
     def _run(self) -> MasterSolution:
         highs, n = self._highs, len(self._target)
@@ -98,11 +135,13 @@ class HighsMaster:
         activity = np.array(solution.row_value, dtype=np.float64)
         if len(dual) != n or len(primal) != highs.getNumCol():
             return MasterSolution(MasterStatus.FAILED, primal[:0], np.zeros(n), np.inf, np.inf, np.inf)
-        slack, weights = primal[: 2 * n], np.maximum(primal[2 * n :], 0.0)
+        slack, weights = primal[: 2 * n], np.maximum(primal[2 * n :], 0.0) * self._columns
         # A closed box takes nothing: what it holds beyond rounding is missing from the weights.
         left = np.abs(slack).max() if self._box is None else 0.0
-        worst = float(max(np.abs(activity - self._target).max(), -primal.min(), left, 0.0))
-        return MasterSolution(status, weights, dual, float(dual @ self._target), float(slack.sum()), worst)
+        worst = float(max(np.abs(activity - self._target * self._rows).max(), -primal.min(), left, 0.0))
+        dual *= self._rows
+        missing = float((slack.reshape(2, n) / self._rows).sum())
+        return MasterSolution(status, weights, dual, float(dual @ self._target), missing, worst)
 
     def _set_box(self, box: PriceBox | None) -> None:
         sides, n = self._sides, len(self._target)
@@ -114,6 +153,6 @@ class HighsMaster:
             top = np.full(2 * n, self._inf if box is not None else 0.0)
             self._highs.changeColsBounds(2 * n, sides, np.zeros(2 * n), top)
         if not closing:
-            costs = np.concatenate([box.center + box.radius, box.radius - box.center])
-            self._highs.changeColsCost(2 * n, sides, costs)
+            costs = np.stack([box.upper, -box.lower]) / self._rows
+            self._highs.changeColsCost(2 * n, sides, costs.ravel())
         self._box = box

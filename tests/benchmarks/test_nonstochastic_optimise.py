@@ -7,12 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from mechdesign.nonstochastic.cell_costs import LOSSES
 from mechdesign.nonstochastic.domains import integers, interval
-from mechdesign.nonstochastic.microaggregation import best_edges
+from mechdesign.nonstochastic.microaggregation import LOSSES, best_edges
 from mechdesign.nonstochastic.noiseless import certify
-from mechdesign.nonstochastic.optimise_distortion import least_distortion
-from mechdesign.nonstochastic.optimise_levels import most_levels
+from mechdesign.nonstochastic.optimise_thresholds import least_distortion, most_levels
 from mechdesign.nonstochastic.quantizers import uniform_quantizer
 from mechdesign.nonstochastic.queries import linear_query, mean_query, sum_query
 

@@ -28,7 +28,7 @@ CASES = {
         "FILE is neither a CSV nor a Parquet file",
     ),
     "utf-16": ("s,x\na,u\n".encode("utf-16"), MICRO, "FILE is UTF-16 text; save it as UTF-8"),
-    "gzip": (b"\x1f\x8b\x08\x00abc", MICRO, "FILE is compressed (gzip); unpack it first"),
+    "gzip": (b"\x1f\x8b\x08\x00abc", MICRO, "FILE is truncated within its gzip data"),
     "spreadsheet": (b"PK\x03\x04abc", MICRO, "FILE is a zip archive or a spreadsheet; save the table as CSV"),
     "not utf-8": (b"s,x\na,u\nb,caf\xe9\n", MICRO, "FILE, line 3: not UTF-8 text; save the file as UTF-8"),
     "not utf-8 header": (b"s,caf\xe9\na,u\n", MICRO, "FILE, line 1: not UTF-8 text"),
@@ -43,8 +43,12 @@ CASES = {
         "FILE: there is no column 'salary' (columns: 's', 'x')",
     ),
     "missing weight": ("s,x\na,u\n", {**MICRO, "weight": "n"}, "FILE: there is no column 'n'"),
-    "semicolons": ("s;x\na;u\n", MICRO, "its cells seem to be separated by semicolons: save it with commas"),
-    "tabs": ("s\tx\na\tu\n", MICRO, "its cells seem to be separated by tabs: save it with commas"),
+    "semicolons": (
+        "s;x\na;u\n",
+        MICRO,
+        "its cells seem to be separated by semicolons: say so (--delimiter ';')",
+    ),
+    "tabs": ("s\tx\na\tu\n", MICRO, "its cells seem to be separated by tabs: say so (--delimiter tab)"),
     "duplicate header": ("s,x,s\na,u,b\n", MICRO, "FILE: the header has the column 's' more than once"),
     "short row": ("s,x,o\na,u,1\nb,v\n", MICRO, "FILE, line 3: the row has 2 cell(s) where the header has 3"),
     "long row": ("s,x\na,u\nb,v,w\n", MICRO, "FILE, line 3: the row has 3 cell(s) where the header has 2"),
@@ -61,10 +65,10 @@ CASES = {
     "blank line inside": ("s,x\na,u\n\nb,v\n", MICRO, "FILE, line 3: the row is blank within the table"),
     "open quote": ('s,x\na,"u\nb,v\n', MICRO, "the file ends within quotes; a quote is never closed"),
     "text after a quote": ('s,x\na,"u"v\n', MICRO, "FILE, line 2: not a CSV row"),
-    "huge cell": (
-        "s,x\na," + "u" * 140_000 + "\n",
+    "huge record": (
+        's,x\na,"' + "u\n" * 9_000_000,
         MICRO,
-        "a cell of more than 131,072 characters; is a quote never closed?",
+        "FILE, line 2: a record of more than 16,777,216 bytes; is a quote never closed?",
     ),
     "empty cell": ("s,x\na,u\nb,\n", MICRO, "FILE, line 3: the column 'x' has an empty cell; fill it"),
     "empty sensitive cell": ("s,x\na,u\n,v\n", MICRO, "FILE, line 3: the column 's' has an empty cell"),
@@ -219,7 +223,7 @@ def test_a_short_row_far_down_is_named_by_its_line(tmp_path):
 def test_a_blank_line_between_batches_is_named_by_its_line(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("s,x\n" + "a,u\n" * (2**17 - 1) + "\n" + "b,v\n")
-    with pytest.raises(InputError, match=f"line {2**17 + 1}: a blank line within the table"):
+    with pytest.raises(InputError, match=f"line {2**17 + 1}: the row is blank within the table"):
         read_joint(path, **MICRO)
 
 

@@ -13,23 +13,24 @@ from hypothesis import strategies as st
 from mechdesign.nonstochastic import (
     JointRange,
     brute_force_leakage,
-    chain,
     composed_maximal_leakage,
-    conditional_range_entropy,
-    identifiability,
+    identifiable_epsilon,
+    maximal_leakage,
+    maximin_information,
+    one_shot_leakage,
+    stochastic_maximal_leakage,
+)
+from mechdesign.nonstochastic.guessing import (
     identifiable_bound,
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,
-    maximal_leakage,
-    maximin_information,
     one_shot_attribute,
-    one_shot_leakage,
-    range_entropy,
-    stochastic_maximal_leakage,
     worst_attribute,
 )
-from mechdesign.nonstochastic import product as unrelated_product
+from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy
+from mechdesign.nonstochastic.ranges import chain
+from mechdesign.nonstochastic.ranges import product as unrelated_product
 
 CLOSE = 1e-12
 
@@ -115,8 +116,8 @@ def test_corollary_6(joint, epsilon):
         assert is_identifiable(joint, epsilon) == (fewest > n * 2**-epsilon)
     if is_identifiable(joint, epsilon):
         assert maximal_leakage(joint) <= identifiable_bound(n, epsilon)
-    assert is_identifiable(joint, identifiability(joint))
-    assert identifiability(joint) == pytest.approx(math.log2(n / fewest), abs=CLOSE)
+    assert is_identifiable(joint, identifiable_epsilon(joint))
+    assert identifiable_epsilon(joint) == pytest.approx(math.log2(n / fewest), abs=CLOSE)
 
 
 @settings(max_examples=60)

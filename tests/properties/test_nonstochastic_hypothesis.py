@@ -17,20 +17,15 @@ from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
     UncertainSpace,
-    accuracy,
-    best_accuracy,
     blurred_measure,
     box_difference,
-    finite_difference,
     finite_problem,
-    largest_difference,
     leakage_bound,
-    least_accuracy,
     linear_levels,
     preimage_epsilon,
-    shift_bound,
-    total_variation,
 )
+from mechdesign.nonstochastic.hypothesis import accuracy, best_accuracy, least_accuracy, total_variation
+from mechdesign.nonstochastic.indistinguishability import finite_difference, largest_difference, shift_bound
 
 CLOSE = 1e-12
 

@@ -16,22 +16,18 @@ from mechdesign.nonstochastic import (
     MeasuredRange,
     UncertainSpace,
     capacity_bounds,
-    chain,
-    conditional_range_entropy,
-    fractional_cover,
     maximal_leakage,
     maximin_information,
     one_shot_code,
     overlap_partition,
-    range_entropy,
-    range_information,
     range_leakage,
     range_report,
-    restrict_x,
-    subrange_leakage,
     symmetric_leakage,
 )
-from mechdesign.nonstochastic import product as unrelated_product
+from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
+from mechdesign.nonstochastic.ranges import chain, restrict_x
+from mechdesign.nonstochastic.ranges import product as unrelated_product
+from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage
 
 CLOSE = 1e-12
 

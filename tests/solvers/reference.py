@@ -276,7 +276,7 @@ def hard_search() -> tuple[Polytope, Array]:
     """A search of very many nodes: at the prices of an envelope most of the set is nearly minimal."""
     p = random_table(np.random.default_rng(0), "random", 12, 60)
     polytope = Polytope(lift_matrix(p), np.full(12, 0.75), np.full(12, 1.3))
-    return polytope, lower_envelope(polytope, p.sum(axis=0), method="columns", gap=0.25).dual
+    return polytope, lower_envelope(polytope, p.sum(axis=0), method="columns", gap=0.1).dual
 
 
 def random_prices(rng: np.random.Generator, n: int) -> Array:

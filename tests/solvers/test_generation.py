@@ -152,10 +152,11 @@ def test_columns_that_the_master_never_takes(monkeypatch):
     """A master that forgets all columns but the first: rounds without gain come to an end."""
 
     class Forgetful(HighsMaster):
-        calls = 0
+        calls = adds = 0
 
         def add(self, points: Points, costs: np.ndarray) -> None:
-            super().add(points, costs + (0.0 if Forgetful.calls == 0 else 100.0))
+            Forgetful.adds += 1
+            super().add(points, costs + (0.0 if Forgetful.adds == 1 else 100.0))
 
         def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
             Forgetful.calls += 1

@@ -13,7 +13,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import compare, findings, report_files
 from mechdesign.notions import MaxLift
-from mechdesign.report import charts
+from mechdesign.report import pictures
 from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
@@ -252,8 +252,8 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     published = ("design", "records.csv", *MICRO, "--mechanism", "subset-merging", "--as-published")
     refused(run, 2, words, *published, "--report", "r.md")
     refused(run, 2, words, *published, "--public-report", "r.md")
-    monkeypatch.setattr(charts, "find_spec", lambda name: None)
-    words = "an HTML report needs altair, which is not installed: pip install 'mechdesign[report]'"
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")
     refused(run, 2, words, "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.html")
     assert not (folder / "c.json").exists()

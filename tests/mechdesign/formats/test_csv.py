@@ -310,7 +310,7 @@ def test_compressed_files(tmp_path, compression):
     assert (
         unchanged(body) == b"a,b\n1,2\n3,4\n5,6\n"
     )  # one after the other, as parallel compressors write them
-    message = rf"people\.csv breaks off within its {compression} data; it was not copied or written whole"
+    message = rf"people\.csv is truncated within its {compression} data; it was not copied or written whole"
     for size in (len(packed) - 1, len(packed) // 2, 5):
         with pytest.raises(InputError, match=message):
             unchanged(packed[:size])

@@ -12,18 +12,20 @@ from mechdesign.nonstochastic import (
     JointRange,
     brute_force_leakage,
     composed_maximal_leakage,
-    identifiability,
+    identifiable_epsilon,
+    maximal_leakage,
+    one_shot_leakage,
+    stochastic_maximal_leakage,
+)
+from mechdesign.nonstochastic.guessing import (
     identifiable_bound,
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,
-    maximal_leakage,
     one_shot_attribute,
-    one_shot_leakage,
-    product,
-    stochastic_maximal_leakage,
     worst_attribute,
 )
+from mechdesign.nonstochastic.ranges import product
 
 THREE = JointRange.from_pairs([("x1", "y1"), ("x2", "y1"), ("x3", "y2")])
 
@@ -60,11 +62,11 @@ def test_a_composition_of_a_thousand_parts_needs_no_enumeration():
 
 
 def test_identifiability_is_decided_exactly():
-    assert identifiability(THREE) >= math.log2(3)
-    assert is_identifiable(THREE, identifiability(THREE))
-    assert not is_identifiable(THREE, math.nextafter(identifiability(THREE), 0))
+    assert identifiable_epsilon(THREE) >= math.log2(3)
+    assert is_identifiable(THREE, identifiable_epsilon(THREE))
+    assert not is_identifiable(THREE, math.nextafter(identifiable_epsilon(THREE), 0))
     constant = JointRange.from_function(lambda _: 0, range(5))
-    assert identifiability(constant) == 0
+    assert identifiable_epsilon(constant) == 0
     assert is_identifiable(constant, 0)
     assert identifiable_bound(8, 1) == math.log2(5)
     assert identifiable_bound(8, 0) == 0
@@ -109,7 +111,7 @@ def test_bad_input_is_named(make, message):
 def test_nearly_equal_sizes_are_told_apart_in_no_time():
     """|X| = 10^6 and min |X|y| = 10^6 - 1: log2 of the ratio is 1.4e-6, to the last digit."""
     joint = JointRange.from_columns([*range(10**6), *range(1, 10**6)], [0] * 10**6 + [1] * (10**6 - 1))
-    epsilon = identifiability(joint)
+    epsilon = identifiable_epsilon(joint)
     assert epsilon == pytest.approx(math.log1p(1 / (10**6 - 1)) / math.log(2), rel=1e-15)
     assert is_identifiable(joint, epsilon)
     assert not is_identifiable(joint, math.nextafter(epsilon, 0))

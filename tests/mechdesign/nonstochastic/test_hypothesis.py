@@ -8,17 +8,8 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import (
-    Boxes,
-    JointRange,
-    TestingProblem,
-    accuracy,
-    best_accuracy,
-    finite_problem,
-    leakage_bound,
-    least_accuracy,
-    total_variation,
-)
+from mechdesign.nonstochastic import Boxes, JointRange, TestingProblem, finite_problem, leakage_bound
+from mechdesign.nonstochastic.hypothesis import accuracy, best_accuracy, least_accuracy, total_variation
 
 HEIGHTS = TestingProblem(Boxes.interval(90, 160), Boxes.interval(140, 260))
 

@@ -14,10 +14,10 @@ from mechdesign.nonstochastic import (
     Boxes,
     JointRange,
     TestingProblem,
-    accuracy,
     blurred_measure,
     preimage_epsilon,
 )
+from mechdesign.nonstochastic.hypothesis import accuracy
 
 
 def constant(value):

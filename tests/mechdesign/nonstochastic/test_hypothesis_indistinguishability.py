@@ -12,11 +12,13 @@ from mechdesign.nonstochastic import (
     JointRange,
     averaging_leakage,
     box_difference,
-    finite_difference,
     individual_leakage,
+    linear_levels,
+)
+from mechdesign.nonstochastic.indistinguishability import (
+    finite_difference,
     is_indistinguishable,
     largest_difference,
-    linear_levels,
     shift_bound,
 )
 

@@ -16,20 +16,17 @@ from mechdesign.nonstochastic import (
     MeasuredRange,
     brute_force_leakage,
     capacity_bounds,
-    conditional_range_entropy,
-    fractional_cover,
     maximal_leakage,
     maximin_information,
     one_shot_code,
     overlap_partition,
-    range_entropy,
-    range_information,
     range_leakage,
     range_report,
-    subrange_leakage,
     symmetric_leakage,
     zero_error,
 )
+from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
+from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage
 
 PENTAGON = JointRange.from_channel(lambda x: [x, (x + 1) % 5], range(5))
 HUB = JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic import optimise_levels
-from mechdesign.nonstochastic.cell_costs import LOSSES, CellLoss
+from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.optimise_distortion import edges_of, least_distortion
-from mechdesign.nonstochastic.optimise_levels import most_levels
+from mechdesign.nonstochastic.microaggregation import LOSSES, CellLoss
+from mechdesign.nonstochastic.optimise_thresholds import edges_of, least_distortion, most_levels
 from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
@@ -198,7 +197,7 @@ def test_no_more_distortion_than_uniform():
 
 def test_nothing_unproven_is_returned(monkeypatch):
     """A solver that lies about feasibility is found out by the count."""
-    monkeypatch.setattr(optimise_levels, "_by_lp", lambda problem, _: (list(range(problem.gaps)), True))
+    monkeypatch.setattr(optimise_thresholds, "_by_lp", lambda problem, _: (list(range(problem.gaps)), True))
     with pytest.raises(SolverFailure, match="nothing is returned"):
         most_levels(mean_query(3, integers(0, 5)), 1)
 

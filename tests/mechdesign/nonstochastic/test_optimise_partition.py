@@ -11,8 +11,7 @@ import pytest
 
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic import microaggregation
-from mechdesign.nonstochastic.cell_costs import LOSSES, CellLoss
-from mechdesign.nonstochastic.microaggregation import best_edges
+from mechdesign.nonstochastic.microaggregation import LOSSES, CellLoss, best_edges
 from mechdesign.nonstochastic.optimise_partition import cell_loss, identifiable_partition
 from mechdesign.nonstochastic.optimise_policy import most_private_policy, private_policy
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import sums
+from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.queries import (
     EvenMedian,
@@ -25,8 +25,8 @@ from mechdesign.nonstochastic.queries import (
     mean_query,
     median_query,
     sum_query,
+    sumset,
 )
-from mechdesign.nonstochastic.sums import sumset
 from mechdesign.nonstochastic.tables import LARGEST_TABLE, TabulatedQuery
 
 small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
@@ -35,11 +35,11 @@ small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 @given(st.lists(st.tuples(small_sets, st.integers(0, 3)), min_size=1, max_size=3), st.sampled_from([0, 1000]))
 def test_sumset_by_enumeration(parts, most_runs):
     """By shifts and by convolution."""
-    before, sums.MOST_RUNS = sums.MOST_RUNS, most_runs
+    before, queries.MOST_RUNS = queries.MOST_RUNS, most_runs
     try:
         found = sumset(parts)
     finally:
-        sums.MOST_RUNS = before
+        queries.MOST_RUNS = before
     members = [values for values, count in parts for _ in range(count)]
     assert found is not None
     assert found.tolist() == sorted({sum(choice) for choice in itertools.product(*members)})
@@ -53,7 +53,7 @@ def test_sumset_of_wide_sets():
 
 def test_too_many_sums(monkeypatch):
     """Neither few enough for bits nor for a list."""
-    monkeypatch.setattr(sums, "LARGEST_SUMSET", 1000)
+    monkeypatch.setattr(queries, "LARGEST_SUMSET", 1000)
     assert sumset([([0, 3**k, 10**9 + 7 * k], 3) for k in range(10, 15)]) is None
 
 

@@ -10,7 +10,8 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import JointRange, UncertainSpace, chain, encoding, product, restrict_x
+from mechdesign.nonstochastic import JointRange, UncertainSpace, ranges
+from mechdesign.nonstochastic.ranges import chain, product, restrict_x
 
 PAIRS = [("a", 1), ("b", 1), ("b", 2), ("c", 3)]
 
@@ -170,10 +171,10 @@ def test_bad_input_is_named(make, message):
 
 
 def test_a_domain_too_large_says_which_structure_would_do(monkeypatch):
-    for module in ("encoding", "spaces", "operations"):
+    for module in ("ranges", "spaces"):
         monkeypatch.setattr(f"mechdesign.nonstochastic.{module}.LARGEST_ENUMERATION", 8)
     with pytest.raises(InputError, match=r"more than 8 points.*give its domain as a product of intervals"):
-        encoding.enumerate_domain(range(10**9))
+        ranges.enumerate_domain(range(10**9))
     with pytest.raises(InputError, match=r"has 9 points, more than 8.*product of intervals"):
         UncertainSpace.from_product({"a": range(3), "b": range(3)})
     joint = JointRange.from_function(abs, range(3))

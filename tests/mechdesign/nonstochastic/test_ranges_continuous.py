@@ -7,7 +7,8 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import Boxes, MeasuredRange, box_space, grids, largest_region_difference
+from mechdesign.nonstochastic import Boxes, MeasuredRange, box_space, boxes
+from mechdesign.nonstochastic.continuous import largest_region_difference
 
 PLANE = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)])])
 
@@ -137,7 +138,7 @@ def test_bad_input_is_named(make, message):
 
 
 def test_tangled_boxes_are_refused_before_memory_runs_out(monkeypatch):
-    monkeypatch.setattr(grids, "LARGEST_GRID", 8)
+    monkeypatch.setattr(boxes, "LARGEST_GRID", 8)
     with pytest.raises(InputError, match="9 cells, more than 8; use fewer boxes"):
         Boxes.union([[(k, k + 1), (k, k + 1)] for k in range(3)])
     monkeypatch.setattr("mechdesign.nonstochastic.continuous.LARGEST_ENUMERATION", 3)

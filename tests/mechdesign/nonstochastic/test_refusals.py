@@ -22,15 +22,15 @@ from mechdesign.nonstochastic import (
     count_query,
     design_quantizer,
     epsilon_for,
-    estimation_error,
+    fibres,
     finite,
     identifiable_partition,
     integers,
     interval,
-    monotone,
     sum_query,
     uniform_quantizer,
 )
+from mechdesign.nonstochastic.levels import estimation_error
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
@@ -158,7 +158,7 @@ def test_a_mechanism_file_that_promises_too_much(tmp_path, guarantee, outputs, m
 
 def test_many_individuals_of_a_monotone_query_are_bounded_in_seconds(monkeypatch):
     """Each opened box asks the query some 16 times; without the limit 30 people took millions of calls."""
-    monkeypatch.setattr(monotone, "MOST_COORDINATES", 9_000)
+    monkeypatch.setattr(fibres, "MOST_COORDINATES", 9_000)
     calls = 0
 
     def total(data):

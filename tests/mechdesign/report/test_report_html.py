@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, charts, html_page
+from mechdesign.report import blocks, html_page, pictures
 from mechdesign.report.layout import laid_out
-from mechdesign.report.svg import tidy
 from tests.mechdesign.report import report_cases as cases
 
 LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
@@ -24,7 +24,7 @@ def page():
     return cases.texts(report)[".html"]
 
 
-def pictures(page):
+def drawn(page):
     return re.findall(r'<svg [^>]*role="img".*?</svg>', page, re.DOTALL)
 
 
@@ -58,7 +58,7 @@ def test_it_is_valid(page):
 
 
 def test_pictures_are_described_and_fluid(page):
-    svgs = pictures(page)
+    svgs = drawn(page)
     assert len(svgs) == 5
     for svg in svgs:
         root = ElementTree.fromstring(svg)
@@ -69,11 +69,13 @@ def test_pictures_are_described_and_fluid(page):
         assert root.get("viewBox")
         assert root.get("width") is root.get("height") is None
         assert "max-width" in root.get("style")
-        assert root.find(".//*[@font-family]") is None
+        assert "font-family" not in svg
+        assert "<style" not in svg
+        assert "<image" not in svg
 
 
 def test_labels_reach_the_pictures_as_letters(page):
-    texts = [element.text for svg in pictures(page) for element in ElementTree.fromstring(svg).iter("text")]
+    texts = [element.text for svg in drawn(page) for element in ElementTree.fromstring(svg).iter("text")]
     assert "<script>alert(1)</script>" in texts
     assert "a & b" in texts
     assert 'id="x" url(#gradient)' in texts
@@ -91,14 +93,13 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_colours_keep_their_order_in_grey_and_texts_stand_out():
-    pale, middle, dark = charts.COLOURS
+    pale, middle, dark = pictures.COLOURS
     assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
-    assert contrast(pale, charts.INK) > 7
-    assert contrast(middle, charts.INK) > 4.5
+    assert contrast(pale, pictures.INK) > 7
+    assert contrast(middle, pictures.INK) > 4.5
     assert contrast(dark, "#ffffff") > 7
     for colour in ("#5a5a5a", "#1f3a5f", "#8a3b00", "#1b1b1b"):  # of texts on white
         assert contrast(colour, "#ffffff") > 4.5
-    assert charts.LINES[0][1] != charts.LINES[1][1]
 
 
 def heat_map(values, ends=8.0):
@@ -117,44 +118,59 @@ def heat_map(values, ends=8.0):
 
 
 def test_equal_labels_stay_two_rows_and_zero_lifts_are_drawn():
-    svg = charts.lift_svg(heat_map(((0.0, 2.0), (1.0, 0.001), (250.0, 12.0))), "a")
+    svg = pictures.lift_picture(heat_map(((0.0, 2.0), (1.0, 0.001), (250.0, 12.0))), "a")
     texts = [element.text for element in ElementTree.fromstring(svg).iter("text")]
     assert texts.count("twice") == 3
     assert {"0", "2.00", "1.00", "<.01", "250", "12.0"} <= set(texts)
     assert {"1/8", "1/4", "1/2", "1", "2", "4", "8"} <= set(texts)
 
 
-def test_what_altair_and_vl_convert_are_missing_for(monkeypatch):
-    for absent in charts.NEEDED:
-        monkeypatch.setattr(charts, "find_spec", lambda name, absent=absent: None if name == absent else name)
-        with pytest.raises(
-            InputError, match=rf"an HTML report needs {absent.replace('_', '-')}.*mechdesign\[report\]"
-        ):
-            charts.check_charts()
-    monkeypatch.undo()
-    charts.check_charts()
+def test_labels_are_no_mathematics_and_long_ones_end_in_an_ellipsis():
+    map_ = replace(heat_map(((1.0, 1.0),)), columns=("$x^2$", "日本語"), rows=("W" * 60,))
+    texts = [
+        element.text for element in ElementTree.fromstring(pictures.lift_picture(map_, "a")).iter("text")
+    ]
+    assert {"$x^2$", "日本語"} <= set(texts)
+    (clipped,) = (text for text in texts if "W" in text)
+    assert 3 < len(clipped) < 60
+    assert clipped.endswith("…")
 
 
-def test_a_public_page_needs_neither(monkeypatch):
+def test_a_picture_is_the_same_twice():
+    assert len({pictures.lift_picture(heat_map(((1.0, 2.0),)), "a") for _ in range(2)}) == 1
+
+
+def test_what_matplotlib_is_missing_for(monkeypatch):
+    pictures.check_pictures()
+    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"an HTML report needs matplotlib.*mechdesign\[report\]"):
+        pictures.check_pictures()
+
+
+def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
-    monkeypatch.setattr(charts, "import_module", None)
+    monkeypatch.setattr(pictures, "import_module", None)
     assert "<svg" not in html_page.html_page(laid_out(public))
 
 
 def test_a_picture_gets_ids_of_its_own_and_loses_what_is_superfluous():
     svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="100" height="50" viewBox="0 0 100 50" class="marks">'
-        '<defs><linearGradient id="g"/></defs>'
-        '<path class="background" d="M0"/><path class="background" fill="red" d="M1"/>'
-        '<rect fill="url(#g)" opacity="1" width="3"/><text font-family="serif">id="g" url(#g)</text></svg>'
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="100pt" '
+        'height="50pt" viewBox="0 0 100 50" version="1.1"><metadata>when</metadata>'
+        '<defs><style type="text/css">*{stroke: red}</style></defs><g id="figure_1"><defs><path id="m"/></defs>'
+        '<use xlink:href="#m" x="1.23456"/><rect style="fill: url(#m); stroke-linejoin: miter"/>'
+        '<text style="font: bold 11px \'DejaVu Sans\'" transform="rotate(-0 1 2)">id="g" url(#m)</text></g></svg>'
     )
-    root = ElementTree.fromstring(tidy(svg, "map-1", "T", "D"))
-    assert [child.tag for child in root] == ["title", "desc", "defs", "path", "rect", "text"]
-    assert root.find("defs/linearGradient").get("id") == "map-1-g"
-    assert root.find("rect").attrib == {"fill": "url(#map-1-g)", "width": "3"}
-    assert root.find("text").attrib == {}
-    assert root.find("text").text == 'id="g" url(#g)'
+    root = ElementTree.fromstring(pictures.tidy(svg, "map-1", "T", "D"))
+    assert [child.tag for child in root] == ["title", "desc", "g"]
     assert root.get("style") == "max-width:100px;min-width:80px"
+    group = root[2]
+    assert group.attrib == {}
+    assert group.find("defs/path").get("id") == "map-1-m"
+    assert group.find("use").attrib == {"href": "#map-1-m", "x": "1.23"}
+    assert group.find("rect").attrib == {"style": "fill: url(#map-1-m)"}
+    assert group.find("text").attrib == {"style": "font-size:11px;font-weight:bold"}
+    assert group.find("text").text == 'id="g" url(#m)'
 
 
 def test_details_are_told_apart_from_their_pictures():

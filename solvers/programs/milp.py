@@ -1,4 +1,4 @@
-"""Linear and mixed-integer programs for the designs of this package, solved by HiGHS.
+"""Linear and mixed-integer programs given at once, solved by HiGHS from nothing.
 
 The adapter only translates. Whoever calls it rounds the answer and counts again exactly; what rests
 on HiGHS alone is that nothing better exists, and results say so.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import SolverFailure
+from solvers.errors import BackendFailure
 
 INTEGRALITY = 1e-6
 """HiGHS's own tolerance: an integer variable may miss an integer by this much."""
@@ -83,7 +83,7 @@ def solve(program: Program, *, time_limit: float = math.inf, start: Floats | Non
 
     Raises
     ------
-    SolverFailure
+    BackendFailure
         If HiGHS ends without a feasible point.
     """
     import highspy
@@ -107,7 +107,7 @@ def solve(program: Program, *, time_limit: float = math.inf, start: Floats | Non
     x = np.asarray(found.col_value, dtype=np.float64)
     stopped = status == highspy.HighsModelStatus.kTimeLimit and info.primal_solution_status == 2
     if not (optimal or stopped) or x.size != program.costs.size:
-        raise SolverFailure(
+        raise BackendFailure(
             f"HiGHS ended with '{highs.modelStatusToString(status)}' and no feasible point; "
             "give it more time, or a smaller problem"
         )

@@ -1,0 +1,172 @@
+"""Between groups of options and the command line, in both directions.
+
+A group is a frozen dataclass whose fields are made by `option`. `command` spreads the groups that a command
+takes over the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
+"""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, cast, get_type_hints
+
+import typer
+
+PROGRAM = "mechdesign"
+
+OPTION = "option"
+"""Where a field keeps its declaration, among its metadata."""
+
+PANEL = "PANEL"
+"""The class variable of a group with the title of its panel in the help; without one its options stand alone."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """How a field is written on the command line.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The option's; the first one is printed. None for an argument, which has a place instead of a name.
+    metavar, help : str
+    public : str, optional
+        What stands for the value in a line that everybody may read.
+    again : bool
+        Whether the option belongs into a line that does the same work again.
+    """
+
+    names: tuple[str, ...]
+    metavar: str
+    help: str
+    public: str | None
+    again: bool
+
+
+def option(
+    *names: str,
+    help: str,
+    metavar: str = "",
+    default: Any = None,
+    public: str | None = None,
+    again: bool = True,
+) -> Any:
+    """A field that is an option; parameters as those of `Declared`."""
+    return field(default=default, metadata={OPTION: Declared(names, metavar, help, public, again)})
+
+
+def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | None = None) -> Any:
+    """A field that is an argument, known by its place."""
+    declared = {OPTION: Declared((), metavar, help, public, True)}
+    return field(metadata=declared) if default is MISSING else field(default=default, metadata=declared)
+
+
+@cache
+def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared]]:
+    return [(each, each.metadata[OPTION]) for each in fields(group) if OPTION in each.metadata]
+
+
+def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """The command for typer: for every group of options that `function` takes, the options themselves.
+
+    Other parameters stay as they are. What `function` returns is the exit code.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, type[Any]] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if not is_dataclass(hints[name]):
+            parameters.append(parameter.replace(annotation=hints[name]))
+            continue
+        groups[name] = cast("type[Any]", hints[name])
+        parameters += _parameters(groups[name])
+
+    def run(**given: Any) -> int | None:
+        taken = {
+            name: group(**{each.name: given.pop(each.name) for each, _ in _declared(group)})
+            for name, group in groups.items()
+        }
+        return function(**given, **taken)
+
+    run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
+    run.__annotations__ = {}
+    places = {inspect.Parameter.empty: 0}
+    ordered = sorted(parameters, key=lambda each: places.get(each.default, 1))
+    vars(run)["__signature__"] = inspect.Signature(
+        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
+    )
+    return run
+
+
+def _parameters(group: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(group)
+    panel: str | None = getattr(group, PANEL, None)
+    found: list[inspect.Parameter] = []
+    for each, declared in _declared(group):
+        info: Any
+        if declared.names:
+            info = typer.Option(
+                *declared.names, metavar=declared.metavar, help=declared.help, rich_help_panel=panel
+            )
+        else:
+            info = typer.Argument(
+                metavar=declared.metavar, help=declared.help, show_default=each.default is not None
+            )
+        default = inspect.Parameter.empty if each.default is MISSING else each.default
+        found.append(
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=default,
+                annotation=Annotated[hints[each.name], info],
+            )
+        )
+    return found
+
+
+def command_line(name: str, *groups: object, public: bool = False) -> str:
+    """The line for the shell that does the same again: every option that differs from its default.
+
+    Parameters
+    ----------
+    name : str
+        Of the command.
+    *groups : str, or dataclass with fields made by `option`
+        A text is an argument as it stands.
+    public : bool
+        Whether everybody may read the line: names of files are then replaced by what stands for them.
+    """
+    words: list[str] = []
+    options: list[tuple[str, Any]] = []
+    for group in groups:
+        if isinstance(group, str):
+            words.append(group)
+            continue
+        for each, declared in _declared(type(group)):
+            value = getattr(group, each.name)
+            if not declared.again or value == each.default:
+                continue
+            shown = declared.public if public and declared.public is not None else value
+            if declared.names:
+                options.append((declared.names[0], shown))
+            else:
+                words.append(shown)
+    return shell_line(name, words, options)
+
+
+def shell_line(name: str, arguments: Sequence[str], options: Sequence[tuple[str, Any]] | Mapping[str, Any]) -> str:
+    """A line for the shell; an option that is None or False is left out, a list repeats its option."""
+    pairs = options.items() if isinstance(options, Mapping) else options
+    words = [PROGRAM, name, *arguments]
+    for option_name, value in pairs:
+        if value is True:
+            words.append(option_name)
+        elif isinstance(value, (list, tuple)):
+            for each in cast("Sequence[object]", value):
+                words += [option_name, str(each)]
+        elif value is not None and value is not False:
+            words += [option_name, str(value)]
+    return shlex.join(words)

@@ -1,0 +1,456 @@
+"""Optimal thresholds for a budget on a finite domain: the most levels, or the least distortion.
+
+Farokhi 2020 (noiseless privacy) and 2021 (indistinguishability) offer equal cells only; theory.md,
+section 7, has the programs. The most levels are found by linear or integer programming. A noiseless
+budget forbids K = floor(2^epsilon) thresholds inside one fibre, so for the least distortion a dynamic
+program from left to right must remember the last K - 1 thresholds; an integer program needs not.
+Every answer is counted again on the original query before it is returned.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.gaps import Budget, GapProblem, budget_model, check_budget, gap_problem, recount
+from mechdesign.nonstochastic.levels import allowance
+from mechdesign.nonstochastic.microaggregation import CellLoss, Loss, check_loss, cost_matrix, exact_weights
+from mechdesign.nonstochastic.noiseless import Certificate
+from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
+from mechdesign.nonstochastic.queries import Query
+from mechdesign.nonstochastic.solving import solve
+from solvers.programs.milp import Program, Rows
+
+LevelsMethod = Literal["auto", "lp", "milp", "earliest"]
+
+LARGEST_LP = 20_000
+"""Gaps up to which the LP is solved (about a second); above, earliest thresholds are as good."""
+
+TIME_LIMIT = 60.0
+"""Seconds for a MILP unless told otherwise."""
+
+PROVEN_BY_SEARCH = "the branch and bound of HiGHS"
+STOPPED = "stopped by the time limit; only the bound is proven, by HiGHS"
+SUFFICIENT = "sufficient only: some fibre skips answers, and method 'milp' is exact"
+
+BOUND_SLACK = 1e-6
+"""A number of levels is an integer, so a bound within this of one is that integer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimalQuantizer:
+    """A quantiser with most levels, or with least distortion, and what is proven of it.
+
+    Parameters
+    ----------
+    budget
+        "noiseless" or "indistinguishability".
+    outputs_allowed
+        floor(2^epsilon).
+    attained
+        The count that the budget limits, exact: outputs on a fibre, or outputs that differ.
+    method
+        "lp", "milp", "earliest" or "dp": which algorithm chose the thresholds.
+    optimal
+        Whether nothing better exists; `because` says on what ground, or why it is open.
+    bound
+        Proven bound on the objective: no more levels, no less distortion.
+    certificate
+        The noiseless certificate of the quantiser; None under an indistinguishability budget.
+    distortion
+        See `optimise_distortion`; None where levels are counted.
+    representatives
+        What is released for each cell under `distortion`; empty where levels are counted.
+
+    notice
+        Empty, or how 2^epsilon was rounded.
+    """
+
+    query: Query
+    quantizer: Quantizer
+    gaps: tuple[int, ...]
+    budget: str
+    outputs_allowed: int
+    attained: int
+    method: str
+    optimal: bool
+    because: str
+    bound: float
+    certificate: Certificate | None = None
+    distortion: float | None = None
+    representatives: tuple[Fraction, ...] = ()
+    notice: str = ""
+
+    @property
+    def levels(self) -> int:
+        """Number of cells; each holds at least one answer."""
+        return self.quantizer.levels
+
+
+def most_levels(
+    query: Query | GapProblem,
+    epsilon: object,
+    *,
+    budget: Budget = "noiseless",
+    method: LevelsMethod = "auto",
+    time_limit: float = TIME_LIMIT,
+) -> OptimalQuantizer:
+    """The quantiser of a finite query with most levels that keeps a budget of epsilon bits.
+
+    Parameters
+    ----------
+    query
+        On finite domains; for indistinguishability linear or tabulated.
+    epsilon
+        In bits; floor(2^epsilon) outputs are allowed on a fibre, or may differ.
+    budget
+        "noiseless" or "indistinguishability".
+    method
+        - "lp": every threshold inside a fibre counts; integral, and exact if each fibre is a run
+          of consecutive answers, else only sufficient. For the noiseless budget only.
+        - "earliest": the same optimum, each threshold as low as it can be, without a solver.
+        - "milp": only pairs of consecutive fibre members that are separated count; exact.
+        - "auto": "lp" ("earliest" where it is large) if that is exact, else "milp".
+    time_limit
+        Seconds for the MILP; then the best thresholds found are returned with the bound proven.
+
+    Raises
+    ------
+    InputError
+        If the budget, the method or the domain is not usable.
+    SolverFailure
+        If HiGHS fails, or its answer does not survive the exact count.
+    """
+    problem = query if isinstance(query, GapProblem) else gap_problem(query)
+    allowed = allowance(epsilon)
+    check_budget(problem, budget)
+    if method not in ("auto", "lp", "milp", "earliest"):
+        raise InputError(f"method ({method!r}) must be auto, lp, milp or earliest")
+    if method == "auto":
+        small = problem.gaps <= LARGEST_LP
+        countable = budget == "noiseless" and problem.runs
+        method = ("lp" if small else "earliest") if countable else "milp"
+    if method == "milp":
+        gaps, bound, because = _levels_by_milp(problem, allowed.outputs, budget, time_limit)
+        optimal = because != STOPPED
+    elif budget != "noiseless":
+        raise InputError(
+            f"method {method!r} counts thresholds in fibres; for indistinguishability use 'milp'"
+        )
+    else:
+        gaps, because = _sufficient(problem, allowed.outputs, method)
+        optimal = problem.runs
+        bound = len(gaps) + 1 if optimal else len(problem.values)
+        because = because if optimal else SUFFICIENT
+    attained, certificate = recount(problem, gaps, allowed.outputs, budget)
+    return OptimalQuantizer(
+        query=problem.query,
+        quantizer=quantizer_between(problem.values, gaps),
+        gaps=tuple(gaps),
+        budget=budget,
+        outputs_allowed=allowed.outputs,
+        attained=attained,
+        method=method,
+        optimal=optimal,
+        because=because,
+        bound=float(bound),
+        certificate=certificate,
+        notice=allowed.notice,
+    )
+
+
+def _sufficient(problem: GapProblem, outputs: int, method: str) -> tuple[list[int], str]:
+    """Most thresholds when every threshold inside a fibre counts, and what proves it."""
+    if method == "earliest":
+        return earliest(problem, outputs), "no threshold can be lower"
+    gaps, proven = _by_lp(problem, outputs)
+    return gaps, "an integer dual solution, checked" if proven else "the LP of HiGHS, which is integral"
+
+
+def earliest(problem: GapProblem, outputs: int) -> list[int]:
+    """Most gaps, no fibre containing `outputs` of them: each as low as the ones before allow.
+
+    Of K consecutive thresholds the last must be beyond the reach of the first, and the reach grows
+    with the gap; so by induction the k-th threshold here is not above that of any other choice.
+    """
+    if outputs == 1:
+        cover = np.zeros(problem.gaps + 1, dtype=np.int64)
+        np.add.at(cover, problem.intervals[:, 0], 1)
+        np.subtract.at(cover, problem.intervals[:, 1], 1)
+        return np.flatnonzero(np.cumsum(cover)[: problem.gaps] == 0).tolist()
+    reach, chosen, place = problem.reach().tolist(), list[int](), 0
+    while place < problem.gaps:
+        chosen.append(place)
+        place += 1
+        if len(chosen) >= outputs - 1:
+            place = max(place, reach[chosen[1 - outputs]])
+    return chosen
+
+
+def _by_lp(problem: GapProblem, outputs: int) -> tuple[list[int], bool]:
+    """max P[last] with 0 <= P[g+1] - P[g] <= 1 and P[b] - P[a] <= K - 1 on each maximal fibre.
+
+    Differences make a network matrix, so basic solutions and duals are integral. Returns the gaps,
+    and whether the rounded duals prove in integers that there are no more.
+    """
+    gaps, intervals = problem.gaps, problem.intervals
+    if gaps == 0:
+        return [], True
+    rows = Rows()
+    for g in range(gaps):
+        rows.add((g + 1, g), (1.0, -1.0), 0.0, 1.0)
+    for a, b in intervals.tolist():
+        rows.add((b, a), (1.0, -1.0), -math.inf, outputs - 1.0)
+    costs = np.zeros(gaps + 1)
+    costs[gaps] = -1.0
+    upper = np.full(gaps + 1, float(gaps))
+    upper[0] = 0.0
+    found = solve(Program(costs, np.zeros(gaps + 1), upper, rows))
+    prefix = np.rint(found.x).astype(np.int64)
+    chosen = np.flatnonzero(np.diff(prefix) == 1).tolist()
+    duals = np.rint(-found.duals[gaps:]).astype(np.int64).clip(0)
+    return chosen, _dual_bound(gaps, intervals, duals, outputs) == len(chosen)
+
+
+def _dual_bound(gaps: int, intervals: np.ndarray, duals: np.ndarray, outputs: int) -> int:
+    """(K - 1) sum y_f + sum_g max(0, 1 - sum of y_f over the fibres around g), for any y >= 0."""
+    cover = np.zeros(gaps + 1, dtype=np.int64)
+    if duals.size:
+        np.add.at(cover, intervals[:, 0], duals)
+        np.subtract.at(cover, intervals[:, 1], duals)
+    uncovered = np.maximum(0, 1 - np.cumsum(cover)[:gaps])
+    return (outputs - 1) * int(duals.sum()) + int(uncovered.sum())
+
+
+def _levels_by_milp(
+    problem: GapProblem, outputs: int, budget: Budget, time_limit: float
+) -> tuple[list[int], int, str]:
+    """Binary thresholds; a pair of consecutive fibre members is separated if a threshold is between."""
+    gaps = problem.gaps
+    if gaps == 0 or (budget == "noiseless" and not problem.binding(outputs)):
+        return list(range(gaps)), gaps + 1, "no fibre has more answers than the budget allows"
+    model = budget_model(problem, outputs, budget)
+    start = model.start(earliest(problem, outputs) if budget == "noiseless" else [])
+    found = solve(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
+    bound = gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
+    return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
+
+
+DistortionMethod = Literal["auto", "dp", "milp"]
+
+LARGEST_COSTS = 3_000
+"""Answers of which all cells are priced: 72 MB."""
+
+LARGEST_MEMORY = 20_000_000
+"""States of the dynamic program: 160 MB."""
+
+LARGEST_MILP = 150
+"""Answers up to which "auto" tries the MILP (11,000 cells)."""
+
+Floats = NDArray[np.float64]
+
+
+def least_distortion(
+    query: Query | GapProblem,
+    epsilon: object,
+    *,
+    budget: Budget = "noiseless",
+    weights: Sequence[object] | None = None,
+    loss: Loss = "squared",
+    method: DistortionMethod = "auto",
+    time_limit: float = TIME_LIMIT,
+) -> OptimalQuantizer:
+    """The quantiser of a finite query with least distortion that keeps a budget of epsilon bits.
+
+    Parameters
+    ----------
+    budget
+        "noiseless", or "indistinguishability" (by MILP; linear and tabulated queries).
+    weights : one for each answer (`GapProblem.values`)
+        How much each counts, for example its prior probability; equal by default. They must not
+        be taken from the private data.
+    loss
+        "squared", "absolute" (weighted means over the answers) or "worst" (the largest error).
+    method
+        - "dp": every threshold inside a fibre counts; exact if each fibre is a run of answers.
+        - "milp": exact for all fibres.
+        - "auto": "dp" if exact and its memory suffices, else "milp" if small, else "dp".
+
+    Returns
+    -------
+    OptimalQuantizer
+        `distortion` is exact (rounded to a double once); the released numbers are those of
+        `representatives`.
+
+    Raises
+    ------
+    InputError
+        If an argument is not usable, or the problem too large for the method.
+    """
+    problem = query if isinstance(query, GapProblem) else gap_problem(query)
+    allowed, outputs = allowance(epsilon), allowance(epsilon).outputs
+    check_loss(loss)
+    check_budget(problem, budget)
+    if method not in ("auto", "dp", "milp"):
+        raise InputError(f"method ({method!r}) must be auto, dp or milp")
+    size = len(problem.values)
+    exact = CellLoss(problem.values, exact_weights(weights, size), loss)
+    if size > LARGEST_COSTS:
+        raise InputError(
+            f"{size:,} answers are too many to price all cells ({LARGEST_COSTS:,} at most); use fewer"
+        )
+    costs = cost_matrix(
+        np.array([float(v) for v in problem.values]), np.array([float(w) for w in exact.weights]), loss
+    )
+    fits = (size + 1) ** _memory(problem, outputs) <= LARGEST_MEMORY
+    if method == "auto":
+        by_dp = budget == "noiseless" and fits and (problem.runs or size > LARGEST_MILP)
+        method = "dp" if by_dp else "milp"
+    if method == "milp":
+        gaps, bound, optimal = _distortion_by_milp(problem, outputs, budget, costs, loss, time_limit)
+        because = PROVEN_BY_SEARCH if optimal else STOPPED
+    elif budget != "noiseless":
+        raise InputError("method 'dp' counts thresholds in fibres; for indistinguishability use 'milp'")
+    elif not fits:
+        raise InputError(
+            f"remembering {outputs - 1} thresholds among {size} answers needs more than {LARGEST_MEMORY:,} states; "
+            "use method='milp', or fewer answers"
+        )
+    else:
+        gaps, value = _by_dp(problem, outputs, costs, loss)
+        optimal = problem.runs
+        bound = value if optimal else 0.0
+        because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
+    attained, certificate = recount(problem, gaps, outputs, budget)
+    scale = 1.0 if loss == "worst" else float(sum(exact.weights))
+    return OptimalQuantizer(
+        query=problem.query,
+        quantizer=quantizer_between(problem.values, gaps),
+        gaps=tuple(gaps),
+        budget=budget,
+        outputs_allowed=outputs,
+        attained=attained,
+        method=method,
+        optimal=optimal,
+        because=because,
+        bound=bound / scale,
+        certificate=certificate,
+        distortion=float(exact.total(edges_of(gaps, size))),
+        representatives=tuple(exact.representative(a, b) for a, b in _cells(gaps, size)),
+        notice=allowed.notice,
+    )
+
+
+def edges_of(gaps: Sequence[int], size: int) -> list[int]:
+    """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
+    return [0, *(g + 1 for g in gaps), size]
+
+
+def _cells(gaps: Sequence[int], size: int) -> list[tuple[int, int]]:
+    edges = edges_of(gaps, size)
+    return list(itertools.pairwise(edges))
+
+
+def _memory(problem: GapProblem, outputs: int) -> int:
+    """How many last edges the program must remember; 1 if no fibre has room for K thresholds."""
+    longest = int(np.diff(problem.intervals, axis=1).max(initial=0))
+    return 1 if longest < outputs else max(outputs - 1, 1)
+
+
+def _by_dp(problem: GapProblem, outputs: int, costs: Floats, loss: Loss) -> tuple[list[int], float]:
+    """States are the last K - 1 edges (0 where there are fewer); a new edge c is allowed after the
+    K - 1 edges t_0 < .. iff c is beyond the reach of t_0.
+    """
+    size = len(problem.values)
+    combine = np.maximum if loss == "worst" else np.add
+    if outputs == 1:
+        gaps = earliest(problem, 1)
+        return gaps, float(combine.reduce([costs[a, b] for a, b in _cells(gaps, size)]))
+    memory = _memory(problem, outputs)
+    # Edge p is gap p - 1; it reaches to gap reach[p - 1], that is edge reach[p - 1] + 1. Edge 0 is no threshold.
+    beyond = np.concatenate(([0], problem.reach() + 1))
+    if memory < outputs - 1:
+        beyond[:] = 0
+    table = np.full((size + 1,) * memory, np.inf)
+    table[(0,) * memory] = 0.0
+
+    def free(c: int) -> int:
+        """Number of first edges t_0 that allow the edge c; the last edge is no threshold."""
+        return c if c == size else min(c, int(np.searchsorted(beyond, c, side="right")))
+
+    best = np.full((size + 1,) * (memory - 1), np.inf)
+    before = 0
+    for c in range(1, size + 1):
+        now = free(c)
+        if memory == 1:
+            table[c] = combine(table[:now], costs[:now, c]).min()
+            continue
+        if now > before and c > 1:
+            older = np.s_[..., : c - 1]
+            best[older] = np.minimum(best[older], table[before:now][older].min(axis=0))
+        best[..., c - 1] = table[:now, ..., c - 1].min(axis=0)
+        table[..., :c, c] = combine(best[..., :c], costs[:c, c])
+        before = now
+    return _trace(table, costs, combine, free, memory)
+
+
+def _trace(
+    table: Floats, costs: Floats, combine: np.ufunc, free: Callable[[int], int], memory: int
+) -> tuple[list[int], float]:
+    """Walk back from the best final state to the first edge, 0."""
+    size = table.shape[0] - 1
+    last = np.unravel_index(int(np.argmin(table[..., size])), table.shape[:-1])
+    value = float(table[(*last, size)])
+    state = (*(int(k) for k in last), size)
+    edges: list[int] = []
+    while (edge := state[-1]) > 0:
+        edges.append(edge)
+        before = slice(0, free(edge))
+        choices = table[(before, *state[:-1])]
+        if memory == 1:
+            choices = combine(choices, costs[before, edge])
+        state = (int(np.argmin(choices)), *state[:-1])
+    return sorted(e - 1 for e in edges if e < size), value
+
+
+def _distortion_by_milp(
+    problem: GapProblem, outputs: int, budget: Budget, costs: Floats, loss: Loss, time_limit: float
+) -> tuple[list[int], float, bool]:
+    """A path of cells from 0 to m; an inner node on the path is a threshold."""
+    size, gaps = len(problem.values), problem.gaps
+    if gaps == 0:
+        return [], 0.0, True
+    model = budget_model(problem, outputs, budget)
+    tails, heads = np.nonzero(np.isfinite(costs))
+    first, rows = model.columns, model.rows
+    price = costs[tails, heads]
+    worst = float(price.max()) or 1.0
+    for node in range(size + 1):
+        for ends, exists in ((tails, node < size), (heads, node > 0)):
+            if exists:
+                cells = (first + np.flatnonzero(ends == node)).tolist()
+                if 0 < node < size:
+                    rows.add([*cells, node - 1], [1.0] * len(cells) + [-1.0], 0.0, 0.0)
+                else:
+                    rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
+    extra = price / worst
+    known = earliest(problem, outputs) if budget == "noiseless" else []
+    path = np.isin(tails * (size + 1) + heads, [a * (size + 1) + b for a, b in _cells(known, size)])
+    start = np.concatenate((model.start(known), path.astype(np.float64)))
+    if loss == "worst":
+        height = first + extra.size
+        for node in range(size):
+            places = np.flatnonzero(tails == node)
+            rows.add([height, *(first + places).tolist()], [1.0, *(-extra[places]).tolist()], 0.0, math.inf)
+        start = np.append(start, extra[path].max())
+        extra = np.append(np.zeros(extra.size), 1.0)
+    found = solve(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
+    return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

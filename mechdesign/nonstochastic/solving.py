@@ -1,0 +1,29 @@
+"""Linear and mixed-integer programs, with the errors of this package."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import SolverFailure
+from solvers.errors import BackendFailure
+from solvers.programs.milp import Program, Solution
+from solvers.programs.milp import solve as _solve
+
+
+def solve(
+    program: Program, *, time_limit: float = math.inf, start: NDArray[np.float64] | None = None
+) -> Solution:
+    """As `solvers.programs.milp.solve`.
+
+    Raises
+    ------
+    SolverFailure
+        If HiGHS ends without a feasible point.
+    """
+    try:
+        return _solve(program, time_limit=time_limit, start=start)
+    except BackendFailure as error:
+        raise SolverFailure(str(error)) from None
