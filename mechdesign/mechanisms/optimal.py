@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step, Steps
-from mechdesign.mechanisms.partitions import Lifts, merge_subsets
+from mechdesign.mechanisms.partitions import MergedSets, merge_subsets
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
@@ -121,7 +121,7 @@ def utility_entropy(joint: Joint) -> float:
 
 def _release(joint: Joint, notion: Notion) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
-    lifts = Lifts(joint.p, notion.limits, "auto")
+    lifts = MergedSets(joint.p, notion.limits, "auto")
     if not lifts.nearly_within(lifts.given_s, lifts.p_x).all():
         return None
     try:
@@ -173,7 +173,7 @@ def _designed(
 
 def _start(joint: Joint, notion: Notion, search: Search) -> tuple[Points, Array | None]:
     """Merged blocks as a first feasible channel, and what a neighbouring design has left."""
-    merging = merge_subsets(Lifts(joint.p, notion.limits, "auto"))
+    merging = merge_subsets(MergedSets(joint.p, notion.limits, "auto"))
     blocks = Points.blocks(merging.groups, joint.p_x)
     neighbour = search.start.envelope if search.start is not None else None
     if neighbour is None or neighbour.points.shape[1] != len(joint.useful):

@@ -1,7 +1,4 @@
-"""What every mechanism returns: one frozen record that carries its proof.
-
-The last step of every mechanism: a verified channel becomes a Design with its plain record.
-"""
+"""What every mechanism returns: a frozen record with its proof, of a channel that passed the exact audit."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """What to publish for records: a channel, a key, and a rule for what the channel does not know.
 
 Files, data frames and clusters all draw here, so the same key and the same record give the same output everywhere.
-
-Identifiers that come again in a later part of the data with another symbol: their draws would hang together.
-
-Records that share an identifier share a draw: each identifier counts once, and must have one label.
+Records that share an identifier share a draw; where such records have different symbols, their draws would be
+correlated, so they are found, within a part of the data and across parts, and refused.
 """
 
 from __future__ import annotations

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.guarantees import consequences
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.notions import Notion
-from mechdesign.report.promises import consequences, sample, title
+from mechdesign.report.promises import sample, title
 from mechdesign.report.public import Frame, bare_report, limits_of
 from mechdesign.report.record import Belief, Bound, Curve, Kept, Lifts, Meaning, Report
 from mechdesign.report.shortening import short

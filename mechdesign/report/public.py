@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from mechdesign.auditing.guarantees import consequences
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import LiftLimits, Notion, to_record
@@ -13,7 +14,6 @@ from mechdesign.report.promises import (
     ONE_DRAW,
     OTHER_PRIOR,
     VOIDS,
-    consequences,
     title,
 )
 from mechdesign.report.record import (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from mechdesign.auditing.guarantees import consequences
 from mechdesign.mechanisms.result import Design
 from mechdesign.report.promises import (
     COVERS,
     ONE_DRAW,
     OTHER_PRIOR,
     VOIDS,
-    consequences,
     remarks,
     sample,
     title,

@@ -23,10 +23,10 @@ from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import free_notes
 from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, REMEMBERED
 from mechdesign.release.policies import Policy
+from mechdesign.sanitise.earlier_releases import Neighbours, neighbours_of, remember
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path
 from mechdesign.sanitise.keys import TAG
-from mechdesign.sanitise.other_jobs import Neighbours, neighbours_of, remember
 from mechdesign.sanitise.plan import FileChannel, refuse_inner, secret_columns
 from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
 from mechdesign.sanitise.source import STANDARD, GuardedInput
