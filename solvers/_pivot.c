@@ -3,6 +3,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <time.h>
+
 #include "_pivot.h"
 
 static int by_key(const void *a, const void *b)
@@ -113,25 +115,42 @@ end:
     return out;
 }
 
-/* Called without the interpreter's lock: takes it to look at pending signals. */
+typedef struct {
+    PyThreadState *state;
+    double end; /* on the clock of now() */
+    int late;
+} Pause;
+
+static double now(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Called without the interpreter's lock: looks at the clock, and takes the lock to look at pending signals. */
 static int pause_walk(void *argument)
 {
-    PyThreadState **state = argument;
-    PyEval_RestoreThread(*state);
+    Pause *p = argument;
+    p->late = now() > p->end;
+    if (p->late)
+        return 1;
+    PyEval_RestoreThread(p->state);
     int stopped = PyErr_CheckSignals();
-    *state = PyEval_SaveThread();
+    p->state = PyEval_SaveThread();
     return stopped;
 }
 
 static PyObject *run(Walk *w, Py_ssize_t m, Py_ssize_t n, const double *rows, const double *magnitude,
-                     const double *lower, const double *upper, double tolerance, int wanted)
+                     const double *lower, const double *upper, double tolerance, int wanted, double seconds)
 {
     Point **order = NULL;
     size_t kept = 0;
-    PyThreadState *state = PyEval_SaveThread();
+    Pause pause = {PyEval_SaveThread(), now() + seconds, 0};
     int status = pivot_problem_init(&w->problem, m, n, rows, magnitude, lower, upper) ? NO_MEMORY : DONE;
     if (status == DONE)
-        status = pivot_walk(w, pause_walk, &state);
+        status = pivot_walk(w, pause_walk, &pause);
+    status = status == STOPPED && pause.late ? LIMIT : status;
     if (status == DONE || status == FAILED || (status == LIMIT && !wanted)) {
         order = malloc(sizeof(Point *) * (w->points + 1));
         if (order)
@@ -139,7 +158,7 @@ static PyObject *run(Walk *w, Py_ssize_t m, Py_ssize_t n, const double *rows, co
         else
             status = NO_MEMORY;
     }
-    PyEval_RestoreThread(state);
+    PyEval_RestoreThread(pause.state);
     PyObject *out = NULL;
     if (status == NO_MEMORY)
         PyErr_NoMemory();
@@ -155,11 +174,11 @@ static PyObject *enumerate_vertices(PyObject *self, PyObject *args)
     Py_buffer rows, magnitude, lower, upper;
     Py_ssize_t n, most_bases, most_points;
     Walk w;
-    double tolerance;
+    double tolerance, seconds;
     int wanted;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*y*y*y*nnndp", &rows, &magnitude, &lower, &upper, &n, &most_bases, &most_points, &tolerance,
-                          &wanted))
+    if (!PyArg_ParseTuple(args, "y*y*y*y*nnndpd", &rows, &magnitude, &lower, &upper, &n, &most_bases, &most_points, &tolerance,
+                          &wanted, &seconds))
         return NULL;
     PyObject *out = NULL;
     Py_ssize_t d = (Py_ssize_t)sizeof(double), m = lower.len / d;
@@ -171,7 +190,7 @@ static PyObject *enumerate_vertices(PyObject *self, PyObject *args)
         memset(&w, 0, sizeof w);
         w.most_bases = (size_t)most_bases;
         w.most_points = (size_t)most_points;
-        out = run(&w, m, n, rows.buf, magnitude.buf, lower.buf, upper.buf, tolerance, wanted);
+        out = run(&w, m, n, rows.buf, magnitude.buf, lower.buf, upper.buf, tolerance, wanted, seconds);
     }
     PyBuffer_Release(&rows);
     PyBuffer_Release(&magnitude);
@@ -181,11 +200,11 @@ static PyObject *enumerate_vertices(PyObject *self, PyObject *args)
 }
 
 PyDoc_STRVAR(enumerate_doc,
-"enumerate_vertices(rows, magnitude, lower, upper, n, most_bases, most_points, tolerance, wanted, /)\n--\n\n"
+"enumerate_vertices(rows, magnitude, lower, upper, n, most_bases, most_points, tolerance, wanted, seconds, /)\n--\n\n"
 "Walk over all bases of {v >= 0, sum v = 1, lower <= rows v <= upper}; C-contiguous float64 buffers.\n"
 "`magnitude` is the size of the terms of which each entry is a sum, |rows| where they are exact.\n\n"
 "Returns (status, points, sizes, bases, degenerate, failures). Status: 0 done; 1 empty; 2 stopped because\n"
-"there are more bases or points than allowed (then no points, and sizes only of the bases visited if not\n"
+"there are more bases or points than allowed, or the seconds are over (then no points, and sizes only of the bases visited if not\n"
 "`wanted`); 3 some decisions contradict each other.\n"
 "Points: the rows of the vertices in lexicographic order, as float64 bytes (none unless `wanted`), those\n"
 "closer than `tolerance` in every entry merged. sizes[k]: how many have k positive entries. Then the number\n"

@@ -13,5 +13,6 @@ def enumerate_vertices(
     most_points: int,
     tolerance: float,
     wanted: bool,
+    seconds: float,
     /,
 ) -> tuple[int, bytearray, list[int], int, int, int]: ...

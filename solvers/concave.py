@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from solvers.checks import check_limits, check_prices
 from solvers.costs import cost_named
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
-from solvers.formulation import check_relaxation, identical_columns, kernel_rows
+from solvers.formulation import best_of_groups, check_relaxation, identical_columns, kernel_rows
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -275,10 +275,7 @@ class ConcaveSearch:
         """Best price of each group of identical columns, and the coordinate that has it."""
         if len(self._first) == self.n:
             return prices, self._first
-        order = np.lexsort((prices, self._members))
-        last = np.append(np.flatnonzero(np.diff(self._members[order])), self.n - 1)
-        chosen = order[last]
-        return np.ascontiguousarray(prices[chosen]), chosen
+        return best_of_groups(prices, self._members)
 
     def _collect(self, chosen: NDArray[np.intp]) -> Points:
         parts: list[Points] = []

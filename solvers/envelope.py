@@ -19,7 +19,14 @@ from numpy.typing import ArrayLike, NDArray
 from solvers.checks import check_limits, check_positive, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
-from solvers.errors import BackendFailure, InvalidOption, InvalidPolytope, OutsidePolytope, TooManyVertices
+from solvers.errors import (
+    BackendFailure,
+    InvalidOption,
+    InvalidPolytope,
+    OutOfTime,
+    OutsidePolytope,
+    TooManyVertices,
+)
 from solvers.formulation import check_relaxation
 from solvers.generation import Generation, NoPricer, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
@@ -131,7 +138,9 @@ def lower_envelope(
         else:
             pricer = LineSearch(polytope, outer, lead, cost)
         if lead is None or method == "vertices":
-            enumeration, vertices = _vertices(polytope, method)
+            enumeration, vertices = _vertices(polytope, method, end)
+    except OutOfTime:
+        end = -math.inf
     except KeyboardInterrupt:
         interrupted = True
 
@@ -264,7 +273,7 @@ def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArr
     return probability & np.logical_and.reduce(inside, axis=1)
 
 
-def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | None]:
+def _vertices(polytope: Polytope, method: str, end: float) -> tuple[str | None, Points | None]:
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
@@ -281,7 +290,7 @@ def _vertices(polytope: Polytope, method: str) -> tuple[str | None, Points | Non
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None
-    found = vertices(polytope)
+    found = vertices(polytope, time_limit=None if math.isinf(end) else max(0.0, end - time.monotonic()))
     return found.method, Points.from_dense(found.points)
 
 

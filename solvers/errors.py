@@ -31,6 +31,10 @@ class TooManyVertices(SolverError):
     """The enumeration would exceed, or has exceeded, its budget of vertices or memory."""
 
 
+class OutOfTime(SolverError):
+    """A time limit was reached before there was anything to return."""
+
+
 class InvalidOption(SolverError, ValueError):
     """An option (method, back-end, limit) has a value outside its range."""
 

@@ -43,6 +43,13 @@ def identical_columns(rows: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return rank[group.ravel()], first[order]
 
 
+def best_of_groups(prices: Array, group: NDArray[np.intp]) -> tuple[Array, NDArray[np.intp]]:
+    """Best price of each group of coordinates, and the coordinate that has it."""
+    order = np.lexsort((prices, group))
+    chosen = order[np.append(np.flatnonzero(np.diff(group[order])), len(prices) - 1)]
+    return np.ascontiguousarray(prices[chosen]), chosen
+
+
 def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Rows with the sum row last, scaled by powers of two (exact), all bounds finite."""
     auxiliary = _auxiliary_of(polytope)

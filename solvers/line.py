@@ -101,13 +101,14 @@ class LineSearch:
         counts = 0
         # Every vertex has been looked at anyway, so all good ones may go to the master at once.
         columns = max(columns, self.n)
-        for end in range(2):
-            for below, above in self._blocks(self._outer[end]):
+        for end, proving in self._passes():
+            level = (self._outer if proving else self._inner)[end]
+            for below, above in self._blocks(level):
                 if time.monotonic() > deadline:
                     points = Points.concatenate(found)
                     return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, points, SearchCounts(counts))
-                value, lowest = self._price(below, above, self._outer[end], prices)
-                bound = min(bound, lowest)
+                value, lowest = self._price(below, above, level, prices)
+                bound = min(bound, lowest) if proving else bound
                 counts += value.size
                 i = np.concatenate([below, below[value.argmin(axis=0)]])
                 j = np.concatenate([above[value.argmin(axis=1)], above])
@@ -118,6 +119,19 @@ class LineSearch:
         order = np.argsort(reduced, kind="stable")[:columns]
         keep = order[reduced[order] < column_cutoff]
         return SearchResult(SearchStatus.DONE, bound, points.take(keep), SearchCounts(counts))
+
+    def _passes(self) -> list[tuple[int, bool]]:
+        """The ends to price pairs at, and whether for the bound: columns come along, unless a symbol lies
+        between the outer and the inner end, so that the latter has pairs of its own.
+        """
+        passes = [(0, True), (1, True)]
+        for end in range(2):
+            outer, inner = self._outer[end], self._inner[end]
+            if ((self._a < outer) != (self._a < inner)).any() or (
+                (self._a > outer) != (self._a > inner)
+            ).any():
+                passes.append((end, False))
+        return passes
 
     def _blocks(self, end: float) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         below, above = np.flatnonzero(self._a < end), np.flatnonzero(self._a > end)

@@ -62,7 +62,8 @@ def main() -> None:
     bounds = ns.capacity_bounds(pentagon)
     print(f"\nthe pentagon: {once.size} inputs are never confused in one use, {twice.size} pairs in two;")
     print(
-        f"zero-error capacity between {bounds.lower:.4f} and {bounds.upper:.4f} bits (cover {bounds.cover})"
+        f"zero-error capacity between {bounds.lower:.6f} and {bounds.upper:.6f} bits "
+        f"(a code of {bounds.uses} uses, theta {bounds.theta:.6f}, cover {bounds.cover})"
     )
     hub = ns.JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
     print(f"a hub and 9 leaves: L0s of the full range {ns.symmetric_leakage(hub):.4f}, yet the leaves carry "

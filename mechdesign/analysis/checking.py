@@ -64,12 +64,6 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     All outcomes are enumerated where there are few, ordered by their likelihood ratio. Else the multinomial is taken
     apart into a tree of conditional binomials, whose exact p-values are valid given all above them, so that Fisher's
     sum of their logarithms is valid, too; and each label is tested alone (Bonferroni), which sees a single odd one.
-
-    Parameters
-    ----------
-    counts : (k,) integer array
-    probabilities : (k,) array
-        Positive, sum 1.
     """
     n, k = int(counts.sum()), len(counts)
     if n == 0 or k == 1:
@@ -308,20 +302,6 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
 
     The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
     logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
-
-    Parameters
-    ----------
-    symbols : sequence of str
-    matrix : (|X|, |Y|) array
-        P(y|x).
-    counts : (|X|, |Y|) integer array
-        Records with symbol x and label y.
-    level : float
-
-    Raises
-    ------
-    InputError
-        If the level is out of range.
     """
     check_level(level)
     methods: dict[str, int] = {}
@@ -358,19 +338,6 @@ def check_table(
     Valid if the released records are those of the table, or any records with its frequencies, or an independent sample
     of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
     entropy), each at half the level.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    expected : (|Y|,) array
-        P(y) under the table.
-    counts : (|Y|,) integer array
-    level : float
-
-    Raises
-    ------
-    InputError
-        If the level is out of range.
     """
     check_level(level)
     divergence = _divergence(counts, expected)
@@ -387,18 +354,6 @@ def check_any_data(
     reduced by the certified deficit of the fit. Each label's share must lie between its smallest and largest
     probability. This sees less than a test against the originals: for a channel that can give any frequencies (a
     permutation, say) nothing at all.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    matrix : (|X|, |Y|) array
-    counts : (|Y|,) integer array
-    level : float
-
-    Raises
-    ------
-    InputError
-        If the level is out of range.
     """
     check_level(level)
     divergence = 0.0

@@ -121,25 +121,7 @@ def count_release(
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Counted:
-    """Count the labels of a released file.
-
-    Parameters
-    ----------
-    released : path
-        CSV or Parquet.
-    labels : Variable
-        What the released columns can hold, under their names in the file.
-    columns : Columns
-    text : TextOptions, optional
-        How a CSV is written.
-    advance : callable, optional
-        Called with the number of further records that are counted.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or has no released column.
-    """
+    """Count the labels of a released file."""
     with Table(released, text) as table:
         table.require((*columns.released, *columns.identity))
         tally, records, identities = PairTally((1, len(labels))), 0, Identities()
@@ -168,33 +150,7 @@ def count_pairs(
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Counted:
-    """Count symbols and labels of an original and its release, record by record, and compare all other columns.
-
-    Parameters
-    ----------
-    original, released : path
-        Both CSV or both Parquet.
-    useful : Variable
-        X, under the names of its columns in the original.
-    labels : Variable
-    possible : (|X| + 2, labels) array of bool
-        Whether a record with the symbol can get the label; the last two rows are for missing and unknown symbols.
-    columns : Columns
-    refused : (bool, bool)
-        Whether a missing and an unknown symbol in the original is an error.
-    normalise : str
-        Unicode form in which symbols of the original are looked up; those of `useful` are in this form.
-    text : TextOptions, optional
-        How a CSV is written.
-    advance : callable, optional
-        Called with the number of further records that are compared.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, a column is not there, the kinds of the files differ, or the original has a symbol
-        that the channel does not know.
-    """
+    """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
     with Table(released, text) as after, Table(original, text) as before:
         same_kind(before, after)
         after.require((*columns.released, *columns.identity))

@@ -43,28 +43,7 @@ def estimate_file(
     text: TextOptions | None = None,
     advance: Advance | None = None,
 ) -> Frequencies | JointFrequencies:
-    """Estimate the frequencies of the useful column of a released CSV or Parquet file.
-
-    Parameters
-    ----------
-    released : path
-    channel : Channel
-    method, level, target, form
-        As in `estimation.estimate_frequencies`.
-    by : str, optional
-        A kept column: joint frequencies with it.
-    identity : sequence of str
-        Columns that identify a record, where the job drew by them: each identifier counts once, since records that
-        share it share their draw. Not together with `by`.
-    columns, released_columns, text, advance
-        As in `check_file.check_release`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a column is not there, a record has no label of the channel, or an argument is
-        out of range.
-    """
+    """Estimate the frequencies of the useful column of a released CSV or Parquet file."""
     where, labels = columns_of(channel, dict(columns or {}), released_columns, form)
     if by is not None and identity:
         raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
@@ -91,13 +70,7 @@ def _crossed(
     text: TextOptions | None,
     advance: Advance | None = None,
 ) -> dict[tuple[str, str], int]:
-    """Records of each label and value of a kept column; a missing value is the empty text.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, a column is not there, or a record has no label of the channel.
-    """
+    """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
     with Table(released, text) as table:
         table.require((*columns.released, by))

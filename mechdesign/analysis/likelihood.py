@@ -99,24 +99,7 @@ class _Likelihood:
 def maximum_likelihood(
     matrix: Array, counts: NDArray[np.int64] | Array, start: Array | None = None, iterations: int = ITERATIONS
 ) -> MaximumLikelihood:
-    """Maximise the likelihood of `counts` over all P_X.
-
-    Parameters
-    ----------
-    matrix : (|X|, |Y|) array
-        P(y|x); every label that occurs is reached from some symbol.
-    counts : (|Y|,) array
-        Non-negative.
-    start : (|X|,) array, optional
-        Where to begin; symbols with start 0 may stay at 0 for some cycles. Uniform by default.
-    iterations : int
-        Most cycles.
-
-    Raises
-    ------
-    InputError
-        If there are no records, or a label occurs that no symbol gives.
-    """
+    """Maximise the likelihood of `counts` over all P_X."""
     numbers = np.asarray(counts, dtype=np.float64)
     if numbers.sum() <= 0:
         raise InputError("there are no released records to estimate from")
@@ -206,15 +189,6 @@ def information_covariance(matrix: Array, functionals: Array, fit: Array, record
     The inverse of the expected information at the fit, on the plane where frequencies sum to 1. That a frequency cannot
     be negative is not used, so the covariance is not too small where one is estimated as 0. A label that the fit
     gives less than one record counts as one record.
-
-    Parameters
-    ----------
-    matrix : (|X|, |Y|) array
-    functionals : (|X|, m) array
-        In the column space of the matrix.
-    fit : (|X|,) array
-    records : int
-    rank : int
     """
     from mechdesign.analysis.linear import coefficients
 

@@ -91,14 +91,7 @@ def group_name(group: Sequence[str]) -> str:
 
 
 def identify(symbols: Sequence[str], matrix: Array) -> Identification:
-    """Find what a channel identifies.
-
-    Parameters
-    ----------
-    symbols : sequence of str
-    matrix : (|X|, |Y|) array
-        P(y|x).
-    """
+    """Find what a channel identifies."""
     left, values, _ = np.linalg.svd(matrix)
     rank = int((values > RANK_TOLERANCE * values[0]).sum())
     null = np.ascontiguousarray(left[:, rank:].T)
@@ -147,19 +140,6 @@ def coefficients(matrix: Array, functionals: Array, reference: Array, rank: int)
     """b with ``W b = c`` for each functional c, of least variance where the labels have the frequencies `reference`.
 
     For functionals outside the column space the same formula gives the nearest ones inside it (minimum norm).
-
-    Parameters
-    ----------
-    matrix : (|X|, |Y|) array
-    functionals : (|X|, m) array
-    reference : (|Y|,) array
-        Positive; not from the data at hand, or the estimates would be biased.
-    rank : int
-        Rank of the matrix (see `identify`).
-
-    Returns
-    -------
-    (|Y|, m) array
     """
     spread = 1.0 / np.sqrt(reference)
     left, values, right = np.linalg.svd(matrix * spread, full_matrices=False)
@@ -169,16 +149,7 @@ def coefficients(matrix: Array, functionals: Array, reference: Array, rank: int)
 
 
 def population_covariance(weights: Array, frequencies: Array, records: int) -> Array:
-    """Unbiased covariance of ``weights.T @ frequencies`` if the records are independent draws of a population.
-
-    Parameters
-    ----------
-    weights : (|Y|, m) array
-    frequencies : (|Y|,) array
-        Shares of the labels among `records` records.
-    records : int
-        At least 2.
-    """
+    """Unbiased covariance of ``weights.T @ frequencies`` if the records are independent draws of a population."""
     estimate = weights.T @ frequencies
     second: Array = (weights.T * frequencies) @ weights
     return (second - np.outer(estimate, estimate)) / (records - 1)
@@ -188,11 +159,6 @@ def randomisation_covariance(weights: Array, frequencies: Array, records: int, p
     """Unbiased covariance of the same over the draws of the channel alone, the symbols of the records fixed.
 
     ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x) c(x)')`` with P the shares of the symbols in the file.
-
-    Parameters
-    ----------
-    products : (m, m) array
-        Unbiased estimate of ``sum_x P(x) c_i(x) c_j(x)``.
     """
     second: Array = (weights.T * frequencies) @ weights
     return (second - products) / records
@@ -202,17 +168,6 @@ def bernstein_reach(weights: Array, errors: Array, records: int, level: float) -
     """Half of an interval for each mean of bounded values that holds for any number of independent records.
 
     Maurer and Pontil 2009, "Empirical Bernstein bounds and sample variance penalization", Theorem 4, on both sides.
-
-    Parameters
-    ----------
-    weights : (|Y|, m) array
-        The values that a record can have.
-    errors : (m,) array
-        Standard errors of the means.
-    records : int
-        At least 2.
-    level : float
-        Confidence of each interval.
     """
     tail = math.log(4.0 / (1.0 - level))
     span: Array = np.max(weights, axis=0) - np.min(weights, axis=0)

@@ -68,20 +68,7 @@ class ReleaseModel:
 
 
 def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
-    """The model of a column released by `channel`.
-
-    Parameters
-    ----------
-    channel : Channel
-    form : 'label' or 'posterior-draw'
-        Whether the column has the output labels, or symbols of X drawn from the posterior of the output
-        (which needs the channel's table).
-
-    Raises
-    ------
-    InputError
-        On another form, or posterior draws of a channel without table.
-    """
+    """The model of a column released by `channel`."""
     if form not in FORMS:
         raise InputError(f"the form of the release ({quoted(form)}) must be label or posterior-draw")
     prior = None if channel.joint is None else channel.joint.p_x
@@ -96,19 +83,7 @@ def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
 
 
 def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
-    """P(x) as an array: what the user gives, else that of the channel's table.
-
-    Parameters
-    ----------
-    prior : None, mapping of symbol to probability, or sequence of |X| probabilities
-    what : str
-        What it is needed for, for the message.
-
-    Raises
-    ------
-    InputError
-        If there is none, a symbol is unknown or missing, or the numbers are no probabilities.
-    """
+    """P(x) as an array: what the user gives, else that of the channel's table."""
     if prior is None:
         if model.prior is None:
             raise InputError(
@@ -152,18 +127,7 @@ LARGEST_COUNT = 2**53
 
 
 def label_codes(labels: Sequence[str], released: Any, what: str = "the channel has no output") -> Codes:
-    """Position in `labels` of every entry of a released column.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    released : pandas or polars Series, pyarrow or numpy array, or sequence
-
-    Raises
-    ------
-    InputError
-        At the first entry that is missing or is none of the labels.
-    """
+    """Position in `labels` of every entry of a released column."""
     cells = encode(released, "released")
     index = {label: y for y, label in enumerate(labels)}
     known = np.array([index.get(text, -1) for text in cells.texts] + [-1], dtype=np.int64)
@@ -178,19 +142,7 @@ def label_codes(labels: Sequence[str], released: Any, what: str = "the channel h
 
 
 def label_counts(labels: Sequence[str], released: Any) -> Codes:
-    """How often each label occurs.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    released : a released column, or a mapping of label to count
-        Labels that the mapping leaves out do not occur.
-
-    Raises
-    ------
-    InputError
-        On a label that the channel does not have, or a count that is no whole number.
-    """
+    """How often each label occurs."""
     if not isinstance(released, Mapping):
         return np.bincount(label_codes(labels, released), minlength=len(labels)).astype(np.int64)
     index = {label: y for y, label in enumerate(labels)}
@@ -216,25 +168,7 @@ def _whole(label: object, value: Any) -> int:
 def crossed_counts(
     labels: Sequence[str], released: Any, kept: Any = None, kept_labels: Sequence[str] | None = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """How often each label occurs together with each value of another column.
-
-    Parameters
-    ----------
-    labels : sequence of str
-    released, kept : columns of equal length, or a mapping of (label, value) to count and None
-        A missing value of `kept` counts as the empty text.
-    kept_labels : sequence of str, optional
-        Values that `kept` may have (where it is a released column itself); those that occur, sorted, otherwise.
-
-    Returns
-    -------
-    (labels, values) array of counts, and the values
-
-    Raises
-    ------
-    InputError
-        On unknown labels or columns of different lengths.
-    """
+    """How often each label occurs together with each value of another column."""
     if isinstance(released, Mapping):
         return _crossed_mapping(labels, released, kept, kept_labels)
     codes = label_codes(labels, released)
@@ -307,22 +241,7 @@ class Cells:
 
 
 def choose_cells(model: ReleaseModel, known: Identification, wanted: Any, unidentified: str) -> Cells:
-    """What to estimate.
-
-    Parameters
-    ----------
-    wanted : None, or mapping of name to functional
-        A functional is a symbol, a collection of symbols (their sum), or a mapping of symbol to coefficient. None asks
-        for every symbol.
-    unidentified : 'groups', 'refuse' or 'minimum-norm'
-        What to do where the symbols cannot be told apart (only without `wanted`).
-
-    Raises
-    ------
-    InputError
-        On an unknown symbol, a functional that is not identified, or (with 'refuse') a channel that
-        does not identify every symbol.
-    """
+    """What to estimate."""
     if unidentified not in UNIDENTIFIED:
         raise InputError(f"unidentified ({quoted(unidentified)}) must be groups, refuse or minimum-norm")
     if wanted is not None:

@@ -121,15 +121,7 @@ class Table:
                 raise InputError(f"{self.name}: {error}") from None
 
     def batches(self, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Records]:
-        """All records in order; once.
-
-        Parameters
-        ----------
-        symbols : sequence of str
-            Columns in which values repeat, and are looked up.
-        read : sequence of str
-            Other columns that are read.
-        """
+        """All records in order; once."""
         self._stream = self._source.batches(encode=list(symbols), read=[n for n in read if n not in symbols])
         for batch in self._stream:
             self._seen += batch.num_rows
@@ -180,13 +172,7 @@ def _first_unequal(was: Any, now: Any) -> int | None:
 
 
 def same_kind(before: Table, after: Table) -> None:
-    """Refuse to compare a CSV with a Parquet file.
-
-    Raises
-    ------
-    InputError
-        Naming both.
-    """
+    """Refuse to compare a CSV with a Parquet file."""
     if before.kind != after.kind:
         raise InputError(
             f"{before.name} is {before.kind} and {after.name} is {after.kind}; a release has the kind of its original"

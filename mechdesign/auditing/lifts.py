@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 
-OutputColumn: TypeAlias = tuple[Sequence[int], Sequence[int]]
+Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Rows of the positive entries of one output, and those entries."""
 
 
@@ -49,7 +49,7 @@ class Extremes(NamedTuple):
 
 
 def extremes_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[OutputColumn], joint: Joint
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
 ) -> Iterator[Extremes]:
     """The extreme lifts of each output in turn, found by exact comparison of every cell.
 
@@ -83,7 +83,7 @@ def extremes_by_output(
         yield Extremes(high, low, high, low)
 
 
-def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[OutputColumn], joint: Joint) -> Extremes:
+def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> Extremes:
     """The extreme lifts of all outputs together (of equal ones the first); arguments as above.
 
     Raises

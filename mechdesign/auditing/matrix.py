@@ -6,19 +6,19 @@ Decimals and floats are taken as the exact rationals that they are.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.lifts import OutputColumn
+from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, is_parquet
+from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of, listed, quoted
-from mechdesign.formats.csv_text import CsvText
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
@@ -69,7 +69,7 @@ def audit_matrix(
     counts = [
         [row[x] * (common // total) for x, total in zip(order, sums, strict=True)] for row in joint.counts
     ]
-    columns: list[OutputColumn] = []
+    columns: list[Entries] = []
     given: list[str] = []
     for k, label in enumerate(labels):
         at = [i for i, row in enumerate(integers) if row[k]]
@@ -128,21 +128,20 @@ def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
     return [cell.numerator * (scale // cell.denominator) for cell in cells]
 
 
-def audit_file(path: PathLike, joint: Joint, notion: Notion) -> Audit:
-    """Decide exactly whether the matrix in a CSV file satisfies `notion` on `joint`.
+def audit_file(path: PathLike, joint: Joint, notion: Notion, *, text: TextOptions | None = None) -> Audit:
+    """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
 
-    Decimals are exact as written; rows must sum to 1 within 1e-9 and are then normalised exactly.
+    Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
+    within 1e-9 and are then normalised exactly. `text` says how a CSV is written; ``-`` is standard input.
 
     Raises
     ------
     InputError
         Naming the file, if it is no such matrix or its symbols are not those of the joint.
     """
-    name = os.fspath(path)
-    if is_parquet(path):
-        raise InputError(f"{name} is a Parquet file; a matrix must be CSV")
-    with CsvText(path, repeated_header=True) as table:
-        header, rows = table.header, [row for batch in table.batches() for row in batch]
+    with open_source(path, text, repeated_names=True) as source:
+        name, header = source.name, source.header
+        rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
         raise InputError(
             f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"

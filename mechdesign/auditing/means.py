@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
-from mechdesign.auditing.lifts import OutputColumn
+from mechdesign.auditing.lifts import Entries
 from mechdesign.core.balls import FIRST_BITS, at_most, double_above, lower, precision, upper
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Mean, MeanLimits, PowerMean
@@ -50,7 +50,7 @@ class OutputMasses:
 
 
 def masses_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[OutputColumn], joint: Joint
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
 ) -> Iterator[OutputMasses]:
     """The masses of each output in turn; arguments as those of `exact_lifts.extremes_by_output`."""
     sums = [sum(row) for row in joint.counts]
@@ -203,14 +203,14 @@ class _Side:
 
 
 def failing_means(
-    counts: Sequence[Sequence[int]], columns: Sequence[OutputColumn], joint: Joint, limits: MeanLimits
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate the limits; arguments as those of `auditing.audit_columns`."""
     return _failing(*_measured(counts, columns, joint, limits))
 
 
 def mean_verdict(
-    counts: Sequence[Sequence[int]], columns: Sequence[OutputColumn], joint: Joint, limits: MeanLimits
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> MeanVerdict:
     """The exact verdict; arguments as those of `auditing.audit_columns`.
 
@@ -239,7 +239,7 @@ def mean_verdict(
 
 
 def _measured(
-    counts: Sequence[Sequence[int]], columns: Sequence[OutputColumn], joint: Joint, limits: MeanLimits
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> tuple[list[_Side], list[OutputMasses], list[list[Any]]]:
     sides = [_Side(limits, inverse=False), _Side(limits, inverse=True)]
     outputs = list(masses_by_output(counts, columns, joint))

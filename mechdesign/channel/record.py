@@ -19,7 +19,7 @@ Ratio = Annotated[
 ]
 Interval = tuple[Ratio, Ratio]
 
-PUBLIC_PROVENANCE = ("tool", "version", "mechanism", "method")
+PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
 """What a public file says of its origin. Names, sizes and hashes of the source would let a reader test a
 guess of the table, and achieved budgets, utility and certificate are functions of its counts."""
 

@@ -19,7 +19,8 @@ from mechdesign.cli import (
     report,
     show,
 )
-from mechdesign.cli.options import Debug, LogJson, Quiet
+from mechdesign.cli.line import command
+from mechdesign.cli.options import ConsoleOptions
 
 app = typer.Typer(
     name="mechdesign",
@@ -46,16 +47,15 @@ def _unwrapped(doc: str) -> str:
 @app.callback(
     epilog="Start with:  mechdesign design TABLE.csv --sensitive COL --useful COL --epsilon 1 --output channel.json"
 )
+@command
 def _root(
+    console: ConsoleOptions,
     version: Annotated[
         bool,
         typer.Option(
             "--version", metavar="", help="Print the version and exit.", callback=_version, is_eager=True
         ),
     ] = False,
-    quiet: Quiet = False,
-    log_json: LogJson = False,
-    debug: Debug = False,
 ) -> None: ...
 
 
@@ -71,6 +71,8 @@ for _module, _command in (
     (report, report.report),
     (quantize, quantize.quantize),
 ):
-    app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(_command)
+    app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(
+        command(_command)
+    )
 
 app.add_typer(nonstochastic.app, name="nonstochastic", help="Privacy without probabilities: measure ranges.")

@@ -2,51 +2,137 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from mechdesign.cli import apply_options as a
 from mechdesign.cli import options as o
+from mechdesign.cli.line import option
+from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.formats.compression import Compression
+    from mechdesign.sanitise.apply import Applied
 
 EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
+
+Source = Annotated[
+    str, typer.Argument(metavar="IN", help="CSV or Parquet file with the useful column; - is standard input.")
+]
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="OUT",
+        help="Where to write the same file with the outputs in its place; - is standard output.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions(o.PrivateColumns):
+    """Which columns are released, and where."""
+
+    PANEL: ClassVar[str] = "Which columns"
+
+    also: list[str] | None = option(
+        "--also",
+        metavar="CHANNEL",
+        help="Another channel for another column, in the same pass; may be repeated.",
+    )
+    add: list[str] | None = option(
+        "--add",
+        metavar="NAME[,NAME..]",
+        help="Add the released column at the end under this name and keep the original (no release yet); once for "
+        "each channel.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """Where draws come from."""
+
+    PANEL: ClassVar[str] = "Draws and jobs"
+
+    identity: str | None = option(
+        "--identity",
+        metavar="COL[,COL..]",
+        help="Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
+        "row number.",
+    )
+    job: str | None = option(
+        "--job",
+        metavar="FILE",
+        help="Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
+    )
+    fresh_draw: bool = option(
+        "--fresh-draw",
+        default=False,
+        help="Draw anew what this job has released before: two draws of a record can tell far more than one.",
+    )
+    insecure_seed: int | None = option(
+        "--insecure-seed",
+        metavar="N",
+        help="Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideOptions:
+    """Files beside the release."""
+
+    PANEL: ClassVar[str] = "What else is written"
+
+    manifest: str | None = option(
+        "--manifest",
+        metavar="FILE",
+        help="What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
+    )
+    internal_manifest: str | None = option(
+        "--internal-manifest",
+        metavar="FILE",
+        help="The same with hashes and counts of the original data: not to be given away.",
+    )
+    codebook: str | None = option(
+        "--codebook",
+        metavar="FILE",
+        help="CSV that says which symbols each output stands for, and how likely.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFormat(o.TextFormat):
+    """How CSV input and output are written."""
+
+    PANEL: ClassVar[str] = "How a CSV file is written"
+
+    compress: str | None = option(
+        "--compress",
+        metavar="NAME",
+        help="gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
+    )
+
+    @property
+    def compression(self) -> Compression | None:
+        """That of the output."""
+        if self.compress is None or self.compress in ("gzip", "zstd"):
+            return self.compress
+        raise InputError(f"--compress {self.compress!r} must be gzip or zstd")
 
 
 def apply(
     context: typer.Context,
     channel: o.ChannelPath,
-    source: a.Source,
-    target: a.Target,
-    also: a.Also = None,
-    rename: a.Rename = None,
-    add: a.Add = None,
-    keep_sensitive: a.KeepSensitive = False,
-    correlated: a.Correlated = None,
-    form: a.Form = "label",
-    unknown: a.Unknown = "refuse",
-    null: a.Null = "refuse",
-    normalise: a.Normalise = "none",
-    identity: a.Identity = None,
-    job: a.JobPath = None,
-    fresh_draw: a.FreshDraw = False,
-    insecure_seed: a.InsecureSeed = None,
-    delimiter: a.Delimiter = ",",
-    quote: a.Quote = '"',
-    encoding: a.Encoding = "utf-8",
-    compress: a.Compress = None,
-    manifest: a.ManifestPath = None,
-    internal_manifest: a.InternalPath = None,
-    codebook: a.CodebookPath = None,
+    source: Source,
+    target: Target,
+    columns: ColumnOptions,
+    published: o.PolicyOptions,
+    draws: JobOptions,
+    text: OutputFormat,
+    sides: SideOptions,
+    common: o.CommonOptions,
     force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    log_json: o.LogJson = False,
-    debug: o.Debug = False,
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
@@ -56,29 +142,23 @@ def apply(
     """
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.formats.inputs import TextOptions
-    from mechdesign.release.policies import Policy
     from mechdesign.sanitise.apply import keep_apart, sanitise_file
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
-    if as_json and target == STANDARD:
+    if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
         )
-    if manifest is None and target != STANDARD:
-        manifest = f"{target}.manifest.json"
     reporter = reporter_of(context)
-    policy = Policy(unknown=unknown, null=null, normalise=normalise)
-    text = TextOptions(
-        delimiter="\t" if delimiter in a.TABS else delimiter,
-        quote=None if quote == "none" else quote,
-        encoding=encoding,
-    )
-    files = (channel, *(also or []))
-    channels = [Channel.load(path) for path in files]
-    outputs = [path for path in (target, manifest, internal_manifest, codebook) if path is not None]
-    keep_apart(outputs, [("the channel file", path) for path in files])
+    files = asdict(sides)
+    if sides.manifest is None and target != STANDARD:
+        files["manifest"] = f"{target}.manifest.json"
+    policy, written = published.policy(), text.text()
+    paths = (channel, *(columns.also or []))
+    channels = [Channel.load(path) for path in paths]
+    outputs = [path for path in (target, *files.values()) if path is not None]
+    keep_apart(outputs, [("the channel file", path) for path in paths])
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
@@ -87,64 +167,40 @@ def apply(
                     channels,
                     source,
                     target,
-                    columns=_renamed(rename or []),
-                    form=form,
-                    into=None if add is None else [_names("--add", names) for names in add],
-                    identity=None if identity is None else _names("--identity", identity),
+                    columns=columns.renamed,
+                    form=published.form,
+                    into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
+                    identity=None if draws.identity is None else names("--identity", [draws.identity]),
                     policy=policy,
-                    keep_sensitive=keep_sensitive,
-                    correlated=[name for names in correlated or [] for name in _names("--correlated", names)],
-                    text=text,
-                    compression=_compression(compress),
-                    job=job,
-                    job_beside=channel if insecure_seed is None else None,
-                    fresh_draw=fresh_draw,
-                    insecure_seed=insecure_seed,
-                    manifest=manifest,
-                    internal_manifest=internal_manifest,
-                    codebook=codebook,
-                    channel_files=files,
+                    keep_sensitive=columns.keep_sensitive,
+                    correlated=names("--correlated", columns.correlated),
+                    text=written,
+                    compression=text.compression,
+                    job=draws.job,
+                    job_beside=channel if draws.insecure_seed is None else None,
+                    fresh_draw=draws.fresh_draw,
+                    insecure_seed=draws.insecure_seed,
+                    channel_files=paths,
                     force=force,
                     progress=work.at,
+                    **files,
                 )
             reporter.finished = True
             reporter.notices(result.notices)
             reporter.done("applied", f"written to {target}", output=target, **asdict(result))
-            if as_json:
-                from mechdesign.report.records import to_json
-
-                typer.echo(to_json({"output": target, "manifest": manifest, **asdict(result)}))
-            elif target != STANDARD:
-                from mechdesign.report.wording import count, label
-
-                what, names = count(result.records, "record"), ", ".join(map(label, result.columns))
-                kind = f"the column {names} is" if len(result.columns) == 1 else f"the columns {names} are"
-                was = "are complete already in" if result.already else "written to"
-                typer.echo(f"{what} {was} {target}; {kind} released.")
+            if target != STANDARD:
+                record = {"output": target, "manifest": files["manifest"], **asdict(result)}
+                common.answer(lambda: record, lambda: _written(result, target))
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
 
 
-def _renamed(pairs: list[str]) -> dict[str, str]:
-    names: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, column = pair.partition("=")
-        if not (name and equals and column):
-            raise InputError(f"--column {pair!r} must be NAME=COL: the channel's name, then the file's")
-        if name in names:
-            raise InputError(f"--column names {name!r} twice")
-        names[name] = column
-    return names
+def _written(result: Applied, target: str) -> str:
+    from mechdesign.report.wording import count, label
 
-
-def _names(option: str, text: str) -> tuple[str, ...]:
-    names = o.columns(option, text) or ""
-    return tuple(names.split(",")) if isinstance(names, str) else names
-
-
-def _compression(name: str | None) -> Compression | None:
-    if name is None or name in ("gzip", "zstd"):
-        return name
-    raise InputError(f"--compress {name!r} must be gzip or zstd")
+    released = ", ".join(map(label, result.columns))
+    kind = f"the column {released} is" if len(result.columns) == 1 else f"the columns {released} are"
+    was = "are complete already in" if result.already else "written to"
+    return f"{count(result.records, 'record')} {was} {target}; {kind} released."

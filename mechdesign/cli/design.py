@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.report_files import InternalPath, PublicPath, ReportPaths, check_writable
+from mechdesign.cli.line import COMMAND, command_line, option
+from mechdesign.cli.report_files import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.channel.channel import Channel
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
@@ -18,224 +23,81 @@ EXAMPLE = (
 NO = 1
 """Exit code when the channel as published violates its notion."""
 
-SEARCH_PANEL = "How it is found"
-HEURISTICS_PANEL = "How the heuristics work"
-OUTPUT_PANEL = "What is written"
 
-Mechanism = Annotated[
-    str,
-    typer.Option(
-        "--mechanism",
-        metavar="NAME",
-        help="optimal, subset-response, subset-merging or complete-merging.",
-        rich_help_panel=SEARCH_PANEL,
-    ),
-]
-Method = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help="How the optimum is searched: vertices, columns, or auto.",
-        rich_help_panel=SEARCH_PANEL,
-    ),
-]
-Gap = Annotated[
-    str,
-    typer.Option(
-        "--gap",
-        metavar="SHARE",
-        help="Stop when the proven bound is this close, as a share of H(X).",
-        rich_help_panel=SEARCH_PANEL,
-    ),
-]
-TimeLimit = Annotated[
-    str | None,
-    typer.Option(
-        "--time-limit",
-        metavar="SECONDS",
-        help="Stop then, with the best verified channel and its proven gap.",
-        rich_help_panel=SEARCH_PANEL,
-    ),
-]
-NoFallback = Annotated[
-    bool,
-    typer.Option(
-        "--no-fallback",
-        metavar="",
-        help="Exit 3 instead of emitting subset merging when the optimum fails.",
-        rich_help_panel=SEARCH_PANEL,
-    ),
-]
-RiskName = Annotated[
-    str,
-    typer.Option(
-        "--risk",
-        metavar="NAME",
-        help="How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
-        "it for alip), or auto.",
-        rich_help_panel=HEURISTICS_PANEL,
-    ),
-]
-RandomisationText = Annotated[
-    str,
-    typer.Option(
-        "--randomisation",
-        metavar="R",
-        help="How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
-        "0.5,0.3,0.2.",
-        rich_help_panel=HEURISTICS_PANEL,
-    ),
-]
-AsPublished = Annotated[
-    bool,
-    typer.Option(
-        "--as-published",
-        metavar="",
-        help="Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written.",
-        rich_help_panel=HEURISTICS_PANEL,
-    ),
-]
-Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", help="Seed of the search.", rich_help_panel=SEARCH_PANEL)
-]
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write the channel file here.", rich_help_panel=OUTPUT_PANEL
-    ),
-]
-Public = Annotated[
-    bool,
-    typer.Option(
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """The channel file."""
+
+    PANEL: ClassVar[str] = "What is written"
+
+    output: str | None = option(
+        "--output", "-o", metavar="FILE", help="Write the channel file here.", public=o.PUBLIC_CHANNEL
+    )
+    public: bool = option(
         "--public",
-        metavar="",
+        default=False,
+        public="",
         help="Write the channel file without the table and whatever else discloses it.",
-        rich_help_panel=OUTPUT_PANEL,
-    ),
-]
+    )
+
+    def check(self, sources: tuple[str, ...], *, force: bool) -> None:
+        """Find out before the work what cannot be written."""
+        if self.public and self.output is None:
+            raise InputError("--public says how the channel file is written: give --output FILE too")
+        if self.output is not None:
+            from mechdesign.core.files import check_target
+
+            check_target(self.output, force=force, sources=sources)
+            check_writable(self.output)
 
 
 def design(
     context: typer.Context,
-    table: o.Table,
-    sensitive: o.Sensitive = None,
-    useful: o.Useful = None,
-    weight: o.Weight = None,
-    contingency: o.Contingency = False,
-    probabilities: o.Probabilities = False,
-    missing: o.Missing = "refuse",
-    notion: o.NotionName = "alip",
-    epsilon: o.Epsilon = None,
-    lam: o.Lam = None,
-    eps_l: o.EpsL = None,
-    eps_u: o.EpsU = None,
-    alpha: o.Alpha = None,
-    mechanism: Mechanism = "optimal",
-    method: Method = "auto",
-    gap: Gap = "1e-4",
-    time_limit: TimeLimit = None,
-    no_fallback: NoFallback = False,
-    risk: RiskName = "auto",
-    randomisation: RandomisationText = "merge",
-    as_published: AsPublished = False,
-    seed: Seed = 0,
-    output: Output = None,
-    public: Public = False,
-    report: InternalPath = None,
-    public_report: PublicPath = None,
+    table: o.InputTable,
+    budget: o.BudgetOptions,
+    search: o.DesignOptions,
+    study: o.StudyOptions,
+    output: OutputOptions,
+    reports: o.ReportOptions,
+    common: o.CommonOptions,
     force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    log_json: o.LogJson = False,
-    debug: o.Debug = False,
 ) -> int:
     """Compute the best private channel for a table, verify it exactly, and say what it guarantees.
 
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
     output for each useful symbol, so that no output says much about the sensitive column.
     """
-    from mechdesign.cli.budget import notion_of
-    from mechdesign.cli.numbers import number, randomisation_of
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.cli.tables import TableOptions, joint_of
 
-    wanted = notion_of(notion, epsilon=epsilon, lam=lam, eps_l=eps_l, eps_u=eps_u, alpha=alpha)
-    if as_published and output is not None:
-        raise InputError(
-            "--as-published is for study: its channel is not written; drop --output, or --as-published"
-        )
-    paths = ReportPaths(report, public_report, force)
-    if as_published and paths.asked:
-        raise InputError(
-            "--as-published is for study: nothing is promised that a report could state; drop --report and "
-            "--public-report, or --as-published"
-        )
-    smallest_gap = number("--gap", gap, zero=True)
-    seconds = None if time_limit is None else number("--time-limit", time_limit)
-    if public and output is None:
-        raise InputError("--public says how the channel file is written: give --output FILE too")
-    if output is not None:
-        from mechdesign.core.files import check_target
-
-        check_target(output, force=force, sources=(table,))
-        check_writable(output)
-    paths.check((table,), {"--output": output})
+    notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
+    paths = ReportPaths(reports.report, reports.public_report, force)
+    _refuse_for_study(study, output, paths)
+    output.check((table.table,), force=force)
+    paths.check((table.table,), {"--output": output.output})
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
-        joint = joint_of(table, TableOptions(sensitive, useful, weight, contingency, probabilities, missing))
+        joint = table.read()
     from mechdesign.mechanisms import design as run
 
-    with reporter.work("searching", unit="sets", limit=seconds) as work:
-        result = run(
-            joint,
-            wanted,
-            mechanism=mechanism,
-            method=method,
-            gap=smallest_gap,
-            time_limit=seconds,
-            seed=seed,
-            fallback=not no_fallback,
-            risk=risk,  # type: ignore[arg-type]
-            randomisation=randomisation_of(randomisation),
-            as_published=as_published,
-            progress=work.step,
-        )
-    if output is not None:
-        result.channel.save(output, overwrite=force, public=public)
+    with reporter.work("searching", unit="sets", limit=search.seconds) as work:
+        result = run(joint, notion, **how, progress=work.step)
+    path = output.output
+    typed = (table, budget, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
+    result = replace(
+        result, channel=_remembering(result.channel, command_line("design", *typed, public=True))
+    )
+    if path is not None:
+        result.channel.save(path, overwrite=force, public=output.public)
     if paths.asked:
-        from mechdesign.cli.design_report import design_line, save_reports
+        from mechdesign.cli.design_report import save_reports
 
-        line = design_line(
-            table,
-            sensitive=sensitive,
-            useful=useful,
-            weight=weight,
-            contingency=contingency,
-            probabilities=probabilities,
-            missing=missing,
-            notion=notion,
-            epsilon=epsilon,
-            lam=lam,
-            eps_l=eps_l,
-            eps_u=eps_u,
-            alpha=alpha,
-            mechanism=mechanism,
-            method=method,
-            gap=gap,
-            time_limit=time_limit,
-            no_fallback=no_fallback,
-            risk=risk,
-            randomisation=randomisation,
-            seed=seed,
-            output=output or "CHANNEL.json",
-        )
-        save_reports(result, joint, table, paths, line, output, reporter)
+        line = command_line("design", *typed)
+        save_reports(result, joint, table.table, paths, line, path, reporter)
     reporter.notices((*joint.notices, *result.messages))
     reporter.done(
         "designed",
-        "a channel is designed" if output is None else f"written to {output}",
-        output=output,
+        "a channel is designed" if path is None else f"written to {path}",
+        output=path,
         **paths.record(),
         mechanism=result.mechanism,
         nmi=result.nmi,
@@ -244,21 +106,40 @@ def design(
         fallback_from=result.fallback_from,
         verified=result.verified,
     )
-    if as_json:
-        from mechdesign.report.records import design_record, to_json
-
-        typer.echo(to_json(design_record(result, output) | paths.record()))
-        return 0 if result.verified else NO
+    from mechdesign.report.records import design_record
     from mechdesign.report.text import design_text
 
-    typer.echo(design_text(result, joint))
-    if as_published:
-        typer.echo("\nNothing was written: a channel as published is for study.")
-    elif output is None:
-        what = "The channel was not written" if paths.asked else "Nothing was written"
-        typer.echo(f"\n{what}; --output channel.json keeps this channel.")
-    else:
-        typer.echo(f"\nWritten to {output}. Next:  mechdesign apply {output} IN.csv OUT.csv")
-    if paths.asked:
-        typer.echo(paths.text())
+    common.answer(
+        lambda: design_record(result, path) | paths.record(),
+        lambda: f"{design_text(result, joint)}\n{_written(output, study, paths)}",
+    )
     return 0 if result.verified else NO
+
+
+def _refuse_for_study(study: o.StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:
+    if study.as_published and output.output is not None:
+        raise InputError(
+            "--as-published is for study: its channel is not written; drop --output, or --as-published"
+        )
+    if study.as_published and paths.asked:
+        raise InputError(
+            "--as-published is for study: nothing is promised that a report could state; drop --report and "
+            "--public-report, or --as-published"
+        )
+
+
+def _remembering(channel: Channel, line: str) -> Channel:
+    """The channel, with the command that makes it again in what it knows of its origin."""
+    origin = {**channel.record.provenance, COMMAND: line}
+    return channel.with_record(replace(channel.record, provenance=origin))
+
+
+def _written(output: OutputOptions, study: o.StudyOptions, paths: ReportPaths) -> str:
+    if study.as_published:
+        said = "Nothing was written: a channel as published is for study."
+    elif output.output is None:
+        what = "The channel was not written" if paths.asked else "Nothing was written"
+        said = f"{what}; --output channel.json keeps this channel."
+    else:
+        said = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
+    return f"\n{said}" + (f"\n{paths.text()}" if paths.asked else "")

@@ -5,31 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mechdesign.cli.compare import Interrupted
-from mechdesign.cli.findings import Made, command, findings_of, frames
+from mechdesign.cli.findings import Made, findings_of, frames
 
 if TYPE_CHECKING:
     from mechdesign.cli.report_files import ReportPaths
     from mechdesign.cli.reporting import Reporter
     from mechdesign.mechanisms.result import Design
     from mechdesign.tables.joint import Joint
-
-DEFAULTS = {
-    "missing": "refuse",
-    "method": "auto",
-    "gap": "1e-4",
-    "risk": "auto",
-    "randomisation": "merge",
-    "seed": 0,
-}
-"""Options that the line need not repeat."""
-
-
-def design_line(table: str, **options: str | int | bool | None) -> str:
-    """The command that designs this channel again; `options` by the names of the parameters of `design`."""
-    said = {name: value for name, value in options.items() if DEFAULTS.get(name) != value}
-    return command(
-        "design", [table], [(f"--{name.replace('_', '-')}", value) for name, value in said.items()]
-    )
 
 
 def save_reports(
@@ -42,6 +24,11 @@ def save_reports(
     reporter: Reporter,
 ) -> None:
     """Write the reports that `paths` asks for; the channel file, if any, is there already.
+
+    Parameters
+    ----------
+    line : str
+        The command that designs the channel again, for those who may see the table.
 
     Raises
     ------
@@ -77,7 +64,8 @@ def _save_reports(
         remarks=(*remarks(result), *result.messages),
         seconds=result.seconds,
     )
-    files = {"Table": table, **({} if output is None else {"Channel file": output})}
+    files = {} if table == "-" else {"Table": table}  # standard input is gone when it has been read
+    files |= {} if output is None else {"Channel file": output}
     inside, outside = frames(made, design_line=line, files=files, file=output)
     full = shown = None
     if paths.internal is not None:

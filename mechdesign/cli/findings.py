@@ -7,14 +7,13 @@ import hashlib
 import io
 import os
 import platform
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.cli.reporting import PROGRAM
+from mechdesign.cli.line import COMMAND, PROGRAM, recorded_line, shell_line
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
@@ -96,7 +95,7 @@ def frames(
     Parameters
     ----------
     design_line : str
-        The command that makes the channel.
+        The command that makes the channel, for those who may see the table.
     files : mapping
         Names and paths of the files that an internal report names with their hashes.
     file : str, optional
@@ -114,15 +113,23 @@ def frames(
         changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
         inside.append(Fact(name, f"{os.path.basename(path)}, last changed {changed}"))
         inside.append(Fact(f"SHA-256 of {os.path.basename(path)}", _hash(path)))
-    outside = design_of(made, "TABLE.csv", "CHANNEL.json")
     return (
         Frame(written=written, provenance=tuple(inside), commands=_commands(design_line, file, public=False)),
-        Frame(written=written, provenance=facts, commands=_commands(outside, None, public=True)),
+        Frame(
+            written=written,
+            provenance=facts,
+            commands=_commands(design_of(made, "TABLE.csv", "CHANNEL.json"), None, public=True),
+        ),
     )
 
 
 def design_of(made: Made, table: str, output: str) -> str:
-    """The command that makes such a channel again, from what is known of it."""
+    """The command that makes the channel again: the one that made it, or what can be known of that."""
+    recorded = recorded_line(made.channel.record.provenance.get(COMMAND), {"--output": output})
+    return recorded or _reconstructed(made, table, output)
+
+
+def _reconstructed(made: Made, table: str, output: str) -> str:
     from mechdesign.mechanisms import MECHANISMS
     from mechdesign.notions import to_record
 
@@ -135,18 +142,7 @@ def design_of(made: Made, table: str, output: str) -> str:
         options.append(("--notion" if key == "name" else f"--{key.replace('_', '-')}", value))
     if made.mechanism in MECHANISMS:
         options.append(("--mechanism", made.mechanism))
-    return command("design", [table], [*options, ("--output", output)])
-
-
-def command(name: str, arguments: Sequence[str], options: Sequence[tuple[str, Any]]) -> str:
-    """A line for the shell; options that are None or False are left out."""
-    words = [PROGRAM, name, *arguments]
-    for option, value in options:
-        if value is True:
-            words.append(option)
-        elif value is not None and value is not False:
-            words += [option, str(value)]
-    return shlex.join(words)
+    return shell_line("design", [table], [*options, ("--output", output)])
 
 
 def _columns(columns: Sequence[str]) -> str:
@@ -168,14 +164,14 @@ def _commands(design_line: str, file: str | None, *, public: bool) -> tuple[Comm
         Command(purpose=f"Design the channel{who}:", line=design_line),
         Command(
             purpose=f"Check exactly that it keeps its promise{who}:",
-            line=command("audit", [channel], against),
+            line=shell_line("audit", [channel], against),
         ),
         Command(
             purpose="Release a file, each record one draw:",
-            line=command("apply", [channel, "IN.csv", "OUT.csv"], []),
+            line=shell_line("apply", [channel, "IN.csv", "OUT.csv"], []),
         ),
         Command(
-            purpose="The matrix with all its digits:", line=command("show", [channel], [("--csv", True)])
+            purpose="The matrix with all its digits:", line=shell_line("show", [channel], [("--csv", True)])
         ),
     )
 

@@ -17,11 +17,14 @@ import typer
 
 PROGRAM = "mechdesign"
 
+COMMAND = "command"
+"""Where a channel file keeps the line that makes it again, among what it says of its origin."""
+
 OPTION = "option"
 """Where a field keeps its declaration, among its metadata."""
 
 PANEL = "PANEL"
-"""The class variable of a group with the title of its panel in the help; without one its options stand alone."""
+"""The class variable of a group with the title that its options have in the help, if they have one."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Declared:
         The option's; the first one is printed. None for an argument, which has a place instead of a name.
     metavar, help : str
     public : str, optional
-        What stands for the value in a line that everybody may read.
+        What stands for the value in a line that everybody may read; the empty text leaves the option out.
     again : bool
         Whether the option belongs into a line that does the same work again.
     """
@@ -103,13 +106,15 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
-    panel: str | None = getattr(group, PANEL, None)
     found: list[inspect.Parameter] = []
     for each, declared in _declared(group):
         info: Any
         if declared.names:
             info = typer.Option(
-                *declared.names, metavar=declared.metavar, help=declared.help, rich_help_panel=panel
+                *declared.names,
+                metavar=declared.metavar,
+                help=declared.help,
+                rich_help_panel=_panel(group, each.name),
             )
         else:
             info = typer.Argument(
@@ -125,6 +130,12 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
             )
         )
     return found
+
+
+def _panel(group: type[Any], name: str) -> str | None:
+    """The title that the class which declares a field has for its options."""
+    home = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
+    return getattr(home, PANEL, None)
 
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
@@ -150,6 +161,8 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             if not declared.again or value == each.default:
                 continue
             shown = declared.public if public and declared.public is not None else value
+            if shown == "" and public:
+                continue
             if declared.names:
                 options.append((declared.names[0], shown))
             else:
@@ -157,7 +170,26 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
     return shell_line(name, words, options)
 
 
-def shell_line(name: str, arguments: Sequence[str], options: Sequence[tuple[str, Any]] | Mapping[str, Any]) -> str:
+def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
+    """A line that a file has kept, with other values of some options; None if it is no command of this program.
+
+    A file may come from anybody: the line is taken apart and quoted anew, so that it can start nothing else.
+    """
+    try:
+        words = shlex.split(line) if isinstance(line, str) else []
+    except ValueError:
+        return None
+    if words[:1] != [PROGRAM] or not all(word.isprintable() for word in words):
+        return None
+    for name, value in replaced.items():
+        if name in words[:-1]:
+            words[words.index(name) + 1] = value
+    return shlex.join(words)
+
+
+def shell_line(
+    name: str, arguments: Sequence[str], options: Sequence[tuple[str, Any]] | Mapping[str, Any]
+) -> str:
     """A line for the shell; an option that is None or False is left out, a list repeats its option."""
     pairs = options.items() if isinstance(options, Mapping) else options
     words = [PROGRAM, name, *arguments]

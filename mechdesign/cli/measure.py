@@ -35,20 +35,11 @@ PerOutput = Annotated[
 def measure(
     context: typer.Context,
     channel: o.ChannelPath,
-    table: o.OtherTable = None,
-    sensitive: o.Sensitive = None,
-    useful: o.Useful = None,
-    weight: o.Weight = None,
-    contingency: o.Contingency = False,
-    probabilities: o.Probabilities = False,
-    missing: o.Missing = "refuse",
+    table: o.OtherTable,
+    common: o.CommonOptions,
     alphas: Alphas = None,
     orders: Orders = None,
     per_output: PerOutput = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    log_json: o.LogJson = False,
-    debug: o.Debug = False,
 ) -> None:
     """Print every measure of what a channel keeps of the useful column and says about the sensitive one.
 
@@ -57,23 +48,18 @@ def measure(
     from mechdesign.auditing.channel_measures import measure as measures_of
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.cli.tables import TableOptions, joint_for
 
     reporter = reporter_of(context)
     loaded = Channel.load(channel)
-    options = TableOptions(sensitive, useful, weight, contingency, probabilities, missing)
     with reporter.work("measuring"):
-        joint = joint_for(loaded, channel, table, options)
+        joint = table.read_for(loaded, channel)
         result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
-    reporter.notices(joint.notices if table is not None else ())
+    reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
-    if as_json:
-        from mechdesign.report.records import measures_record, to_json
-
-        typer.echo(to_json(measures_record(result)))
-        return
     from mechdesign.report.measures_text import measures_text, outputs_text
+    from mechdesign.report.records import measures_record
 
-    typer.echo(measures_text(result))
-    if per_output:
-        typer.echo(f"\nOutput by output\n{outputs_text(result)}")
+    def text() -> str:
+        return measures_text(result) + (f"\n\nOutput by output\n{outputs_text(result)}" if per_output else "")
+
+    common.answer(lambda: measures_record(result), text)

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.line import command
+from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign nonstochastic measure release.csv --x age,zip --y released"
@@ -46,33 +48,39 @@ ZeroError = Annotated[
 ]
 
 
+Missing = Annotated[
+    str,
+    typer.Option(
+        "--missing",
+        metavar="WHAT",
+        help="What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+    ),
+]
+
+
 @app.callback()
 def _root() -> None: ...
 
 
-@app.command("measure", epilog=EXAMPLE)
 def measure(
     context: typer.Context,
     table: Table,
+    common: o.CommonOptions,
     x: PrivateColumns = None,
     y: ReleasedColumns = None,
     feature: Feature = None,
     hypothesis: Hypothesis = None,
     epsilon: Bits = None,
     zero_error: ZeroError = False,
-    missing: o.Missing = "refuse",
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    log_json: o.LogJson = False,
-    debug: o.Debug = False,
+    missing: Missing = "refuse",
 ) -> int:
     """Measure what the released columns tell about the private ones: ranges only, no probabilities (bits)."""
-    private, released = o.columns("--x", x), o.columns("--y", y)
+    private, released = columns("--x", x), columns("--y", y)
     if private is None or released is None:
         raise InputError(f"{'--x' if private is None else '--y'} COL is missing: which column?")
     tested = _equation(hypothesis)
     roles = {"x": private, "y": released, "hypothesis": (tested[0],) if tested else ()}
-    roles["feature"] = o.columns("--feature", feature) or ()
+    roles["feature"] = columns("--feature", feature) or ()
 
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.table_measures import measure_table
@@ -95,13 +103,11 @@ def measure(
     )
     from mechdesign.report.ranges_text import ranges_record, ranges_text
 
-    if as_json:
-        from mechdesign.report.records import to_json
-
-        typer.echo(to_json(ranges_record(measured)))
-    else:
-        typer.echo(ranges_text(measured))
+    common.answer(lambda: ranges_record(measured), lambda: ranges_text(measured))
     return NO if measured.identifiable is False else 0
+
+
+app.command("measure", epilog=EXAMPLE)(command(measure))
 
 
 def _equation(text: str | None) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.report_files import InternalPath, PublicPath, ReportPaths
+from mechdesign.cli.report_files import ReportPaths
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,18 +26,15 @@ NOT_AGAIN = "The bound is the one that the channel file has kept since the chann
 def report(
     context: typer.Context,
     channel: o.ChannelPath,
-    internal: InternalPath = None,
-    public: PublicPath = None,
+    reports: o.ReportOptions,
+    common: o.CommonOptions,
     force: o.Force = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    log_json: o.LogJson = False,
-    debug: o.Debug = False,
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
     The channel is audited again, exactly, where the file carries its table.
     """
+    internal, public = reports.report, reports.public_report
     paths = ReportPaths(internal, public, force)
     if not paths.asked:
         raise InputError(
@@ -78,16 +75,12 @@ def report(
         )
     paths.save(full, shown)
     reporter.done("reported", paths.text(), **paths.record(), satisfied=satisfied)
-    if as_json:
-        from mechdesign.report.records import to_json
-
-        seconds = time.perf_counter() - started
-        typer.echo(to_json({**paths.record(), "satisfied": satisfied, "seconds": seconds}))
-    else:
-        verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[
-            satisfied
-        ]
-        typer.echo(f"{made.notion.text}: {verdict}.\n{paths.text()}")
+    took = time.perf_counter() - started
+    verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
+    common.answer(
+        lambda: {**paths.record(), "satisfied": satisfied, "seconds": took},
+        lambda: f"{made.notion.text}: {verdict}.\n{paths.text()}",
+    )
     return NO if satisfied is False else 0
 
 

@@ -5,35 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.report.record import Report
-
-REPORT_PANEL = "Reports"
-
-InternalPath = Annotated[
-    str | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        help="A report for those who may see the table: .html (one file, works offline), .md or .json.",
-        rich_help_panel=REPORT_PANEL,
-    ),
-]
-PublicPath = Annotated[
-    str | None,
-    typer.Option(
-        "--public-report",
-        metavar="FILE",
-        help="A report for everybody: without the table and whatever is computed from it, except the channel.",
-        rich_help_panel=REPORT_PANEL,
-    ),
-]
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from mechdesign.cli.line import PROGRAM
 from mechdesign.cli.work import Work
 
 if TYPE_CHECKING:
     import typer
-
-PROGRAM = "mechdesign"
 
 QUIET = "--quiet"
 LOG_JSON = "--log-json"

@@ -22,28 +22,19 @@ AsCsv = Annotated[
 
 
 def show(
-    context: typer.Context,
-    channel: o.ChannelPath,
-    as_csv: AsCsv = False,
-    as_json: o.AsJson = False,
-    quiet: o.Quiet = False,
-    log_json: o.LogJson = False,
-    debug: o.Debug = False,
+    context: typer.Context, channel: o.ChannelPath, common: o.CommonOptions, as_csv: AsCsv = False
 ) -> None:
     """Print the probabilities of a channel, and what each output says about the useful column."""
-    if as_csv and as_json:
+    if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import channel_text
+    from mechdesign.report.records import channel_record
 
     loaded = Channel.load(channel)
     reporter_of(context).done("shown", f"{channel} is shown")
     if as_csv:
         typer.echo(channel_text.matrix_csv(loaded), nl=False)
-    elif as_json:
-        from mechdesign.report.records import channel_record, to_json
-
-        typer.echo(to_json(channel_record(loaded)))
     else:
-        typer.echo(channel_text.channel_text(loaded))
+        common.answer(lambda: channel_record(loaded), lambda: channel_text.channel_text(loaded))

@@ -114,13 +114,7 @@ def without_infinities(value: Any) -> Any:
 def write_hashed(
     path: PathLike, kind: str, version: int, content: Mapping[str, Any], *, overwrite: bool
 ) -> None:
-    """Write what `hashed_text` gives, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the path exists (without `overwrite`), is a folder or cannot be written.
-    """
+    """Write what `hashed_text` gives, whole or not at all."""
     check_target(path, force=overwrite)
     text = hashed_text(kind, version, content)
     with replacing(path, force=overwrite) as temporary:
@@ -165,14 +159,7 @@ def json_schema(kind: type[Document]) -> dict[str, Any]:
 
 
 def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
-    """Read a file of a kind.
-
-    Raises
-    ------
-    InputError
-        If it is missing, no JSON object, of another format or version, was edited, or does not hold what its model
-        says; the message names the file and the key.
-    """
+    """Read a file of a kind."""
     return read_versioned(path, kind)[1]
 
 

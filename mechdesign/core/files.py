@@ -17,28 +17,12 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
-PARQUET_MAGIC = b"PAR1"
-"""First (and last) bytes of a Parquet file."""
-
-SNIFFED = 4096
-"""Bytes looked at to tell what a file is."""
-
 PARQUET_SUFFIXES = (".parquet", ".pq")
-
-BINARY = "is neither a CSV nor a Parquet file (it has binary content)"
-
-_OTHER_KINDS = {
-    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
-    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
-    b"\x1f\x8b": "is compressed (gzip); unpack it first",
-    b"PK\x03\x04": "is a zip archive or a spreadsheet; save the table as CSV",
-}
 
 
 def reason(error: OSError) -> str:
@@ -46,65 +30,8 @@ def reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def opened(path: PathLike, name: str | None = None) -> BinaryIO:
-    """Open a file for reading, without a buffer; messages call it `name`.
-
-    Raises
-    ------
-    InputError
-        If it is missing, a folder, or unreadable.
-    """
-    shown = name or os.fspath(path)
-    try:
-        return open(path, "rb", buffering=0)
-    except FileNotFoundError:
-        raise InputError(f"{shown}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{shown} is a folder, not a file") from None
-    except OSError as error:
-        raise InputError(f"{shown} cannot be read: {reason(error)}") from None
-
-
-def other_kind(head: bytes) -> str | None:
-    """What a file is that begins with `head`, if that is neither plain text nor Parquet."""
-    return next((kind for magic, kind in _OTHER_KINDS.items() if head.startswith(magic)), None)
-
-
-def is_parquet(path: PathLike) -> bool:
-    """Whether `path` is a Parquet file by its first bytes; any other file must look like text.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, a folder, unreadable, empty, or neither Parquet nor text.
-    """
-    with opened(path) as stream:
-        try:
-            head = stream.read(SNIFFED)
-        except OSError as error:
-            raise InputError(f"{os.fspath(path)} cannot be read: {reason(error)}") from None
-    if head.startswith(PARQUET_MAGIC):
-        return True
-    if not head:
-        raise InputError(f"{os.fspath(path)} is empty")
-    kind = other_kind(head)
-    if kind:
-        raise InputError(f"{os.fspath(path)} {kind}")
-    if Path(path).suffix.lower() in PARQUET_SUFFIXES:
-        raise InputError(f"{os.fspath(path)} is not a Parquet file, though its name says so")
-    if b"\0" in head:
-        raise InputError(f"{os.fspath(path)} {BINARY}")
-    return False
-
-
 def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
-    """Refuse a place to write to before any work is done.
-
-    Raises
-    ------
-    InputError
-        If `target` is a folder or a device, one of the `sources`, exists without `force`, or lies in no folder.
-    """
+    """Refuse a place to write to before any work is done."""
     path, name = Path(target), os.fspath(target)
     if path.is_dir():
         raise InputError(f"{name} is a folder; give the name of a file")
@@ -126,11 +53,6 @@ def replacing(target: PathLike, *, force: bool, mode: int = 0o666) -> Generator[
     On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
     the rename, so a crash leaves the old file or the new one. A file that is replaced keeps its permissions;
     those of a new one are `mode`, less the mask of the process.
-
-    Raises
-    ------
-    InputError
-        If the folder or the disk refuses, or `target` has appeared meanwhile (without `force`).
     """
     path = Path(target)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
@@ -291,24 +213,6 @@ def open_locked(path: Path, *, busy: str, wait: float = 0.0, mode: int = 0o666) 
     The lock belongs to the file and not to its name: whoever had it before may have renamed or removed the file
     meanwhile. So the name is looked up again under the lock, and all is repeated if it is another file by now.
     What the file held stays in it.
-
-    Parameters
-    ----------
-    path : Path
-    busy : str
-        The message if another process has the lock.
-    wait : float
-        Seconds to wait for it.
-    mode : int
-        Permissions of a new file, less the mask of the process.
-
-    Raises
-    ------
-    InputError
-        With `busy`; or if something that is no ordinary file of this user has the name; or if the file system
-        knows no locks.
-    OSError
-        If the file cannot be opened.
     """
     deadline = time.monotonic() + wait
     while True:
@@ -334,15 +238,15 @@ def _opened(path: Path, mode: int) -> int:
         descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise InputError(f"{path} is in the way, and is no ordinary file; remove it") from None
+            raise InputError(f"{path} is not an ordinary file; remove it") from None
         raise
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
         os.close(descriptor)
-        raise InputError(f"{path} is in the way, and is no ordinary file; remove it")
+        raise InputError(f"{path} is not an ordinary file; remove it")
     if sys.platform != "win32" and status.st_uid != os.geteuid():
         os.close(descriptor)
-        raise InputError(f"{path} is in the way, and belongs to another user; remove it")
+        raise InputError(f"{path} belongs to another user; remove it")
     return descriptor
 
 

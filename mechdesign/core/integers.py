@@ -48,21 +48,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     @classmethod
     def of(cls, rows: Any, names: Sequence[str] | None = None) -> IntegerRows:
-        """Build from rows given as sequences of integers, an integer array, or another `IntegerRows`.
-
-        Parameters
-        ----------
-        rows : sequence of sequences of int, or (m, k) integer array
-            All of one length.
-        names : sequence of str, optional
-            One name per row for the messages; the position otherwise.
-
-        Raises
-        ------
-        InputError
-            If a row has another length than the first, or an entry is not an integer in range; it
-            names the row and the position.
-        """
+        """Build from rows given as sequences of integers, an integer array, or another `IntegerRows`."""
         if isinstance(rows, IntegerRows):
             return rows
         if isinstance(rows, np.ndarray):

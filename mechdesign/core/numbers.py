@@ -44,11 +44,6 @@ def fraction_of_text(text: str) -> Fraction:
     """The exact value of a decimal number such as ``12``, ``-0.25`` or ``1e-3``.
 
     Blanks around the number are ignored; thousands separators, ``1/3``, hexadecimal and the like are not numbers here.
-
-    Raises
-    ------
-    InputError
-        If the text is not a finite decimal number, or has an absurd length or exponent.
     """
     body = text.strip(" \t")
     if body.lower().lstrip("+-") in _NOT_FINITE:
@@ -68,13 +63,7 @@ def _fraction_of_decimal(value: Decimal) -> Fraction:
 
 
 def fraction_of(value: Any) -> Fraction:
-    """The exact rational value of a number; a float is what its bits say (`float.as_integer_ratio`).
-
-    Raises
-    ------
-    InputError
-        If `value` is missing, not a finite number, or a truth value.
-    """
+    """The exact rational value of a number; a float is what its bits say (`float.as_integer_ratio`)."""
     if type(value) in (bool, np.bool_):
         raise InputError(f"{quoted(value)} is a truth value, not a number")
     if isinstance(value, numbers.Rational):  # integers and fractions, numpy's too

@@ -85,6 +85,36 @@ class Encoded:
         return len(self.codes)
 
 
+DENSE_LIMIT = 1 << 20
+"""Up to this many possible combinations of cells they are told apart by one dense array (8 MB)."""
+
+
+def distinct_records(columns: Sequence[Encoded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct combinations of cells in columns of equal length.
+
+    Returns
+    -------
+    combinations : (m, columns) codes, -1 for a missing cell
+    inverse : (n,) integers
+        Which combination every record has.
+    """
+    sizes = tuple(len(column.texts) + 1 for column in columns)
+    shifted = [column.codes.astype(np.int64) + 1 for column in columns]
+    possible = math.prod(sizes)
+    if possible >= 2**63:
+        distinct, inverse = np.unique(np.stack(shifted, axis=1), axis=0, return_inverse=True)
+        return distinct - 1, inverse.reshape(-1)
+    flat = np.ravel_multi_index(tuple(shifted), sizes)
+    if possible <= DENSE_LIMIT:
+        present = np.flatnonzero(np.bincount(flat))
+        place = np.zeros(possible, np.int64)
+        place[present] = np.arange(len(present))
+        inverse = place[flat]
+    else:
+        present, inverse = np.unique(flat, return_inverse=True)
+    return np.stack(np.unravel_index(present, sizes), axis=1) - 1, inverse
+
+
 def without_empty(column: Encoded) -> Encoded:
     """The column with its empty texts as missing cells."""
     if "" not in column.texts:

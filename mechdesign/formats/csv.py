@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
@@ -65,8 +66,54 @@ def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
     return edits
 
 
+class CellWriter:
+    """Writes cells with quotes where they need them.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the file.
+    options : TextOptions
+    encoding : str
+        With its byte order.
+    alone : bool
+        Whether a row has one cell, which must not be blank.
+    """
+
+    def __init__(self, name: str, options: TextOptions, encoding: str, *, alone: bool) -> None:
+        self._name = name
+        self._quote = options.quote
+        self._special = [options.delimiter, "\r", "\n", *([] if options.quote is None else [options.quote])]
+        self._encoding = encoding
+        self._alone = alone
+
+    def cell(self, text: str, what: str) -> str:
+        """The text as it is written; messages say `what` it is.
+
+        Raises
+        ------
+        InputError
+            If the encoding does not have its characters, or it needs quotes and there are none.
+        """
+        try:
+            text.encode(self._encoding)
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{self._name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
+                "save the file as UTF-8"
+            ) from None
+        if not any(character in text for character in self._special) and (text or not self._alone):
+            return text
+        if self._quote is None:
+            raise InputError(
+                f"{self._name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
+                "with another delimiter"
+            )
+        return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
+
+
 class CsvSink:
-    """Writes a CSV file as its source is written; see `streams.Sink`.
+    """Writes a CSV file as its source is written; see `opening.Sink`.
 
     Cells that are kept stay byte for byte, their quotes included. A written cell is quoted only if it holds a
     delimiter, a quote or a line break, or would leave its line blank.
@@ -77,14 +124,12 @@ class CsvSink:
     ) -> None:
         check_outputs(outputs, len(source.header))
         self.records = 0
-        self._name = source.name
         self._delimiter = source.options.delimiter
-        self._quote = source.options.quote
-        self._newline = source.blocks.newline
         self._encoding = source.text.encoding
         self._encoder = codecs.getincrementalencoder(self._encoding)()
-        self._alone = len(outputs) == 1
-        self._lone = outputs[0].position if self._alone and isinstance(outputs[0], Kept) else None
+        alone = len(outputs) == 1
+        self._writer = CellWriter(source.name, source.options, source.text.encoding, alone=alone)
+        self._lone = outputs[0].position if alone and isinstance(outputs[0], Kept) else None
         if self._lone is not None and len(source.header) > 1:
             outputs = [Written(source.header[self._lone], self._lone)]
         else:
@@ -94,14 +139,14 @@ class CsvSink:
         cells = [
             source.blocks.header[output.position].decode()
             if isinstance(output, Kept)
-            else self._written(output.name, "the column")
+            else self._writer.cell(output.name, "the column")
             for output in outputs
         ]
         self._plain = LeftOpen(target)
         self._target = compressed(self._plain, compression) if compression else self._plain
         self._open = compression is not None
         write_all(self._target, source.text.mark)
-        self._put(self._delimiter.join(cells).encode() + self._newline)
+        self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
 
     def __enter__(self) -> CsvSink:
         return self
@@ -112,7 +157,7 @@ class CsvSink:
         self.close()
 
     def write(self, batch: CsvBatch, written: Sequence[Any]) -> None:
-        """Write a batch of the source; see `streams.Sink`."""
+        """Write a batch of the source; see `opening.Sink`."""
         block = batch.block
         if self._lone is not None:
             written = [batch.texts(self._lone)]
@@ -188,27 +233,8 @@ class CsvSink:
         edit = next(edit for edit in self._edits if k in edit.written)
         before = self._delimiter if edit.after is not None or k != edit.written[0] else ""
         after = self._delimiter if edit.before is not None and k == edit.written[-1] else ""
-        texts = [before + self._written(text, "the text") + after for text in dictionary.to_pylist()]
+        texts = [before + self._writer.cell(text, "the text") + after for text in dictionary.to_pylist()]
         return arrow_texts(texts)
-
-    def _written(self, text: str, what: str) -> str:
-        """A cell as it is written."""
-        try:
-            text.encode(self._encoding)
-        except UnicodeEncodeError:
-            raise InputError(
-                f"{self._name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
-                "save the file as UTF-8"
-            ) from None
-        special = [self._delimiter, "\r", "\n", *([] if self._quote is None else [self._quote])]
-        if not any(character in text for character in special) and (text or not self._alone):
-            return text
-        if self._quote is None:
-            raise InputError(
-                f"{self._name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
-                "with another delimiter"
-            )
-        return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
 
     def _put(self, data: Any) -> None:
         if self._encoding != "utf-8":
@@ -217,7 +243,7 @@ class CsvSink:
 
 
 class CsvSource:
-    """Reads a CSV file; see `streams.Source`.
+    """Reads a CSV file; see `opening.Source`.
 
     Every cell is the text between its delimiters, without the quotes around it. Nothing is guessed.
 
@@ -287,13 +313,31 @@ class CsvSource:
         """A CSV file with the same delimiter, quotes, encoding, byte-order mark and line ends."""
         return CsvSink(self, target, outputs, compression)
 
+    def write_table(
+        self,
+        target: BinaryIO,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        compression: Compression | None = None,
+    ) -> None:
+        """Write a new table as this file is written."""
+        writer = CellWriter(self.name, self.options, self.text.encoding, alone=len(columns) == 1)
+        lines = [[writer.cell(name, "the column") for name in columns]]
+        for row in zip(*columns.values(), strict=True):
+            lines.append([writer.cell(str(value), "the text") for value in row])
+        newline = self.blocks.newline.decode()
+        text = "".join(self.options.delimiter.join(line) + newline for line in lines)
+        stream = compressed(LeftOpen(target), compression) if compression else LeftOpen(target)
+        write_all(stream, self.text.mark + text.encode(self.text.encoding))
+        stream.close()
+
     def close(self) -> None:
         """Close the file, if it was opened here."""
         self._raw.close()
 
 
 class CsvBatch:
-    """Some records of a CSV file; see `streams.Batch`."""
+    """Some records of a CSV file; see `opening.Batch`."""
 
     def __init__(
         self, block: Block, header: Sequence[str], quote: str | None, encode: frozenset[str]
@@ -326,6 +370,10 @@ class CsvBatch:
         starts[:, 1:] = ends[:, :-1] + 1
         texts, width = self._texts(starts.ravel(), ends.ravel()).to_pylist(), ends.shape[1]
         return [texts[first : first + width] for first in range(0, len(texts), width)]
+
+    def select(self, rows: NDArray[np.bool_], /) -> CsvBatch:
+        """Some of the records, to be written."""
+        return CsvBatch(self.block.select(rows), self._header, self._quote, self._encode)
 
     def _texts(self, starts: Positions, ends: Positions) -> Any:
         """The texts of cells that begin and end there, without the quotes around them."""

@@ -304,6 +304,15 @@ class Block:
         """Number of the line where a row begins."""
         return self.line + line_breaks(self.text[: int(self.starts[row])])
 
+    def select(self, rows: Mask) -> Block:
+        """A block of some of the rows; lines and records are no longer those of the file."""
+        at = np.flatnonzero(rows)
+        bounds = np.append(self.starts, self.size)
+        text = b"".join([self.text[bounds[i] : bounds[i + 1]] for i in at.tolist()])
+        starts = np.cumsum(np.append(0, bounds[at + 1] - bounds[at]))
+        ends = self.ends[at] + (starts[:-1] - self.starts[at])[:, None]
+        return Block(text, ends, starts[:-1], int(starts[-1]), self.quotes, self.line, self.record)
+
 
 def line_breaks(text: bytes) -> int:
     """How many lines end in `text`, at CR, LF or both."""

@@ -18,20 +18,25 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import (
-    BINARY,
-    PARQUET_MAGIC,
-    PARQUET_SUFFIXES,
-    SNIFFED,
-    PathLike,
-    opened,
-    other_kind,
-    reason,
-)
+from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, reason
 from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of
 
 STANDARD = "-"
 """Names standard input among the inputs."""
+
+
+PARQUET_MAGIC = b"PAR1"
+"""First (and last) bytes of a Parquet file."""
+
+SNIFFED = 4096
+"""Bytes looked at to tell what a file is."""
+
+_OTHER_KINDS = {
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)",
+    b"PK\x03\x04": "is a zip archive or a spreadsheet; save the table as CSV",
+}
+"""What files are that begin with these bytes and are neither plain text nor Parquet."""
 
 
 class Cursor(io.RawIOBase):
@@ -92,7 +97,7 @@ class RawInput:
             self.stream = _standard_input(self.name)
         else:
             self.name = name or os.fspath(source)
-            self.stream = opened(source, self.name)
+            self.stream = _opened(source, self.name)
             if stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode):
                 self.path = os.fspath(source)
             else:
@@ -133,6 +138,17 @@ class RawInput:
         """Close the file if it was opened here."""
         if self._opened:
             self.stream.close()
+
+
+def _opened(path: PathLike, name: str) -> BinaryIO:
+    try:
+        return open(path, "rb", buffering=0)
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{name} is a folder, not a file") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {reason(error)}") from None
 
 
 def _standard_input(name: str) -> BinaryIO:
@@ -219,12 +235,11 @@ class TextInput:
 
 
 def _require_text(raw: RawInput) -> None:
-    kind = other_kind(raw.head)
-    if kind:
-        hint = ", or name its encoding (--encoding utf-16)" if "UTF-16" in kind else ""
-        raise InputError(f"{raw.name} {kind}{hint}")
-    if b"\0" in raw.head[:SNIFFED]:
-        raise InputError(f"{raw.name} {BINARY}")
+    for magic, kind in _OTHER_KINDS.items():
+        if raw.head.startswith(magic):
+            raise InputError(f"{raw.name} {kind}")
+    if b"\0" in raw.head:
+        raise InputError(f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)")
 
 
 def _reader(stream: Readable, encoding: str) -> Readable:

@@ -17,9 +17,12 @@ lines back, Parquet its arrays.
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -66,6 +69,10 @@ class Batch(Protocol):
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row; for tables that are small."""
+        ...
+
+    def select(self, rows: NDArray[np.bool_], /) -> Batch:
+        """Some of the records, to be written."""
         ...
 
 
@@ -183,6 +190,16 @@ class Source(Protocol):
         InputError
             If `compression` is asked for with Parquet, or a name cannot be written in the encoding of the file.
         """
+        ...
+
+    def write_table(
+        self,
+        target: BinaryIO,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        compression: Compression | None = None,
+    ) -> None:
+        """Write a new table, of texts and numbers, as a file of this format is written; raises as `sink` does."""
         ...
 
     def close(self) -> None:

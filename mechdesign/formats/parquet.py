@@ -1,8 +1,8 @@
-"""A Parquet file as a source of batches.
+"""Parquet files: read as batches of records, and written with some columns exchanged.
 
-Writing a Parquet file: the columns of the source, some of them exchanged, stored as they are there.
-
-What programs write into a Parquet file about its columns: kept true, or told to the user.
+A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas and Spark have noted
+of its columns is kept true; other notes are named to the user. Encodings, statistics and the order that rows were
+sorted in are left to the writer.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -17,6 +17,9 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import reason
 from mechdesign.core.numbers import quoted
@@ -24,7 +27,7 @@ from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.opening import Kept, Output, Written, check_outputs
-from mechdesign.formats.parquet_layout import ARROW_SCHEMA, Layout, Leaf
+from mechdesign.formats.parquet_layout import ARROW_SCHEMA, Layout
 
 SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps its own schema, which it believes more than the file."""
@@ -36,34 +39,34 @@ _ATTRIBUTES = "attributes"
 """Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
 
 
-def spark_notes(text: bytes, names: Sequence[str], outputs: Sequence[Output]) -> bytes | None:
+def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
     """Spark's schema for the columns of the output; None if it is not understood, and better left out.
 
     Parameters
     ----------
     text : bytes
         The schema of the source.
-    names : sequence of str
-        Columns of the source.
+    schema : pyarrow.Schema
+        Of the source.
     outputs : sequence of Kept or Written
     """
     try:
         notes = json.loads(text)
         fields = {field["name"]: field for field in notes["fields"]}
-        known = [_spark_field(output, fields, names) for output in outputs]
+        known = [_spark_field(output, fields, schema) for output in outputs]
     except (ValueError, KeyError, TypeError):
         return None
     return json.dumps(notes | {"fields": known}, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _spark_field(output: Output, fields: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _spark_field(output: Output, fields: Mapping[str, Any], schema: Any) -> Any:
     if isinstance(output, Kept):
-        return fields[names[output.position]]
-    if output.kind is None:
-        return {"name": output.name, "type": "string", "nullable": True, "metadata": {}}
-    if output.replaces is None:
-        raise KeyError(output.name)  # how Spark calls its type is not known here
-    return fields[names[output.replaces]] | {"name": output.name}
+        return fields[schema.names[output.position]]
+    if output.replaces is not None and output.kind == schema.field(output.replaces).type:
+        return fields[schema.names[output.replaces]] | {"name": output.name}
+    # Any other type has no name here, and the notes are left out.
+    kind = {None: "string", "double": "double"}[output.kind if output.kind is None else str(output.kind)]
+    return {"name": output.name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def free_notes(metadata: Mapping[bytes, bytes] | None) -> list[str]:
@@ -86,9 +89,9 @@ PENDING = 48 << 20
 
 
 class ParquetSink:
-    """Writes a Parquet file as its source is stored; see `streams.Sink`.
+    """Writes a Parquet file as its source is stored; see `opening.Sink`.
 
-    Row groups are those of the source, unless one takes more than `PENDING` in memory.
+    Row groups are those of the source, less the records left out, unless one takes more than `PENDING` in memory.
     """
 
     def __init__(self, source: ParquetSource, target: BinaryIO, outputs: Sequence[Output]) -> None:
@@ -119,7 +122,7 @@ class ParquetSink:
         self.close()
 
     def write(self, batch: ParquetBatch, written: Sequence[Any]) -> None:
-        """Write a batch of the source; see `streams.Sink`."""
+        """Write a batch of the source; see `opening.Sink`."""
         import pyarrow as pa
 
         fresh = iter(written)
@@ -137,7 +140,7 @@ class ParquetSink:
         self._pending.append(part)
         self._pending_bytes += part.nbytes
         self.records += batch.num_rows
-        if self.records in self._ends or self._pending_bytes > PENDING:
+        if batch.end in self._ends or self._pending_bytes > PENDING:
             self._flush()
 
     def _flush(self) -> None:
@@ -172,8 +175,13 @@ class ParquetSink:
             for field, kind in zip(self._fields, kinds, strict=True)
         ]
         self._schema = pa.schema(fields)
-        properties = _properties(self._schema, self._outputs, self._layout)
-        writer = pq.ParquetWriter(self._target, self._schema, store_schema=False, **properties)
+        writer = pq.ParquetWriter(
+            self._target,
+            self._schema,
+            store_schema=False,
+            compression=_codecs(self._schema, self._outputs, self._layout),
+            use_compliant_nested_type=False,
+        )
         # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
         writer.add_key_value_metadata(metadata)
         return writer
@@ -209,118 +217,77 @@ def _plain(column: Any, kind: Any) -> Any:
 
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
-    decoded = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    return decoded.cast(kind)
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(kind)
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind)).dictionary_decode()
 
 
 def _metadata(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
     metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
     for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
         if key in metadata:
-            notes = rewritten(metadata.pop(key), schema.names, outputs)
+            notes = rewritten(metadata.pop(key), schema, outputs)
             if notes is not None:
                 metadata[key] = notes
     return metadata
 
 
-def _pandas_notes(text: bytes, names: Sequence[str], outputs: Sequence[Output]) -> bytes | None:
+def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
     """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
 
     None if they are not understood, and better left out.
     """
     try:
-        return _rewritten(json.loads(text), names, outputs)
+        return _rewritten(json.loads(text), schema, outputs)
     except (ValueError, AttributeError, TypeError):
         return None
 
 
-def _rewritten(notes: Any, names: Sequence[str], outputs: Sequence[Output]) -> bytes:
+def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
+    names = schema.names
     kept = {names[output.position] for output in outputs if isinstance(output, Kept)}
-    replaced = {
-        names[output.replaces]: output.name
-        for output in outputs
-        if isinstance(output, Written) and output.replaces is not None
-    }
-    typed = {output.name for output in outputs if isinstance(output, Written) and output.kind is not None}
+    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, Written) and o.replaces is not None}
     columns: list[dict[str, Any]] = []
     for note in notes.get("columns", []):
         field = note.get("field_name")
-        if field in replaced and replaced[field] in typed:
-            columns.append(note | {"name": replaced[field], "field_name": replaced[field]})
-        elif field in replaced:
-            columns.append(note | _text_note(replaced[field]))
+        if field in fresh:
+            output = fresh[field]
+            own = output.kind == schema.field(field).type
+            name = {"name": output.name, "field_name": output.name}
+            columns.append(note | (name if own else _note(output)))
         elif field in kept or field not in names:
             columns.append(note)
-    for output in outputs:
-        if isinstance(output, Written) and output.replaces is None and output.kind is None:
-            columns.append(_text_note(output.name))
+    columns += [_note(o) for o in outputs if isinstance(o, Written) and o.replaces is None and o.kind is None]
     notes["columns"] = columns
     notes["index_columns"] = [
-        replaced.get(index, index) if isinstance(index, str) else index
+        fresh[index].name if isinstance(index, str) and index in fresh else index
         for index in notes.get("index_columns", [])
-        if not (isinstance(index, str) and index in names and index not in kept and index not in replaced)
+        if not (isinstance(index, str) and index in names and index not in kept and index not in fresh)
     ]
     return json.dumps(notes).encode()
 
 
-def _text_note(name: str) -> dict[str, Any]:
+def _note(output: Written) -> dict[str, Any]:
+    """What pandas would note of a written column."""
+    kind = None if output.kind is None else np.dtype(output.kind.to_pandas_dtype()).name
     return {
-        "name": name,
-        "field_name": name,
-        "pandas_type": "unicode",
-        "numpy_type": "object",
+        "name": output.name,
+        "field_name": output.name,
+        "pandas_type": kind or "unicode",
+        "numpy_type": kind or "object",
         "metadata": None,
     }
 
 
-def _properties(schema: Any, outputs: Sequence[Output], layout: Layout) -> dict[str, Any]:
-    """Options of the writer, so that every column is stored as the one it is or replaces."""
-    stored: list[Leaf] = []
+def _codecs(schema: Any, outputs: Sequence[Output], layout: Layout) -> Any:
+    """The compression of every column of the file: that of the column which it is or replaces."""
+    codecs: list[str] = []
     for output in outputs:
         if isinstance(output, Kept):
-            stored.extend(layout.columns[output.position])
-        elif output.replaces is not None:
-            stored.append(Leaf(layout.columns[output.replaces][0].compression))
+            codecs.extend(layout.codecs[output.position])
         else:
-            stored.append(Leaf(layout.columns[0][0].compression))
-    paths = _paths(schema)
-    pairs = list(zip(paths, stored, strict=True))
-    encodings = {path: leaf.encoding for path, leaf in pairs if leaf.encoding}
-    options: dict[str, Any] = {
-        "compression": {path: leaf.compression for path, leaf in pairs},
-        "use_dictionary": [path for path, leaf in pairs if leaf.dictionary],
-        "write_statistics": [path for path, leaf in pairs if leaf.statistics],
-        "use_compliant_nested_type": False,
-        "use_deprecated_int96_timestamps": layout.int96,
-    }
-    if encodings:
-        options["column_encoding"] = encodings
-    if sorting := _sorting(outputs, layout):
-        options["sorting_columns"] = sorting
-    return options
-
-
-def _sorting(outputs: Sequence[Output], layout: Layout) -> list[Any]:
-    """What the rows stay sorted by: the source's sorting up to the first column that is not kept."""
-    import pyarrow.parquet as pq
-
-    stored = [i for i, leaves in enumerate(layout.columns) for _ in leaves]
-    places: dict[int, int] = {}
-    place = 0
-    for output in outputs:
-        if isinstance(output, Kept):
-            for i, column in enumerate(stored):
-                if column == output.position:
-                    places[i] = place
-                    place += 1
-        else:
-            place += 1
-    sorting: list[Any] = []
-    for column in layout.sorting:
-        if column.column_index not in places:
-            break
-        sorting.append(pq.SortingColumn(places[column.column_index], column.descending, column.nulls_first))
-    return sorting
+            codecs.append(layout.codecs[output.replaces or 0][0])
+    return dict(zip(_paths(schema), codecs, strict=True))
 
 
 def _paths(schema: Any) -> list[str]:
@@ -357,7 +324,7 @@ def named_errors(path: str) -> Generator[None]:
 
 
 class ParquetSource:
-    """Reads a Parquet file; see `streams.Source`.
+    """Reads a Parquet file; see `opening.Source`.
 
     Raises
     ------
@@ -421,7 +388,7 @@ class ParquetSource:
             for group in range(file.num_row_groups):
                 wanted = None if whole else names
                 for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
-                    yield ParquetBatch(batch, frozenset(encode))
+                    yield ParquetBatch(batch, frozenset(encode), self.position + batch.num_rows)
                     self.position += batch.num_rows
 
     def where(self, record: int) -> str:
@@ -432,12 +399,29 @@ class ParquetSource:
         self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
     ) -> ParquetSink:
         """A Parquet file with the same types, metadata, compression and row groups."""
+        self._refuse(compression)
+        return ParquetSink(self, target, outputs)
+
+    def write_table(
+        self,
+        target: BinaryIO,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        compression: Compression | None = None,
+    ) -> None:
+        """A new Parquet file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._refuse(compression)
+        pq.write_table(pa.table(dict(columns)), LeftOpen(target))
+
+    def _refuse(self, compression: Compression | None) -> None:
         if compression:
             raise InputError(
                 f"{self.name} is a Parquet file and so is the output: its columns are compressed as they are there; "
                 f"it cannot be packed with {compression} on top"
             )
-        return ParquetSink(self, target, outputs)
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
@@ -445,11 +429,13 @@ class ParquetSource:
 
 
 class ParquetBatch:
-    """Some records of a Parquet file; see `streams.Batch`."""
+    """Some records of a Parquet file; see `opening.Batch`."""
 
-    def __init__(self, stored: Any, encode: frozenset[str]) -> None:
+    def __init__(self, stored: Any, encode: frozenset[str], end: int) -> None:
         self.stored = stored
         """The record batch, with codes in place of text where that is faster."""
+        self.end = end
+        """How many records of the file there are up to its last one."""
         self._encode = encode
 
     @property
@@ -467,6 +453,12 @@ class ParquetBatch:
         if name not in self._encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
             return column
         return column.dictionary_encode()
+
+    def select(self, rows: NDArray[np.bool_], /) -> ParquetBatch:
+        """Some of the records, to be written."""
+        import pyarrow as pa
+
+        return ParquetBatch(self.stored.filter(pa.array(rows)), self._encode, self.end)
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row."""

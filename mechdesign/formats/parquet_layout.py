@@ -1,4 +1,4 @@
-"""How the columns of a Parquet file are stored: compression, encoding, order; to store others alike."""
+"""How a Parquet file is stored: the compression of its columns and its row groups, to store a copy alike."""
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
@@ -6,88 +6,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, repeat
 from typing import Any
 
 ARROW_SCHEMA = b"ARROW:schema"
 """Where Arrow keeps its own types, in the metadata of the file."""
 
+DEFAULT_CODEC = "SNAPPY"
+"""What Parquet files mostly have, where a file does not tell."""
+
 REPEATING = 4
 """Bytes a value, encoded, up to which a column of text is taken to repeat few values."""
-
-_ENCODINGS = ("DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "BYTE_STREAM_SPLIT")
-"""Encodings that are chosen by hand, apart from dictionaries."""
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """How a column of the file is stored; a nested column of the table has several.
-
-    Parameters
-    ----------
-    compression : str
-        As a writer of pyarrow wants it.
-    dictionary : bool
-        Whether values are stored as codes into a dictionary.
-    encoding : str or None
-        One of the encodings that somebody must have chosen.
-    statistics : bool
-    bytes_a_value : float
-        Encoded, before compression.
-    """
-
-    compression: str = "SNAPPY"
-    dictionary: bool = True
-    encoding: str | None = None
-    statistics: bool = True
-    bytes_a_value: float = float("inf")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is stored.
+    """How a file is stored, as far as a copy is stored alike.
 
     Parameters
     ----------
-    columns : tuple of tuples of Leaf
-        For every column of the table those of the file.
+    codecs : tuple of tuples of str
+        For every column of the table the compression of those that it takes in the file (a nested one takes several),
+        as a writer of pyarrow wants it.
+    repeated : tuple of bool
+        Whether the values of a column are stored as codes and repeat.
     groups : tuple of int
         Rows of every row group.
-    sorting : tuple of SortingColumn
-        What the row groups are sorted by, if all say the same.
-    int96 : bool
-        Whether moments are stored in the old form of 96 bits.
     arrow_schema : bool
         Whether Arrow's own types are stored with them.
     """
 
-    columns: tuple[tuple[Leaf, ...], ...]
+    codecs: tuple[tuple[str, ...], ...]
+    repeated: tuple[bool, ...]
     groups: tuple[int, ...]
-    sorting: tuple[Any, ...]
-    int96: bool
     arrow_schema: bool
 
     @classmethod
     def of(cls, metadata: Any, schema: Any) -> Layout:
         """The layout that a file says it has."""
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        counts = [leaves(field.type) for field in schema]
-        if sum(counts) != metadata.num_columns:  # types that Arrow reads in another shape than it writes
-            return cls(
-                tuple((Leaf(),) * count for count in counts), _rows(groups), (), False, _has_arrow(metadata)
-            )
-        stored = [_leaf(groups, i) for i in range(metadata.num_columns)]
-        columns: list[tuple[Leaf, ...]] = []
-        for count in counts:
-            columns.append(tuple(stored[:count]))
-            del stored[:count]
-        physical = [metadata.schema.column(i).physical_type for i in range(metadata.num_columns)]
-        orders = {tuple(group.sorting_columns) for group in groups}
+        sizes = [leaves(field.type) for field in schema]
+        if sum(sizes) == metadata.num_columns:
+            stored = iter([_stored(groups, i) for i in range(metadata.num_columns)])
+        else:  # types that Arrow reads in another shape than it writes
+            stored = repeat((DEFAULT_CODEC, False))
+        columns = [list(islice(stored, size)) for size in sizes]
         return cls(
-            tuple(columns),
-            _rows(groups),
-            orders.pop() if len(orders) == 1 else (),
-            "INT96" in physical,
-            _has_arrow(metadata),
+            tuple(tuple(codec for codec, _ in column) for column in columns),
+            tuple(bool(column) and column[0][1] for column in columns),
+            tuple(group.num_rows for group in groups),
+            ARROW_SCHEMA in (metadata.metadata or {}),
         )
 
     def is_text(self, schema: Any, name: str) -> bool:
@@ -102,11 +70,8 @@ class Layout:
         """Columns of text that are stored as codes and repeat few values: read as codes, they are copied fast."""
         return [
             name
-            for name, stored in zip(schema.names, self.columns, strict=True)
-            if self.is_text(schema, name)
-            and "." not in name
-            and stored[0].dictionary
-            and stored[0].bytes_a_value < REPEATING
+            for name, repeated in zip(schema.names, self.repeated, strict=True)
+            if repeated and self.is_text(schema, name) and "." not in name
         ]
 
 
@@ -123,28 +88,14 @@ def leaves(kind: Any) -> int:
     return 1
 
 
-def _rows(groups: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(group.num_rows for group in groups)
-
-
-def _has_arrow(metadata: Any) -> bool:
-    return ARROW_SCHEMA in (metadata.metadata or {})
-
-
-def _leaf(groups: Sequence[Any], i: int) -> Leaf:
+def _stored(groups: Sequence[Any], i: int) -> tuple[str, bool]:
+    """The compression of column number `i` of a file, and whether its values repeat."""
     chunks = [group.column(i) for group in groups if group.num_rows]
     if not chunks:
-        return Leaf()
-    first = chunks[0]
+        return DEFAULT_CODEC, False
     values = sum(chunk.num_values for chunk in chunks)
     size = sum(chunk.total_uncompressed_size for chunk in chunks)
-    dictionary = any("DICTIONARY" in encoding for encoding in first.encodings)
-    chosen = [encoding for encoding in first.encodings if encoding in _ENCODINGS]
-    codec: str = first.compression
-    return Leaf(
-        {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec),
-        dictionary,
-        chosen[0] if chosen and not dictionary else None,
-        first.is_stats_set,
-        size / values if values else float("inf"),
-    )
+    coded = any("DICTIONARY" in encoding for encoding in chunks[0].encodings)
+    codec: str = chunks[0].compression
+    named = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
+    return named, coded and bool(values) and size / values < REPEATING

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step, Steps
-from mechdesign.mechanisms.partitions import MergedSets, merge_subsets
+from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.partitions import MergedSets, merge_all, merge_subsets
 from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import Notion
@@ -42,6 +44,10 @@ LEAST_GAP = 1e-9
 
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
+
+RESPONSE_SHARE = 0.15
+"""Share of the time limit for the best response within merged sets: where a limit is short, it is the better
+channel, and its columns are a start in any case."""
 
 SPARSE_FROM = 200
 """Number of useful symbols from which the posteriors are handed over as a sparse matrix."""
@@ -134,19 +140,17 @@ def _designed(
     joint: Joint, notion: Notion, search: Search, target: float, started: float
 ) -> tuple[Envelope, Rounded]:
     """Solve with growing margins until the rounded channel passes."""
-    relaxation = posteriors(joint, notion)
-    start, dual = _start(joint, notion, search)
+    reduced = classes(joint)
+    relaxation = posteriors(reduced.joint, notion)
+    known = _known(reduced, notion, search, target, started)
+    start, dual = known.pool, known.dual
     failure: RoundingFailure | None = None
     for margin in MARGINS:
-        left = (
-            None
-            if search.time_limit is None
-            else max(0.0, search.time_limit - (time.perf_counter() - started))
-        )
+        left = None if search.time_limit is None else max(0.0, known.end - time.perf_counter())
         try:
             envelope = lower_envelope(
-                posteriors(joint, notion, margin=margin),
-                joint.p_x,
+                posteriors(reduced.joint, notion, margin=margin),
+                reduced.joint.p_x,
                 relaxation=relaxation,
                 method=search.method,
                 gap=target,
@@ -154,6 +158,7 @@ def _designed(
                 workers=search.workers,
                 backend=search.backend,
                 start=start,
+                incumbents=known.channels,
                 dual=dual,
                 progress=_progress(joint, search),
             )
@@ -161,8 +166,11 @@ def _designed(
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
             raise SolverFailure(f"the optimum could not be computed: {error}") from error
+        if known.interrupted:
+            envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
-            return envelope, round_channel(envelope.weights, _matrix(envelope.points), joint, notion)
+            weights, points = reduced.split(envelope.weights, envelope.points)
+            return envelope, round_channel(weights, _matrix(points), joint, notion)
         except RoundingFailure as error:
             failure = error
             start, dual = envelope.pool, envelope.dual
@@ -171,14 +179,51 @@ def _designed(
     )
 
 
-def _start(joint: Joint, notion: Notion, search: Search) -> tuple[Points, Array | None]:
-    """Merged blocks as a first feasible channel, and what a neighbouring design has left."""
-    merging = merge_subsets(MergedSets(joint.p, notion.limits, "auto"))
-    blocks = Points.blocks(merging.groups, joint.p_x)
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """What the search begins with, all of it on classes: channels of the heuristics and of a neighbouring budget."""
+
+    channels: list[tuple[Array, Points]]
+    pool: Points | None
+    dual: Array | None
+    end: float
+    interrupted: bool
+
+
+def _known(reduced: Classes, notion: Notion, search: Search, target: float, started: float) -> _Known:
+    """Every channel that is cheaper to find than the optimum, so that no limit leaves less than these."""
+    whole, table = reduced.whole, reduced.joint
+    end = math.inf if search.time_limit is None else started + search.time_limit
+    channels: list[tuple[Array, Points]] = []
+    merged: list[tuple[int, ...]] = []
+    for joint in (whole, table) if reduced.is_reduced else (table,):
+        lifts = MergedSets(joint.p, notion.limits, "auto")
+        for merge in (merge_all, merge_subsets):
+            groups = merged = list(merge(lifts).groups)
+            blocks = Points.blocks(groups, joint.p_x)
+            mass = np.array([math.fsum(joint.p_x[list(group)].tolist()) for group in groups])
+            channels.append((mass, reduced.merged(blocks) if joint is whole else blocks))
+    pool = dual = None
     neighbour = search.start.envelope if search.start is not None else None
-    if neighbour is None or neighbour.points.shape[1] != len(joint.useful):
-        return blocks, None
-    return Points.concatenate([blocks, neighbour.pool]), neighbour.dual
+    if neighbour is not None and neighbour.points.shape[1] == len(table.useful):
+        channels.append((neighbour.weights, neighbour.points))
+        pool, dual = neighbour.pool, neighbour.dual
+    interrupted = False
+    now = time.perf_counter()
+    if search.method != "vertices" and now < end < math.inf:
+        effort = Effort(
+            gap=target, end=now + RESPONSE_SHARE * (end - now), workers=search.workers, backend=search.backend
+        )
+        inner = posteriors(table, notion, margin=MARGINS[0])
+        weights, points, interrupted = respond(inner, posteriors(table, notion), table.p_x, merged, effort)
+        channels.append((weights, points))
+    return _Known(
+        channels=channels,
+        pool=pool,
+        dual=dual,
+        end=-math.inf if interrupted else end,
+        interrupted=interrupted,
+    )
 
 
 def _matrix(points: Points) -> object:

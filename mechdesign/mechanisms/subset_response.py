@@ -10,23 +10,24 @@ since merging is one of the solutions the result is never worse than subset merg
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.optimal import GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from solvers import OutsidePolytope, Points, Polytope, SolverError, TooManyVertices, lower_envelope
+from solvers import Points, Polytope
 
 Array = NDArray[np.float64]
 
@@ -101,57 +102,20 @@ def _columns(
     joint: Joint, search: Search, inner: Polytope, outer: Polytope, watched: Watched, start: float
 ) -> tuple[Array, Points]:
     """Weights and posteriors of every set, (k,) and (k, |X|)."""
-    p_x, n = joint.p_x, len(joint.useful)
-    target = max(GAP_SHARE * search.gap, LEAST_GAP) * utility_entropy(joint)
-    weights: list[Array] = []
-    parts: list[Points] = []
-    groups = watched.merging.groups
-    for done, group in enumerate(groups):
-        members = np.array(group)
-        mass = float(p_x[members].sum())
-        point = p_x[members] / mass
-        found = None
-        if len(group) > 1:
-            if search.progress is not None:
-                search.progress(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
-            found = _solved(inner.restrict(members), outer.restrict(members), point, target, search, start)
-        if found is None:
-            found = np.ones(1), Points.from_dense(point[None, :])
-        weights.append(mass * found[0])
-        inside = found[1]
-        parts.append(
-            Points(inside.indptr, members[inside.indices].astype(np.int32), inside.data, (len(inside), n))
-        )
-    return np.concatenate(weights), Points.concatenate(parts)
+    groups, report = watched.merging.groups, search.progress
+    effort = Effort(
+        gap=max(GAP_SHARE * search.gap, LEAST_GAP) * utility_entropy(joint),
+        method=search.method,
+        end=math.inf if search.time_limit is None else start + search.time_limit,
+        workers=search.workers,
+        backend=search.backend,
+    )
 
+    def show(done: int) -> None:
+        if report is not None:
+            report(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
 
-def _solved(
-    inner: Polytope, outer: Polytope, point: Array, target: float, search: Search, start: float
-) -> tuple[Array, Points] | None:
-    """Weights and posteriors within one set; None where the merged set lies in the margin of the polytope."""
-    left = None if search.time_limit is None else search.time_limit - (time.perf_counter() - start)
-    if left is not None and left <= 0.0:
-        return None
-    try:
-        envelope = lower_envelope(
-            inner,
-            point,
-            relaxation=outer,
-            method=search.method,
-            gap=target,
-            time_limit=left,
-            workers=search.workers,
-            backend=search.backend,
-        )
-    except OutsidePolytope:
-        return None
-    except TooManyVertices as error:
-        raise SolverFailure(f"{error}") from error
-    except SolverError as error:
-        raise SolverFailure(
-            f"a set of {inner.n} symbols could not be solved ({error}); use --mechanism subset-merging"
-        ) from error
-    return envelope.weights, envelope.points
+    return respond(inner, outer, joint.p_x, groups, effort, show)[:2]
 
 
 def _sparse(points: Points) -> object:

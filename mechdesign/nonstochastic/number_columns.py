@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from dataclasses import dataclass
 
@@ -11,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import Encoded
+from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.text_columns import read_text_columns
+from mechdesign.nonstochastic.text_columns import Numbering, columns_of, usable_records
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?[ \t]*", re.ASCII)
 
@@ -26,25 +26,29 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
-    """One entry for each record.
+class NumberRecords:
+    """The numbers of a file, and whose they are; one entry for each record.
 
     Parameters
     ----------
     values : (n,) doubles, the nearest to the text
+    rows : (n,) numbers of the records in the file, from 0
     group : (n,) indices into `keys`
     keys : distinct groups in order of appearance; one empty tuple without grouping
-    individuals : (n,) texts, or None
+    individual : (n,) indices into `individuals`, or None
+    individuals : distinct texts
     """
 
     values: Floats
+    rows: Indices
     group: Indices
     keys: tuple[tuple[str, ...], ...]
-    individuals: tuple[str, ...] | None
+    individual: Indices | None
+    individuals: tuple[str, ...]
 
 
 def read_records(
-    path: PathLike,
+    source: Source,
     column: str,
     group_by: tuple[str, ...] = (),
     individual: str | None = None,
@@ -52,7 +56,7 @@ def read_records(
     equals: str | None = None,
     counted: bool = False,
     missing: str = "refuse",
-) -> Records:
+) -> NumberRecords:
     """Read the column, the groups and the individuals.
 
     Parameters
@@ -68,52 +72,57 @@ def read_records(
     InputError
         Naming the file, the column and the record.
     """
-    roles = {"value": (column,), "group": group_by, "individual": (individual,) if individual else ()}
-    read = read_text_columns(path, roles, missing)
-    texts = read.cells[column]
-    where = f"{os.fspath(path)}: column {quoted(column)}"
-    values = _truths(texts, where, equals) if counted else _numbers(texts, where)
-    place: dict[tuple[str, ...], int] = {}
-    count = len(texts)
-    if group_by:
-        columns = [read.cells[name] for name in group_by]
-        codes = [place.setdefault(key, len(place)) for key in zip(*columns, strict=True)]
-        group = np.array(codes, dtype=np.int64)
-    else:
-        place[()] = 0
-        group = np.zeros(count, dtype=np.int64)
-    people = tuple(read.cells[individual]) if individual else None
-    return Records(values, group, tuple(place), people)
+    names = columns_of(source, (column, *group_by, *((individual,) if individual else ())))
+    where = f"{source.name}: column {quoted(column)}"
+    groups, people = Numbering(), Numbering()
+    parts: list[tuple[Indices, Floats, Indices, Indices]] = []
+    for rows, columns in usable_records(source, names, missing):
+        cells, others = columns[0], columns[1 : 1 + len(group_by)]
+        values = _truths(cells, rows, where, equals) if counted else _numbers(cells, rows, where)
+        group = groups.number(others) if others else np.zeros(len(rows), np.int64)
+        person = people.number(columns[-1:]) if individual else group
+        parts.append((rows, values, group, person))
+    rows, values, group, person = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return NumberRecords(
+        values,
+        rows,
+        group,
+        groups.texts if group_by else ((),),
+        person if individual else None,
+        tuple(text for (text,) in people.texts),
+    )
 
 
-def _numbers(texts: list[str], where: str) -> Floats:
-    for k, text in enumerate(texts):
-        if not _NUMBER.fullmatch(text):
-            kind = (
-                "is NaN, which lies in no range"
-                if text.strip().lower() == "nan"
-                else "is not a finite number"
-            )
-            if not text:
-                kind = "is no number; say --missing drop to leave empty cells out"
-            raise InputError(f"{where}, record {k + 1}: {quoted(text)} {kind}")
-    values = np.array([float(text) for text in texts], dtype=np.float64)
+def _numbers(cells: Encoded, rows: Indices, where: str) -> Floats:
+    texts = (*cells.texts, "")
+    numbers = np.array([float(text) if _NUMBER.fullmatch(text) else math.nan for text in texts])
+    values = numbers[cells.codes]
     if not bool(np.isfinite(values).all()):
-        k = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InputError(f"{where}, record {k + 1}: {quoted(texts[k])} is larger than any double")
+        first = int(np.argmin(np.isfinite(values)))
+        text = texts[cells.codes[first]]
+        what = "is larger than any double"
+        if math.isnan(values[first]):
+            what = "is not a finite number"
+            if text.strip().lower() == "nan":
+                what = "is NaN, which lies in no range"
+            elif not text:
+                what = "is no number; say --missing drop to leave empty cells out"
+        raise InputError(f"{where}, record {rows[first] + 1}: {quoted(text)} {what}")
     return values
 
 
-def _truths(texts: list[str], where: str, equals: str | None) -> Floats:
+def _truths(cells: Encoded, rows: Indices, where: str, equals: str | None) -> Floats:
+    texts = (*cells.texts, "")
     if equals is not None:
-        return np.array([text == equals for text in texts], dtype=np.float64)
-    for k, text in enumerate(texts):
-        if text not in TRUTHS:
-            raise InputError(
-                f"{where}, record {k + 1}: {quoted(text)} is neither 0 nor 1; "
-                "to count records with some value, name it with --equals"
-            )
-    return np.array([TRUTHS[text] for text in texts], dtype=np.float64)
+        return np.array([text == equals for text in texts], dtype=np.float64)[cells.codes]
+    values = np.array([TRUTHS.get(text, math.nan) for text in texts])[cells.codes]
+    if np.isnan(values).any():
+        first = int(np.argmax(np.isnan(values)))
+        raise InputError(
+            f"{where}, record {rows[first] + 1}: {quoted(texts[cells.codes[first]])} is neither 0 nor 1; "
+            "to count records with some value, name it with --equals"
+        )
+    return values
 
 
 def within(values: Floats, domain: IntervalDomain, *, clip: bool, where: str) -> Floats:
@@ -135,7 +144,7 @@ def within(values: Floats, domain: IntervalDomain, *, clip: bool, where: str) ->
     )
 
 
-def most_groups(records: Records, *, grouped: bool) -> int:
+def most_groups(records: NumberRecords, *, grouped: bool) -> int:
     """The most answers that one individual takes part in (1 if individuals are not named).
 
     Raises
@@ -143,19 +152,21 @@ def most_groups(records: Records, *, grouped: bool) -> int:
     InputError
         If an individual has several records in one group of an aggregate.
     """
-    if records.individuals is None:
+    if records.individual is None:
         return 1
-    seen: dict[tuple[str, int], int] = {}
-    answers: dict[str, int] = {}
-    for k, (who, group) in enumerate(zip(records.individuals, records.group.tolist(), strict=True)):
-        first = seen.setdefault((who, group), k)
-        if grouped and first != k:
-            raise InputError(
-                f"the individual {quoted(who)} has several records in one group (records {first + 1} and {k + 1}); "
-                "add them up to one value each first, and give the range of that"
-            )
-        answers[who] = answers.get(who, 0) + 1
-    return max(answers.values())
+    pairs = records.individual * len(records.keys) + records.group
+    firsts = np.unique(pairs, return_index=True)[1]
+    if grouped and len(firsts) < len(pairs):
+        again = np.ones(len(pairs), np.bool_)
+        again[firsts] = False
+        other = int(np.argmax(again))
+        first = int(np.argmax(pairs == pairs[other]))
+        raise InputError(
+            f"the individual {quoted(records.individuals[records.individual[other]])} has several records in one "
+            f"group (records {records.rows[first] + 1} and {records.rows[other] + 1}); "
+            "add them up to one value each first, and give the range of that"
+        )
+    return int(np.bincount(records.individual).max())
 
 
 _SHIFT = 1074

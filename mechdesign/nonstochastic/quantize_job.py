@@ -1,5 +1,8 @@
 """`mechdesign quantize` without its words: read, design, certify, answer exactly, write."""
 
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+
 from __future__ import annotations
 
 import math
@@ -9,13 +12,18 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.core.files import PathLike, check_target, is_parquet, replacing
+from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import arrow_integers, arrow_texts
+from mechdesign.formats.compression import Compression, compression_named
+from mechdesign.formats.inputs import STANDARD, TextOptions
+from mechdesign.formats.opening import Kept, Output, Source, Written, open_source
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, lay_out
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, Allowance, allowance, guarantees
@@ -23,7 +31,7 @@ from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantize
 from mechdesign.nonstochastic.noiseless import Ledger, certify
 from mechdesign.nonstochastic.number_columns import (
     UNIT,
-    Records,
+    NumberRecords,
     exact_sums,
     most_groups,
     parse_range,
@@ -39,9 +47,6 @@ from mechdesign.nonstochastic.quantize_options import (
     nearest_double,
 )
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.release_parquet import replace_parquet, write_parquet
-from mechdesign.nonstochastic.release_writing import replace_csv, write_csv
-from mechdesign.nonstochastic.text_columns import read_text_columns
 
 MOST_THRESHOLDS = 1_000_000
 """Thresholds of all group sizes together, kept one by one in memory (200 MB)."""
@@ -56,9 +61,14 @@ def quantize_file(
     options: QuantizeOptions,
     *,
     mechanism_path: PathLike | None = None,
+    text: TextOptions | None = None,
     force: bool = False,
 ) -> Quantized:
     """Release a quantised column (identity), or a quantised answer for each group.
+
+    The release is written as the source is: Parquet, or a CSV with its delimiter, quotes, encoding and line ends,
+    whose other cells stay to the byte. A CSV is compressed if the name of the target says so (``.gz``, ``.zst``).
+    `text` says how a CSV is written; ``-`` is standard input.
 
     The mechanism file is written beside the target (``TARGET.mechanism.json``) unless a path is
     given. Each is written whole or not at all.
@@ -69,13 +79,20 @@ def quantize_file(
         If a file, column, option or value is not usable; nothing is written then.
     """
     check_options(options)
-    parquet = is_parquet(source)
     beside = Path(f"{os.fspath(target)}.mechanism.json") if mechanism_path is None else Path(mechanism_path)
-    check_target(target, force=force, sources=(source,))
-    check_target(beside, force=force, sources=(source,))
+    inputs = () if os.fspath(source) == STANDARD else (source,)
+    check_target(target, force=force, sources=inputs)
+    check_target(beside, force=force, sources=inputs)
     if beside.absolute() == Path(target).absolute():
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
-    check_kind(target, parquet=parquet)
+    with open_source(source, text) as table:
+        return _quantized(table, target, beside, options, force=force)
+
+
+def _quantized(
+    table: Source, target: PathLike, beside: Path, options: QuantizeOptions, *, force: bool
+) -> Quantized:
+    check_kind(target, parquet=table.kind == "Parquet")
     counted = options.query == "count"
     domain = (
         IntervalDomain(Fraction(0), Fraction(1))
@@ -84,7 +101,7 @@ def quantize_file(
     )
     allowed = allowance(nearest_double(options.epsilon))
     records = read_records(
-        source,
+        table,
         options.column,
         options.group_by,
         options.individual,
@@ -92,30 +109,62 @@ def quantize_file(
         counted=counted,
         missing=options.missing,
     )
-    where = f"{os.fspath(source)}: column {quoted(options.column)}"
+    where = f"{table.name}: column {quoted(options.column)}"
     values = within(records.values, domain, clip=options.clip, where=where)
     answers_each = most_groups(records, grouped=options.query != "identity")
     sizes = [1] if options.query == "identity" else np.bincount(records.group).tolist()
     mechanisms = _mechanisms(options, domain, allowed.outputs, sizes)
     done = _summary(options, records, domain, allowed, mechanisms, answers_each)
+    compression = compression_named(target)
     with replacing(target, force=force) as temporary:
-        if options.query == "identity":
-            released = _identity(mechanisms[1].quantizer, values)
-            kept = _kept(source, options) if options.missing == "drop" else None
-            if parquet:
-                replace_parquet(os.fspath(source), temporary, options.column, kept, released)
+        with open(temporary, "wb") as stream:
+            if options.query == "identity":
+                released = mechanisms[1].quantizer.release(values, outside="clip")
+                _replace(table, stream, options.column, records.rows, released, compression)
             else:
-                replace_csv(os.fspath(source), temporary, options.column, kept, [repr(v) for v in released])
-        else:
-            released = _answers(options, mechanisms, exact_sums(values, records.group, len(sizes)), sizes)
-            names = [*options.group_by, RECORDS_COLUMN, f"{options.query}_{options.column}"]
-            if parquet:
-                write_parquet(temporary, names, records.keys, sizes, released)
-            else:
-                cells = [[*k, str(n), repr(v)] for k, n, v in zip(records.keys, sizes, released, strict=True)]
-                write_csv(temporary, names, cells)
+                totals = exact_sums(values, records.group, len(sizes))
+                columns: dict[str, Sequence[Any]] = {
+                    name: [key[i] for key in records.keys] for i, name in enumerate(options.group_by)
+                }
+                columns[RECORDS_COLUMN] = sizes
+                columns[f"{options.query}_{options.column}"] = _answers(options, mechanisms, totals, sizes)
+                table.write_table(stream, columns, compression=compression)
         done.mechanism.save(beside, overwrite=force)
     return done
+
+
+def _replace(
+    table: Source,
+    stream: BinaryIO,
+    column: str,
+    rows: NDArray[np.int64],
+    released: NDArray[np.float64],
+    compression: Compression | None,
+) -> None:
+    """Copy a table with the released numbers in place of a column; only the records `rows` are kept."""
+    import pyarrow as pa
+
+    levels, codes = np.unique(released, return_inverse=True)
+    texts = arrow_texts([repr(level) for level in levels.tolist()])
+    place = table.header.index(column)
+    outputs: list[Output] = [Kept(i) for i in range(len(table.header))]
+    outputs[place] = Written(column, place, pa.float64())
+    read, written = 0, 0
+    with table.sink(stream, outputs, compression=compression) as sink:
+        for batch in table.batches():
+            end = written + int(np.searchsorted(rows[written:], read + batch.num_rows))
+            kept = rows[written:end] - read
+            read += batch.num_rows
+            if len(kept) < batch.num_rows:
+                chosen = np.zeros(batch.num_rows, np.bool_)
+                chosen[kept] = True
+                batch = batch.select(chosen)
+            part = codes[written:end].astype(np.int32)
+            if len(part):
+                sink.write(batch, [pa.DictionaryArray.from_arrays(arrow_integers(part), texts)])
+            written = end
+        if written < len(rows):
+            raise InputError(f"{table.name} changed while it was read; nothing was written")
 
 
 def _named(options: QuantizeOptions) -> str:
@@ -150,10 +199,6 @@ def _mechanisms(
     return found
 
 
-def _identity(quantizer: Quantizer, values: np.ndarray) -> list[float]:
-    return quantizer.release(values, outside="clip").tolist()
-
-
 def _answers(
     options: QuantizeOptions,
     mechanisms: dict[int, SizedQuantizer],
@@ -178,16 +223,9 @@ def _middle_count(quantizer: Quantizer, cell: int) -> Fraction:
     return Fraction(math.ceil(edges[cell]) + last, 2)
 
 
-def _kept(source: PathLike, options: QuantizeOptions) -> list[bool]:
-    """Which records have no empty cell in the columns that were read."""
-    names = [options.column, *((options.individual,) if options.individual else ())]
-    cells = read_text_columns(source, {"all": names}, "symbol").cells
-    return [all(row) for row in zip(*(cells[name] for name in names), strict=True)]
-
-
 def _summary(
     options: QuantizeOptions,
-    records: Records,
+    records: NumberRecords,
     domain: IntervalDomain,
     allowed: Allowance,
     mechanisms: dict[int, SizedQuantizer],
@@ -199,7 +237,7 @@ def _summary(
     notices = [allowed.notice] if allowed.notice else []
     if allowed.outputs == 1:
         notices.append("epsilon allows one output: every answer is the same, and nothing is released")
-    if records.individuals is None:
+    if records.individual is None:
         notices.append(
             "each record is taken as one individual's; if some have several, budgets add: name the column "
             "that identifies them with --individual"
@@ -207,7 +245,7 @@ def _summary(
     levels = [m.quantizer.levels for m in mechanisms.values()]
     guarantee: dict[str, Any] = {
         "outputs": outputs,
-        "answers_each": answers_each if records.individuals is not None else None,
+        "answers_each": answers_each if records.individual is not None else None,
         "total_epsilon": total.epsilon,
         "promises": [asdict(g) | {"bound": _plain(g.bound)} for g in promised],
         "assumptions": list(ASSUMPTIONS),
@@ -231,7 +269,7 @@ def _summary(
         outputs=outputs,
         levels=(min(levels), max(levels)),
         widest_cell=float(max(m.quantizer.widest_cell for m in mechanisms.values())),
-        answers_each=answers_each if records.individuals is not None else None,
+        answers_each=answers_each if records.individual is not None else None,
         total_epsilon=total.epsilon,
         guarantees=promised,
         mechanism=mechanism,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, is_parquet
+from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import encode
-from mechdesign.formats.csv_text import CsvText
-from mechdesign.formats.parquet_text import ParquetText
-from mechdesign.tables.reading import columns_named
+from mechdesign.formats.cells import Encoded, distinct_records
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Source, open_source
+from mechdesign.tables.reading import coded_columns, columns_named
+from mechdesign.tables.tally import Missing
 
-MISSING = ("refuse", "symbol", "drop")
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -25,73 +29,110 @@ class TextColumns:
     roles: dict[str, tuple[str, ...]]
 
 
+class Numbering:
+    """Numbers distinct combinations of texts, in the order in which they first appear in a file."""
+
+    def __init__(self) -> None:
+        self._place: dict[tuple[str, ...], int] = {}
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The combinations, in order."""
+        return tuple(self._place)
+
+    def number(self, columns: Sequence[Encoded]) -> Indices:
+        """The number of every record, given by its columns; a missing cell is the empty text."""
+        distinct, inverse = distinct_records(columns)
+        first = np.empty(len(distinct), np.int64)
+        first[inverse[::-1]] = np.arange(len(inverse))[::-1]
+        texts = [(*column.texts, "") for column in columns]
+        numbers = np.empty(len(distinct), np.int64)
+        for k in np.argsort(first).tolist():
+            key = tuple([text[code] for text, code in zip(texts, distinct[k].tolist(), strict=True)])
+            numbers[k] = self._place.setdefault(key, len(self._place))
+        return numbers[inverse]
+
+
 def read_text_columns(
-    path: PathLike, roles: Mapping[str, str | Sequence[str]], missing: str = "refuse"
+    path: PathLike,
+    roles: Mapping[str, str | Sequence[str]],
+    missing: str = "refuse",
+    *,
+    text: TextOptions | None = None,
 ) -> TextColumns:
     """Read the columns that some roles ask for, one text per record.
 
     Parameters
     ----------
     path
-        A CSV or Parquet file; its first bytes tell which.
+        A CSV or Parquet file (``-``: standard input); its first bytes tell which.
     roles
         For each role its columns: a sequence of names, or a text, which is the name of a column or
         else names between commas.
     missing
         What an empty cell (Parquet: a null) is: "refuse", "symbol" (the empty text is a value) or
         "drop" (records with one are left out).
+    text
+        How a CSV is written: delimiter, quotes, encoding.
 
     Raises
     ------
     InputError
         If the file, a column or an empty cell is not usable, or no record is left.
     """
-    if missing not in MISSING:
-        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(MISSING)}")
-    name = os.fspath(path)
+    with open_source(path, text) as source:
+        resolved = {role: columns_of(source, names) for role, names in roles.items()}
+        wanted = list(dict.fromkeys(name for names in resolved.values() for name in names))
+        numberings = {name: Numbering() for name in wanted}
+        parts: dict[str, list[Indices]] = {name: [] for name in wanted}
+        for _, columns in usable_records(source, wanted, missing):
+            for name, column in zip(wanted, columns, strict=True):
+                parts[name].append(numberings[name].number([column]))
+    cells: dict[str, list[str]] = {}
+    for name, numbering in numberings.items():
+        texts = [text for (text,) in numbering.texts]
+        cells[name] = [texts[k] for part in parts[name] for k in part.tolist()]
+    return TextColumns(cells, resolved)
+
+
+def columns_of(source: Source, names: str | Sequence[str]) -> tuple[str, ...]:
+    """As `columns_named`, of a file that the message names."""
     try:
-        found = _from_parquet(name, roles) if is_parquet(path) else _from_csv(name, roles)
+        return columns_named(names, source.header)
     except InputError as error:
-        if str(error).startswith(name):
-            raise
-        raise InputError(f"{name}: {error}") from None
-    cells = found.cells
-    gaps = {k for column in cells.values() for k, text in enumerate(column) if text == ""}
-    if gaps and missing == "refuse":
-        row = min(gaps)
-        column = next(c for c, texts in cells.items() if texts[row] == "")
-        raise InputError(
-            f"{name}: column {quoted(column)} is empty in record {row + 1}; "
-            "say --missing symbol (a value of its own) or --missing drop"
-        )
-    if gaps and missing == "drop":
-        cells = {c: [text for k, text in enumerate(column) if k not in gaps] for c, column in cells.items()}
-    if not all(cells.values()):
-        raise InputError(f"{name}: no records are left; a range needs at least one value")
-    return TextColumns(cells, found.roles)
+        raise InputError(f"{source.name}: {error}") from None
 
 
-def _named(roles: Mapping[str, str | Sequence[str]], header: Sequence[str]) -> TextColumns:
-    """The roles resolved, and an empty list of cells for each column."""
-    resolved = {role: columns_named(names, header) for role, names in roles.items()}
-    return TextColumns({column: [] for names in resolved.values() for column in names}, resolved)
+def usable_records(
+    source: Source, names: Sequence[str], missing: str
+) -> Iterator[tuple[Indices, list[Encoded]]]:
+    """Some records at a time: their numbers in the file (from 0) and their columns, as `read_text_columns` reads them.
 
-
-def _from_csv(path: str, roles: Mapping[str, str | Sequence[str]]) -> TextColumns:
-    with CsvText(path) as table:
-        found = _named(roles, table.header)
-        places = {column: table.header.index(column) for column in found.cells}
-        for rows in table.batches():
-            for column, place in places.items():
-                found.cells[column].extend(row[place] for row in rows)
-    return found
-
-
-def _from_parquet(path: str, roles: Mapping[str, str | Sequence[str]]) -> TextColumns:
-    with ParquetText(path) as table:
-        found = _named(roles, table.header)
-        for batch in table.batches(list(found.cells)):
-            for column, cells in found.cells.items():
-                encoded = encode(batch.column(column), column)
-                cells.extend("" if code < 0 else encoded.texts[code] for code in encoded.codes.tolist())
-    return found
+    Raises
+    ------
+    InputError
+        On an empty cell, where these are refused, or if no record is left.
+    """
+    if missing not in get_args(Missing):
+        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+    before, left = 0, 0
+    for batch in source.batches(encode=names, whole=False):
+        columns = coded_columns(source, batch, names)
+        empty = np.logical_or.reduce([column.codes < 0 for column in columns])
+        rows = np.arange(before, before + batch.num_rows)
+        if missing == "refuse" and empty.any():
+            first = int(np.argmax(empty))
+            name = next(n for n, column in zip(names, columns, strict=True) if column.codes[first] < 0)
+            raise InputError(
+                f"{source.name}: column {quoted(name)} is empty in record {before + first + 1}; "
+                "say --missing symbol (a value of its own) or --missing drop"
+            )
+        if missing == "drop" and empty.any():
+            rows = rows[~empty]
+            columns = [Encoded(column.codes[~empty], column.texts, column.is_float) for column in columns]
+        before += batch.num_rows
+        left += len(rows)
+        if len(rows):
+            yield rows, columns
+    if not left:
+        raise InputError(f"{source.name}: no records are left; a range needs at least one value")

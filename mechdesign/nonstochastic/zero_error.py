@@ -15,7 +15,14 @@ C0 is the largest number of bits per use that no adversary can confuse. Facts us
   optimal packing w: every x in X' is covered exactly (complementary slackness), so
   |X'| = sum_y c_y |X'|y| >= min_y |X'|y| sum c_y, and L0(Y';X') >= log2 sum c_y as above. So the
   cover bound is at most this one. The full range alone is no bound (a hub and its leaves).
+- Theta (Lovász 1979): C0 <= log2 theta of the confusability graph, and theta is at most the fractional
+  cover by cliques of the graph. Any matrix that is one on the diagonal and between inputs that are never
+  confused proves the bound by its largest eigenvalue, which is bounded here in ball arithmetic. For the
+  pentagon it is sqrt(5), what five codewords of two uses attain.
 """
+
+# Python-flint has no complete types.
+# pyright: basic
 
 from __future__ import annotations
 
@@ -31,7 +38,9 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.ranges import JointRange, product
 from mechdesign.nonstochastic.solving import solve
+from solvers.errors import BackendFailure
 from solvers.programs.milp import INTEGRALITY, Program, Rows
+from solvers.programs.theta import theta_matrix
 
 LARGEST_SUBRANGES = 16
 """Inputs whose 2^n sub-ranges are all tried: half a second."""
@@ -41,6 +50,24 @@ LARGEST_PROGRAM = 200_000
 
 COVER_UNITS = 2**40
 """A float cover is rounded up to multiples of one over this, and then proven exactly."""
+
+LARGEST_THETA = 64
+"""Inputs of a channel whose theta number is computed: some 5 s for 64 inputs that are often confused."""
+
+BALL_BITS = 128
+"""Precision of the Cholesky factor that proves a largest eigenvalue: far more than its condition eats."""
+
+THETA_SLACKS = tuple(2.0**-k for k in (50, 44, 38, 32, 26, 20))
+"""Relative room above the eigenvalue of doubles, tried from the smallest until it is proven."""
+
+LARGEST_POWER = 4_000
+"""Pairs of several uses together whose codes are searched for: the MILP takes seconds."""
+
+MOST_USES = 3
+"""More uses at once have been of no help to any small channel that was tried, and cost the power of it."""
+
+POWER_TIME = 10.0
+"""Seconds for the codes of several uses; what is found by then is a code all the same."""
 
 SIMPLE_DENOMINATOR = 5040
 """Optimal covers of small channels have small denominators: try these first (5/2 for the pentagon)."""
@@ -86,13 +113,20 @@ class CapacityBounds:
     code : OneShotCode or None
         The code behind `lower`, None where the channel is too large for the solver.
     cover : Fraction or None
-        Total weight of the exact cover behind `upper`, None where it was not computed.
+        Total weight of an exact cover, None where it was not computed.
+    uses : int
+        How many uses a codeword of `code` takes.
+    theta : float or None
+        A proven upper bound on the theta number, None where it was not computed. `upper` is the
+        logarithm of the smaller of the two.
     """
 
     lower: float
     upper: float
     code: OneShotCode | None
     cover: Fraction | None
+    uses: int = 1
+    theta: float | None = None
 
 
 def one_shot_code(joint: JointRange, *, uses: int = 1, time_limit: float = 60.0) -> OneShotCode:
@@ -199,7 +233,8 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
     """Lower and upper bounds of the zero-error capacity C0, in bits per use.
 
     A channel of at most `LARGEST_PROGRAM` pairs gets its best one-shot code and an exact
-    fractional cover. A larger one gets maximin information, and the smaller of L0(Y;X) and
+    fractional cover; where they do not meet, codes of several uses and the theta number (for at most
+    `LARGEST_THETA` inputs) are tried. A larger one gets maximin information, and the smaller of L0(Y;X) and
     L*(X -> Y), both of which bound C0.
     """
     if joint.n_pairs > LARGEST_PROGRAM:
@@ -209,17 +244,83 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
         return CapacityBounds(_enclosed_log2(Fraction(classes))[0], _enclosed_log2(upper)[1], None, None)
     code = one_shot_code(joint, time_limit=time_limit)
     cover = fractional_cover(joint)
-    return CapacityBounds(_enclosed_log2(Fraction(code.size))[0], _enclosed_log2(cover)[1], code, cover)
+    uses, lower = 1, _enclosed_log2(Fraction(code.size))[0]
+    upper, theta = _enclosed_log2(cover)[1], None
+    if code.size < cover and joint.shape[0] <= LARGEST_THETA:
+        theta = theta_bound(joint)
+        upper = min(upper, _enclosed_log2(Fraction(theta))[1])
+    for more in range(2, MOST_USES + 1):
+        if lower >= upper or joint.n_pairs**more > LARGEST_POWER:
+            break
+        longer = one_shot_code(joint, uses=more, time_limit=min(time_limit, POWER_TIME))
+        if longer.size > code.size ** (more / uses):
+            code, uses, lower = longer, more, _enclosed_log2(Fraction(longer.size), more)[0]
+    return CapacityBounds(lower, max(upper, lower), code, cover, uses, theta)
 
 
-def _enclosed_log2(value: Fraction) -> tuple[float, float]:
-    """A lower and an upper bound of log2(value), equal where value is a power of two."""
+def theta_bound(joint: JointRange) -> float:
+    """A proven upper bound on the theta number of the confusability graph of a channel.
+
+    Clarabel proposes a matrix; that t exceeds its largest eigenvalue is proven by a Cholesky factor of
+    t I less the matrix in balls.
+
+    Raises
+    ------
+    InputError
+        If the channel has more than `LARGEST_THETA` inputs.
+    SolverFailure
+        If Clarabel gives up.
+    """
+    size = joint.shape[0]
+    if size > LARGEST_THETA:
+        raise InputError(f"the channel has {size} inputs, and {LARGEST_THETA} is the most for a theta number")
+    incidence = joint.incidence.astype(np.int64)
+    confused = np.argwhere(np.triu((incidence @ incidence.T).toarray() > 0, 1))
+    try:
+        matrix = theta_matrix(size, confused)
+    except BackendFailure as error:
+        raise SolverFailure(str(error)) from None
+    largest = float(np.linalg.eigvalsh(matrix)[-1])
+    for slack in THETA_SLACKS:
+        bound = largest * (1 + slack)
+        if _exceeds_eigenvalues(bound, matrix):
+            return min(bound, float(size))
+    return float(size)
+
+
+def _exceeds_eigenvalues(bound: float, matrix: np.ndarray) -> bool:
+    """Whether bound I - matrix is proven positive definite."""
+    import flint
+
+    size = len(matrix)
+    with flint.ctx.workprec(BALL_BITS):
+        factor: list[list[Any]] = []
+        for i in range(size):
+            row: list[Any] = []
+            for j in range(i + 1):
+                entry = (flint.arb(bound) if i == j else flint.arb(0)) - flint.arb(float(matrix[i, j]))
+                other = row if i == j else factor[j]
+                for a, b in zip(row, other, strict=False):
+                    entry -= a * b
+                if i == j:
+                    if not entry > 0:
+                        return False
+                    row.append(entry.sqrt())
+                else:
+                    row.append(entry / other[j])
+            factor.append(row)
+    return True
+
+
+def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
+    """A lower and an upper bound of log2(value) / uses, equal where value is a power of two and uses is 1."""
     bits = math.log2(value.numerator) - math.log2(value.denominator)
-    if value == Fraction(2) ** round(bits):
+    if value == Fraction(2) ** round(bits) and uses == 1:
         return float(round(bits)), float(round(bits))
     # Each logarithm is off by at most one unit in its last place, and the larger one has the largest.
     slack = 2 * math.ulp(math.log2(max(value.numerator, value.denominator)))
-    return max(bits - slack, 0.0), bits + slack
+    ends = max(bits - slack, 0.0) / uses, (bits + slack) / uses
+    return ends if uses == 1 else (math.nextafter(ends[0], 0.0), math.nextafter(ends[1], math.inf))
 
 
 def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) -> tuple[Any, float]:

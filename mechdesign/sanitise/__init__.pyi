@@ -2,7 +2,7 @@ from .apply import Applied, sanitise_file
 from .dask import sanitise_dask
 from .frames import sanitise
 from .keys import Key, create_key, read_key
-from .recipe import Policy
+from .options import Policy
 from .sklearn import ReleaseTransformer
 from .spark import sanitise_spark, spark_errors
 

@@ -1,17 +1,17 @@
 """Apply channels to a data file: one draw for each record, everything else as it was, all of it or nothing.
 
-One run of a job: from the opened input to the committed output.
-
-Files that no output may replace, whatever the user forces: what a release needs to be repeated and understood.
+A run goes from the opened input to the committed output. No output replaces a file that is needed to repeat or to
+understand a release, whatever the user forces.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, part_of, real_path
@@ -21,14 +21,14 @@ from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import free_notes
-from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, REMEMBERED
-from mechdesign.release.policies import Policy
+from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED
 from mechdesign.sanitise.earlier_releases import Neighbours, neighbours_of, remember
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path
 from mechdesign.sanitise.keys import TAG
-from mechdesign.sanitise.plan import FileChannel, refuse_inner, secret_columns
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
+from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
+from mechdesign.sanitise.plan import FileChannel, refuse_inner
+from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.sanitise.writing import Earlier, Sides, sides_hold, uses_of, write_release, write_sides
@@ -144,7 +144,7 @@ class Run:
 
     def _check_inside(self) -> None:
         """Columns of a Parquet file can hold others, and the file notes of any kind."""
-        schema, wishes = getattr(self._table, "schema", None), self._recipe.wishes
+        schema = getattr(self._table, "schema", None)
         if schema is None:
             return
         notes = free_notes(schema.metadata)
@@ -152,10 +152,9 @@ class Run:
             self._told += (
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records",
             )
-        if not wishes.keep_sensitive:
+        if not self._recipe.options.keep_sensitive:
             kept = [column.name for column in self.plan.columns if column.release is None]
-            secret = [*secret_columns(self._recipe.channels, wishes), *wishes.correlated]
-            refuse_inner(schema, kept, secret)
+            refuse_inner(schema, kept, self._recipe.private_columns)
 
     def alone(self, *, insecure_seed: bool) -> Applied:
         """With the key of the recipe, which nobody keeps."""
@@ -267,30 +266,24 @@ _CODEBOOK = (
 _TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
 
+@takes(FileKeywords)
 def sanitise_file(
     channel: FileChannel | Sequence[FileChannel],
     source: PathLike,
     target: PathLike,
     *,
-    columns: Mapping[str, str] | None = None,
-    form: str = LABEL,
-    into: Into | None = None,
-    identity: Names | None = None,
-    policy: Policy | None = None,
-    keep_sensitive: bool = False,
-    correlated: Names = (),
     text: TextOptions | None = None,
     compression: Compression | None = None,
     job: PathLike | None = None,
     job_beside: PathLike | None = None,
     fresh_draw: bool = False,
-    insecure_seed: int | None = None,
     manifest: PathLike | None = None,
     internal_manifest: PathLike | None = None,
     codebook: PathLike | None = None,
     channel_files: Sequence[PathLike] = (),
     force: bool = False,
     progress: Progress | None = None,
+    **options: Unpack[FileKeywords],
 ) -> Applied:
     """Write `source` with the useful columns replaced by draws of their channels.
 
@@ -306,20 +299,6 @@ def sanitise_file(
         CSV (as it is, or compressed with gzip or Zstandard) or Parquet: what it is shows in its first bytes, and the
         target is of the same kind. A CSV target is compressed if its name ends in .gz or .zst. ``-`` is standard
         input or output.
-    columns : mapping, optional
-        The file's name of a column of a channel where it has another one there.
-    form : str
-        ``label``: the label of Y; ``posterior-draw``: a symbol of X drawn from P(X|Y) under the table.
-    into : names, optional
-        Add the released columns at the end under these names, and keep X.
-    identity : column names, optional
-        What identifies a record, for its draw; its row number otherwise.
-    policy : Policy, optional
-        What to do with unknown symbols and missing cells; by default both are refused.
-    keep_sensitive : bool
-        Whether sensitive columns, and those of `correlated`, may stay in the output.
-    correlated : column names
-        Further columns that must not stay.
     text : TextOptions, optional
         Delimiter, quote and encoding of a CSV.
     compression : 'gzip' or 'zstd', optional
@@ -332,8 +311,6 @@ def sanitise_file(
         (`job_store.default_path`), unless `job` names another.
     fresh_draw : bool
         Whether the job is to draw anew what it has released before.
-    insecure_seed : int, optional
-        Reproducible draws, for tests only, and without a job: whoever knows the seed can undo the release.
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
@@ -350,24 +327,15 @@ def sanitise_file(
         (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
         written, a job that would draw the same records again, a file that changes meanwhile.
     """
+    asked = ReleaseOptions(**options)
     with_job = job is not None or job_beside is not None
-    if with_job and insecure_seed is not None:
+    if with_job and asked.insecure_seed is not None:
         raise InputError("an insecure seed is for tests and has no job; give one of the two")
     if fresh_draw and not with_job:
         raise InputError("without a job every draw is fresh; give the job, or leave fresh_draw out")
-    if codebook is not None and form == POSTERIOR_DRAW:
+    if codebook is not None and asked.form == POSTERIOR_DRAW:
         raise InputError("a codebook says what labels mean, and posterior draws are symbols of their own")
-    recipe = recipe_of(
-        channel,
-        columns=columns,
-        identity=identity,
-        form=form,
-        into=into,
-        policy=policy,
-        keep_sensitive=keep_sensitive,
-        correlated=correlated,
-        insecure_seed=insecure_seed,
-    )
+    recipe = Recipe.of(channel, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent
     with (
@@ -377,11 +345,9 @@ def sanitise_file(
         packing = compression or _packing(table, target)
         run = Run(recipe, guarded, table, target, packing, sides, force, progress)
         if job is None and job_beside is None:
-            return run.alone(insecure_seed=insecure_seed is not None)
+            return run.alone(insecure_seed=asked.insecure_seed is not None)
         uses = uses_of(recipe, run.plan, table.header)
-        beside = (
-            None if job_beside is None else default_path(job_beside, guarded.sha256, recipe.wishes.identity)
-        )
+        beside = None if job_beside is None else default_path(job_beside, guarded.sha256, asked.identifiers)
         path = Path(job or beside or "")
         look = partial(
             neighbours_of,
@@ -389,21 +355,21 @@ def sanitise_file(
             job_beside,
             guarded.sha256,
             uses,
-            identity=recipe.wishes.identity,
+            identity=asked.identifiers,
             fresh_draw=fresh_draw,
         )
         look()  # before a job comes into being
         settings = {
-            "into": into,
+            "into": asked.into,
             "text": asdict(text or TextOptions()),
             "compression": packing,
-            "keep_sensitive": keep_sensitive,
+            "keep_sensitive": asked.keep_sensitive,
         }
         known = Job(
             path,
             dataset=guarded.sha256,
             uses=uses,
-            identity=tuple(recipe.wishes.identity),
+            identity=asked.identifiers,
             fresh_draw=fresh_draw,
             settings=settings,
         )

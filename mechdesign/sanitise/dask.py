@@ -4,46 +4,38 @@
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 from uuid import uuid4
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
-from mechdesign.release.drawing import LABEL
-from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
 from mechdesign.sanitise.frames import header_of, sanitised
 from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of
+from mechdesign.sanitise.recipe import Drawer, Recipe
 
 
+@takes(ReleaseKeywords)
 def sanitise_dask(
     frame: Any,
     channel: FileChannel | Sequence[FileChannel],
-    *,
-    key: Key | PathLike | None = None,
-    identity: Names | None = None,
-    row_numbers: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    form: str = LABEL,
-    into: Into | None = None,
-    policy: Policy | None = None,
-    keep_sensitive: bool = False,
-    correlated: Names = (),
-    insecure_seed: int | None = None,
+    **options: Unpack[ReleaseKeywords],
 ) -> Any:
     """The Dask DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
 
-    Parameters are those of `frame.sanitise`; what differs is said here. The same record gets the same draw as there,
+    The same record gets the same draw as there,
     whatever the partitions and the scheduler. Divisions, index, types and other columns stay.
 
     Without `identity` and `row_numbers` a record is known by its place in the whole frame: the partitions before it are
     counted as a part of the same computation. That is right where the frame has its rows in the same order whenever it
     is computed (as read from files); after a shuffle, a merge or a groupby name an identity.
+
+    A key is required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same
+    record must get the same draw in all. One identifier with two symbols, or one row number twice, is found only where
+    both records are in one partition.
 
     The workers need this package installed. The key travels to them inside the function, which no graph, report or log
     shows; where the network is not trusted, connect with ``tls://``.
@@ -53,39 +45,23 @@ def sanitise_dask(
     frame : dask.dataframe.DataFrame
         Of pandas partitions.
     channel : Channel or sequence of Channel
-    key : draws.Key, or path of a key file or job file
-        Required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same record
-        must get the same draw in all.
-    identity, row_numbers
-        What identifies a record, as above. One identifier with two symbols, or one number twice, is found only where
-        both records are in one partition.
+        Each with columns of its own.
 
     Raises
     ------
     InputError
         As `frame.sanitise`: at once for what the column names tell, and from a computation for what its records tell.
     """
-    needs_key(key, insecure_seed)
-    recipe = recipe_of(
-        channel,
-        columns=columns,
-        key=key,
-        identity=identity,
-        row_numbers=row_numbers,
-        form=form,
-        into=into,
-        policy=policy,
-        keep_sensitive=keep_sensitive,
-        correlated=correlated,
-        insecure_seed=insecure_seed,
-    )
+    asked = ReleaseOptions(**options)
+    needs_key(asked.key, asked.insecure_seed)
+    recipe = Recipe.of(channel, asked)
     if not hasattr(frame, "map_partitions"):
         raise InputError(
             f"the table must be a Dask DataFrame, not {type(frame).__name__}; others take sanitise"
         )
     empty = frame._meta.iloc[:0]
     work = _PartitionWork(recipe, tuple(header_of(empty)))
-    numbers = [] if identity is not None or row_numbers is not None else [_places(frame)]
+    numbers = [] if asked.identifiers or asked.row_numbers is not None else [_places(frame)]
     return frame.map_partitions(
         work, *numbers, meta=work(empty, *(np.zeros(0, dtype=np.int64) for _ in numbers))
     )

@@ -1,8 +1,7 @@
 """Sanitised data frames: the same kind of frame back, with everything else in it as it was.
 
-Sanitised arrow tables and batches: all other columns are the same buffers, with their types and nulls.
-
-Sensitive values that a frame holds beside its columns: in its index, or inside of structures.
+In arrow tables and batches all other columns are the same buffers, with their types and nulls. What a frame holds
+beside its columns, in its index or inside of structures, is searched for sensitive values, too.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -10,17 +9,14 @@ Sensitive values that a frame holds beside its columns: in its index, or inside 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.release.drawing import LABEL
-from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
-from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner, secret_columns
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of, stands_for
+from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
+from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.tables.columns import arrow_type, is_text, own_values, rebuild
 
 PANDAS = b"pandas"
@@ -127,10 +123,9 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
     InputError
         Unless the user wants sensitive columns to stay.
     """
-    wishes = recipe.wishes
-    if wishes.keep_sensitive:
+    if recipe.options.keep_sensitive:
         return
-    secret = [*secret_columns(recipe.channels, wishes), *wishes.correlated]
+    secret = recipe.private_columns
     for name, like in lookalikes(_index_names(frame), secret, ()):
         raise InputError(
             f"the index {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
@@ -165,21 +160,13 @@ _WAYS_OUT = {
 """What to do with what looks like a frame and is none, by its class or package."""
 
 
+@takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
     channel: FileChannel | Sequence[FileChannel],
     *,
-    columns: Mapping[str, str] | None = None,
-    key: Key | PathLike | None = None,
-    identity: Names | None = None,
-    row_numbers: str | None = None,
     first_row: int = 0,
-    form: str = LABEL,
-    into: Into | None = None,
-    policy: Policy | None = None,
-    keep_sensitive: bool = False,
-    correlated: Names = (),
-    insecure_seed: int | None = None,
+    **options: Unpack[ReleaseKeywords],
 ) -> Any:
     """The frame with each channel's X replaced by draws of Y; a new frame, and the old one stays as it is.
 
@@ -197,32 +184,9 @@ def sanitise(
     frame : pandas or polars DataFrame, pyarrow Table or RecordBatch
     channel : Channel or sequence of Channel
         Each with columns of its own.
-    columns : mapping, optional
-        The frame's name of a column of a channel where it has another one there.
-    key : draws.Key, or path of a key file or job file, optional
-        That of the job; a job file (.json) gives the draws that it has released. Without one a new key is used and
-        forgotten: another call would be a second, independent release of the same records, which tells more than the
-        budget.
-    identity : str or sequence of str, optional
-        Columns that identify a record; integers or text.
-    row_numbers : str, optional
-        Column with the row number of each record, counted from 0, in any order.
     first_row : int
         Row number of the first record where the frame is a part of a table, and neither `identity` nor `row_numbers`
         is given.
-    form : {"label", "posterior-draw"}
-        The label of Y, or a value of X drawn from P(X|Y) under the table.
-    into : str, or sequence of str, optional
-        Names of columns to add at the end, and X stays (then the frame is no release). For several channels one
-        name, or sequence of names, each.
-    policy : release.Policy, optional
-        What to do with unknown symbols and missing cells; by default both are refused.
-    keep_sensitive : bool
-        Whether sensitive and correlated columns may stay in the frame.
-    correlated : str or sequence of str
-        Columns that must not stay either.
-    insecure_seed : int, optional
-        Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
     Raises
     ------
@@ -230,24 +194,12 @@ def sanitise(
         If this is no such frame, a column is not there or would stay and must not, a record has a symbol that the
         policy refuses, or no identity. The message names the column or the record.
     """
-    recipe = recipe_of(
-        channel,
-        columns=columns,
-        key=key,
-        identity=identity,
-        row_numbers=row_numbers,
-        form=form,
-        into=into,
-        policy=policy,
-        keep_sensitive=keep_sensitive,
-        correlated=correlated,
-        insecure_seed=insecure_seed,
-    )
-    if first_row and (identity is not None or row_numbers is not None):
+    asked = ReleaseOptions(**options)
+    if first_row and (asked.identifiers or asked.row_numbers is not None):
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
-    return sanitised(frame, Drawer(recipe, header_of(frame)), first_row=first_row)
+    return sanitised(frame, Drawer(Recipe.of(channel, asked), header_of(frame)), first_row=first_row)
 
 
 sanitise_frame = sanitise

@@ -1,6 +1,6 @@
 """Which columns of a table the channels replace, decided from its header alone.
 
-Columns whose names hardly differ from that of a sensitive one, and fields inside of other columns that have it.
+Sensitive columns must not stay, nor columns, or fields inside of columns, whose names hardly differ from theirs.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -8,7 +8,7 @@ Columns whose names hardly differ from that of a sensitive one, and fields insid
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import require_column
 from mechdesign.release.drawing import LABEL
 from mechdesign.release.sampling import Releasable
+from mechdesign.sanitise.options import ReleaseOptions
 
 
 def refuse_lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> None:
@@ -103,36 +104,8 @@ def _plain(name: Any) -> str:
 FileChannel: TypeAlias = Releasable
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wishes:
-    """What the user wants of the columns.
-
-    Parameters
-    ----------
-    rename : mapping
-        The table's name of a column of a channel where it has another one there.
-    form : str
-        What is published (see `release.Release`).
-    add : sequence of sequences of str, optional
-        For every channel the names of the columns to add at the end; by default the released columns replace X.
-    identity : sequence of str
-        Columns that identify a record; empty for the row number.
-    keep_sensitive : bool
-        Whether sensitive and correlated columns may stay in the output.
-    correlated : sequence of str
-        Columns that the user says must not stay either.
-    """
-
-    rename: Mapping[str, str]
-    form: str = LABEL
-    add: Sequence[Sequence[str]] | None = None
-    identity: Sequence[str] = ()
-    keep_sensitive: bool = False
-    correlated: Sequence[str] = ()
-
-
 @dataclass(frozen=True)
-class Column:
+class OutputColumn:
     """A column of the output.
 
     Parameters
@@ -159,7 +132,7 @@ class Plan:
         For every channel the position of every column of X, in the order of the channel.
     identity : tuple of int
         Positions of the columns that identify a record.
-    columns : tuple of Column
+    columns : tuple of OutputColumn
         The output's, in order.
     kept_private : tuple of str
         Sensitive and correlated columns that stay because the user said so.
@@ -169,7 +142,7 @@ class Plan:
 
     inputs: tuple[tuple[int, ...], ...]
     identity: tuple[int, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
     kept_private: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
@@ -184,7 +157,7 @@ class Plan:
         return tuple(column.name for column in self.columns if column.release is not None)
 
 
-def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wishes) -> Plan:
+def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> Plan:
     """Decide what happens to each column of a table.
 
     Parameters
@@ -193,36 +166,36 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wi
         At least one; each has columns of its own.
     header : sequence of str
         The table's columns, all different.
-    wishes : Wishes
+    options : ReleaseOptions
 
     Raises
     ------
     InputError
         If X is not in the table, a sensitive column would stay, or names clash.
     """
-    inside, secret = _useful(channels, header, wishes), secret_columns(channels, wishes)
+    inside, secret = _useful(channels, header, options), secret_columns(channels, options)
     for name in inside.names:
         if name in secret:
             raise InputError(
                 f"the column {quoted(name)} cannot stand for a sensitive and a useful column at once"
             )
-    for name in wishes.correlated:
+    for name in options.more_private:
         require_column(name, header)
-    for name in wishes.identity:
+    for name in options.identifiers:
         require_column(name, header)
         if name in inside.names or name in secret:
             raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
     for name in secret:
-        if name in wishes.rename.values():
+        if name in options.renamed.values():
             require_column(name, header)
-    kept = _kept_private(header, inside, secret, wishes)
-    if not wishes.keep_sensitive:
-        refuse_lookalikes(header, secret, [*inside.names, *secret, *wishes.correlated])
-    columns = _layout(header, inside, wishes)
+    kept = _kept_private(header, inside, secret, options)
+    if not options.keep_sensitive:
+        refuse_lookalikes(header, secret, [*inside.names, *secret, *options.more_private])
+    columns = _layout(header, inside, options)
     notices: list[str] = []
     if any(channel.sensitive is None for channel in channels):
         notices.append(_CANNOT_TELL)
-    if wishes.add is not None:
+    if options.into is not None:
         notices.append(
             f"{listed(inside.names)} stays in the output beside the released column: no release yet, remove it first"
         )
@@ -230,7 +203,7 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wi
         notices.append(_SEVERAL)
     return Plan(
         tuple(tuple(header.index(name) for name in names) for names in inside.by_channel),
-        tuple(header.index(name) for name in wishes.identity),
+        tuple(header.index(name) for name in options.identifiers),
         columns,
         kept,
         tuple(notices),
@@ -246,14 +219,16 @@ class _Useful:
         return [name for names in self.by_channel for name in names]
 
 
-def _useful(channels: Sequence[FileChannel], header: Sequence[str], wishes: Wishes) -> _Useful:
+def _useful(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> _Useful:
     known = list(dict.fromkeys(name for channel in channels for name in _columns_of(channel)))
-    unknown = [name for name in wishes.rename if name not in known]
+    unknown = [name for name in options.renamed if name not in known]
     if unknown:
         whose, theirs = ("the channel has", "its") if len(channels) == 1 else ("the channels have", "their")
         raise InputError(f"{whose} no column {listed(unknown)} to rename ({theirs} columns: {listed(known)})")
     inside = _Useful(
-        tuple(tuple(wishes.rename.get(name, name) for name in channel.useful.columns) for channel in channels)
+        tuple(
+            tuple(options.renamed.get(name, name) for name in channel.useful.columns) for channel in channels
+        )
     )
     for name in inside.names:
         require_column(name, header)
@@ -273,10 +248,10 @@ def _columns_of(channel: FileChannel) -> tuple[str, ...]:
     return channel.useful.columns + (channel.sensitive.columns if channel.sensitive is not None else ())
 
 
-def secret_columns(channels: Sequence[FileChannel], wishes: Wishes) -> list[str]:
+def secret_columns(channels: Sequence[FileChannel], options: ReleaseOptions) -> list[str]:
     """The sensitive columns of the channels, by their names in the table."""
     names = [
-        wishes.rename.get(name, name)
+        options.renamed.get(name, name)
         for channel in channels
         if channel.sensitive is not None
         for name in channel.sensitive.columns
@@ -285,37 +260,38 @@ def secret_columns(channels: Sequence[FileChannel], wishes: Wishes) -> list[str]
 
 
 def _kept_private(
-    header: Sequence[str], inside: _Useful, secret: Sequence[str], wishes: Wishes
+    header: Sequence[str], inside: _Useful, secret: Sequence[str], options: ReleaseOptions
 ) -> tuple[str, ...]:
     """Sensitive and correlated columns that stay; refused unless the user wants it so."""
-    replaced = inside.names if wishes.add is None else []
-    for kind, names in (("sensitive", secret), ("correlated", wishes.correlated)):
+    replaced = inside.names if options.into is None else []
+    for kind, names in (("sensitive", secret), ("correlated", options.more_private)):
         left = [name for name in names if name in header and name not in replaced]
-        if left and not wishes.keep_sensitive:
+        if left and not options.keep_sensitive:
             raise InputError(
                 f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
                 "knowingly (--keep-sensitive)"
             )
-    private = [*secret, *wishes.correlated]
+    private = [*secret, *options.more_private]
     return tuple(name for name in header if name in private and name not in replaced)
 
 
-def _layout(header: Sequence[str], inside: _Useful, wishes: Wishes) -> tuple[Column, ...]:
-    label = wishes.form == LABEL
+def _layout(header: Sequence[str], inside: _Useful, options: ReleaseOptions) -> tuple[OutputColumn, ...]:
+    label = options.form == LABEL
     names = [[",".join(names)] if label else list(names) for names in inside.by_channel]
-    if wishes.add is None:
+    added = options.added(len(names))
+    if added is None:
         columns = _replaced(header, inside, names)
     else:
-        columns = [Column(name, i) for i, name in enumerate(header)]
-        if len(wishes.add) != len(names) or any(
-            len(new) != len(old) for new, old in zip(wishes.add, names, strict=True)
+        columns = [OutputColumn(name, i) for i, name in enumerate(header)]
+        if len(added) != len(names) or any(
+            len(new) != len(old) for new, old in zip(added, names, strict=True)
         ):
             raise InputError(
                 "give a name for every column that is added: "
                 + ", ".join(f"one for {quoted(name)}" for old in names for name in old)
             )
-        for k, new in enumerate(wishes.add):
-            columns += [Column(name, None, (k, part)) for part, name in enumerate(new)]
+        for k, new in enumerate(added):
+            columns += [OutputColumn(name, None, (k, part)) for part, name in enumerate(new)]
     output = [column.name for column in columns]
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:
@@ -325,15 +301,15 @@ def _layout(header: Sequence[str], inside: _Useful, wishes: Wishes) -> tuple[Col
     return tuple(columns)
 
 
-def _replaced(header: Sequence[str], inside: _Useful, names: Sequence[Sequence[str]]) -> list[Column]:
+def _replaced(header: Sequence[str], inside: _Useful, names: Sequence[Sequence[str]]) -> list[OutputColumn]:
     """Each released column in the place of the column of X that it stands for; those that none stands for are gone."""
     filled = {
-        inside.by_channel[k][part]: Column(name, header.index(inside.by_channel[k][part]), (k, part))
+        inside.by_channel[k][part]: OutputColumn(name, header.index(inside.by_channel[k][part]), (k, part))
         for k, released in enumerate(names)
         for part, name in enumerate(released)
     }
     gone = set(inside.names) - set(filled)
-    return [filled.get(name, Column(name, i)) for i, name in enumerate(header) if name not in gone]
+    return [filled.get(name, OutputColumn(name, i)) for i, name in enumerate(header) if name not in gone]
 
 
 _CANNOT_TELL = (

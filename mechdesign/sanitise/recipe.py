@@ -5,32 +5,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
-from mechdesign.release.drawing import LABEL, POSTERIOR_DRAW, Release, key_of
+from mechdesign.release.drawing import POSTERIOR_DRAW, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
-from mechdesign.release.policies import Policy
 from mechdesign.sanitise.job_store import key_at
-from mechdesign.sanitise.plan import Column, FileChannel, Plan, Wishes, make_plan
+from mechdesign.sanitise.options import ReleaseOptions
+from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
 from mechdesign.tables.columns import UnknownSymbol
 
 Codes = NDArray[np.integer[Any]]
-
-Names: TypeAlias = str | Sequence[str]
-"""One column, or several."""
-
-Into: TypeAlias = str | Sequence[str] | Sequence[Sequence[str]]
-"""Names of added columns: one; those of one channel; or those of every channel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,17 +35,44 @@ class Recipe:
     channels : tuple of FileChannel
     key : Key
         Of the job: the same for all parts of the table.
-    wishes : Wishes
-    row_numbers : str, optional
-        Column with the row number of each record.
-    policy : Policy
+    options : ReleaseOptions
+        What else was asked for; the key is not repeated in them.
     """
 
     channels: tuple[FileChannel, ...]
     key: Key
-    wishes: Wishes
-    row_numbers: str | None
-    policy: Policy
+    options: ReleaseOptions
+
+    @classmethod
+    def of(cls, channel: FileChannel | Sequence[FileChannel], options: ReleaseOptions) -> Recipe:
+        """The recipe of what a user asks for.
+
+        Raises
+        ------
+        InputError
+            If there is no channel, or a key file cannot be read.
+        """
+        given: Any = channel
+        channels: tuple[FileChannel, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+        if not channels:
+            raise InputError("give at least one channel")
+        for each in channels:
+            if not hasattr(each, "useful") or not hasattr(each, "rows"):
+                raise InputError(
+                    f"{quoted(each)} is no channel; give a Channel (Channel.load reads a file), or several of them"
+                )
+        key = options.key
+        secret = key_at(key, options.identifiers) if isinstance(key, (str, os.PathLike)) else key
+        return cls(
+            channels=channels,
+            key=key_of(secret, options.insecure_seed),
+            options=replace(options, key=None),
+        )
+
+    @property
+    def private_columns(self) -> list[str]:
+        """Columns that must not stay unless the user wants it so."""
+        return [*secret_columns(self.channels, self.options), *self.options.more_private]
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table.
@@ -62,8 +82,8 @@ class Recipe:
         InputError
             As `plan.make_plan`, or if the row numbers are not in a column of their own.
         """
-        plan = make_plan(self.channels, header, self.wishes)
-        name = self.row_numbers
+        plan = make_plan(self.channels, header, self.options)
+        name = self.options.row_numbers
         if name is not None:
             require_column(name, header)
             if header.index(name) in [at for places in plan.inputs for at in places]:
@@ -85,7 +105,7 @@ class BadRecord(InputError):
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnColumn:
     """A released column: the text of record i is ``labels[codes[i]]``; the labels are all different."""
 
     codes: Codes
@@ -106,14 +126,14 @@ class Drawer:
         self.header = tuple(header)
         self.plan = recipe.plan(self.header)
         self.releases = [
-            Release(channel, recipe.key, policy=recipe.policy, form=recipe.wishes.form)
+            Release(channel, recipe.key, policy=recipe.options.rules, form=recipe.options.form)
             for channel in recipe.channels
         ]
 
     @property
     def own(self) -> bool:
         """Whether what is released are symbols of X, which may have the type of their column."""
-        return self.recipe.wishes.form == POSTERIOR_DRAW
+        return self.recipe.options.form == POSTERIOR_DRAW
 
     @property
     def labels(self) -> dict[tuple[int, int], tuple[str, ...]]:
@@ -133,8 +153,8 @@ class Drawer:
 
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
-    ) -> dict[tuple[int, int], Drawn]:
-        """The released columns of a part of the table, by (channel, part) as in `plan.Column`.
+    ) -> dict[tuple[int, int], DrawnColumn]:
+        """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`.
 
         Parameters
         ----------
@@ -154,7 +174,7 @@ class Drawer:
         """
         cells = [[encode(column(at), self.header[at]) for at in places] for places in self.plan.inputs]
         records = self._records(column, count, first_row, numbers)
-        released: dict[tuple[int, int], Drawn] = {}
+        released: dict[tuple[int, int], DrawnColumn] = {}
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
             try:
                 codes = release.draw(symbols, records)
@@ -162,13 +182,13 @@ class Drawer:
                 raise BadRecord(error.position, error.what, _named(records, error.position)) from None
             for part in range(len(release.texts)):
                 labels, place = self._labels[k, part]
-                released[k, part] = Drawn(codes if len(labels) == len(place) else place[codes], labels)
+                released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
         return released
 
     def _records(self, column: Callable[[int], Any], count: int, first_row: int, numbers: Any) -> Records:
         if self.plan.identity:
             return Identifiers([_identifiers(column(at), self.header[at]) for at in self.plan.identity])
-        name = self.recipe.row_numbers
+        name = self.recipe.options.row_numbers
         if name is not None:
             return _numbered(_whole_numbers(column(self.header.index(name)), name), name)
         if numbers is not None:
@@ -176,77 +196,12 @@ class Drawer:
         return RowNumbers(first_row, count)
 
 
-def stands_for(plan: Plan, column: Column) -> int:
+def stands_for(plan: Plan, column: OutputColumn) -> int:
     """Position in the input of the column (of X) that a column of the output was, or is drawn for."""
     if column.source is not None:
         return column.source
     channel, part = column.release or (0, 0)
     return plan.inputs[channel][part]
-
-
-def recipe_of(
-    channel: FileChannel | Sequence[FileChannel],
-    *,
-    columns: Mapping[str, str] | None = None,
-    key: Key | PathLike | None = None,
-    identity: Names | None = None,
-    row_numbers: str | None = None,
-    form: str = LABEL,
-    into: Into | None = None,
-    policy: Policy | None = None,
-    keep_sensitive: bool = False,
-    correlated: Names = (),
-    insecure_seed: int | None = None,
-) -> Recipe:
-    """The recipe of what a user asks for; see `frame.sanitise` for the parameters.
-
-    Raises
-    ------
-    InputError
-        If there is no channel, a key file cannot be read, or both kinds of identity are given.
-    """
-    given: Any = channel
-    channels: tuple[FileChannel, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
-    if not channels:
-        raise InputError("give at least one channel")
-    for each in channels:
-        if not hasattr(each, "useful") or not hasattr(each, "rows"):
-            raise InputError(
-                f"{quoted(each)} is no channel; give a Channel (Channel.load reads a file), or several of them"
-            )
-    if identity is not None and row_numbers is not None:
-        raise InputError(
-            "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
-        )
-    wishes = Wishes(
-        rename=columns or {},
-        form=form,
-        add=None if into is None else _added(into, len(channels)),
-        identity=names_of(identity),
-        keep_sensitive=keep_sensitive,
-        correlated=names_of(correlated),
-    )
-    secret = key_at(key, wishes.identity) if isinstance(key, (str, os.PathLike)) else key
-    return Recipe(
-        channels=channels,
-        key=key_of(secret, insecure_seed),
-        wishes=wishes,
-        row_numbers=row_numbers,
-        policy=policy or Policy(),
-    )
-
-
-def names_of(columns: Names | None) -> tuple[str, ...]:
-    """One column, several or none, as a tuple."""
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _added(into: Into, channels: int) -> tuple[tuple[str, ...], ...]:
-    if channels == 1 and (isinstance(into, str) or all(isinstance(name, str) for name in into)):
-        return (names_of(into),)  # type: ignore[arg-type]
-    return tuple(names_of(names) for names in names_of(into))  # type: ignore[arg-type]
 
 
 def _identifiers(column: Any, name: str) -> list[str]:

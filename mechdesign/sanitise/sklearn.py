@@ -1,7 +1,4 @@
-"""A release as a step of a scikit-learn pipeline.
-
-What scikit-learn hands to a transformer, a data frame or an array, as named columns.
-"""
+"""A release as a step of a scikit-learn pipeline, which hands on data frames or arrays."""
 
 # pandas, polars and numpy tell too little of their types for the strict mode.
 # pyright: basic
@@ -9,10 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -36,12 +34,12 @@ from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.notions import Notion
-from mechdesign.release.drawing import LABEL, key_of
+from mechdesign.release.drawing import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
 from mechdesign.sanitise.frames import header_of, sanitised
-from mechdesign.sanitise.job_store import key_at
-from mechdesign.sanitise.recipe import Drawer, Drawn, Names, Recipe, names_of, recipe_of
+from mechdesign.sanitise.options import ColumnNames, ReleaseOptions, StepKeywords, takes
+from mechdesign.sanitise.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.tables.columns import positions_of, rebuild
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally
@@ -124,6 +122,13 @@ class LearningTable:
         return LearningTable(tuple(kept), frame=frame)
 
 
+def _names(columns: ColumnNames | None) -> tuple[str, ...]:
+    """One column, several or none, as a tuple."""
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
 def _free_name(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
@@ -134,7 +139,7 @@ def released_array(table: LearningTable, drawer: Drawer) -> Any:
     """The released array: of the type of the input where all its values are of that type, else of objects."""
     array = table.array
     drawn = drawer.draw(lambda at: array[:, at], table.count)
-    as_numbers = drawer.recipe.wishes.form != LABEL and array.dtype.kind in "iufb"
+    as_numbers = drawer.recipe.options.form != LABEL and array.dtype.kind in "iufb"
     columns = [
         array[:, column.source]
         if column.release is None
@@ -151,7 +156,7 @@ def released_array(table: LearningTable, drawer: Drawer) -> Any:
     return result
 
 
-def _numbers(drawn: Drawn, dtype: Any) -> Any:
+def _numbers(drawn: DrawnColumn, dtype: Any) -> Any:
     """Symbols that were written from numbers of this type, as numbers again; the empty symbol is NaN."""
     if dtype.kind == "b":
         values = [label == "True" for label in drawn.labels]
@@ -162,17 +167,22 @@ def _numbers(drawn: Drawn, dtype: Any) -> Any:
     return np.array(values, dtype=dtype)[drawn.codes]
 
 
-SAME_BY_CHANCE = 40
-"""Bits of surprise in the symbols of a data set, in their order, from which on no other one is taken for it: the chance
-that independent records have the same symbols is below 2**-40."""
+OTHER_DATA = (
+    "these are other data than those of fit, and nothing identifies their records: each call draws them anew, and a "
+    "record that is released twice tells more than the budget; name what identifies a record with the parameter "
+    "identity or row_numbers"
+)
+
+
+_STEP_OPTIONS = [each for each in fields(ReleaseOptions) if each.name in StepKeywords.__annotations__]
 
 
 class ReleaseTransformer(TransformerMixin, BaseEstimator):
     """Releases a column: `fit` designs a channel from a table, `transform` draws from it.
 
-    A record is known by `identity` or `row_numbers`; without them by its place in its data set, and a data set by its
-    symbols in their order: transforming the same data again gives the same draws, other data get draws of their own.
-    A record that occurs in several data sets is then released several times, which tells more than the budget: give
+    A record is known by `identity` or `row_numbers`, and gets the same draw whenever it comes. Without them it is known
+    by its place in the data of `fit`: those get the same draws again, and other data get new ones at every call, with
+    a warning, for a record that comes again is then released several times, which tells more than the budget. Give
     `identity` and `key` where data overlap (train and test folds of the same people, nightly runs), or where single
     records are served.
 
@@ -194,20 +204,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         As for `design`.
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
-    form : {"label", "posterior-draw"}
-        The label of Y as text, or a value of X drawn from P(X|Y), which in an array of numbers is a number again.
-    policy : Policy, optional
-        What `transform` does with unknown symbols and missing cells; both are refused by default.
-    key : Key, or path of a key file or job file, optional
-        By default `fit` makes a new one.
-    identity : str or sequence of str, optional
-        Columns that identify a record.
-    row_numbers : str, optional
-        Column with the row number of each record; one key, one data set.
-    keep_sensitive : bool
-        Whether the columns of S stay in the output.
-    insecure_seed : int, optional
-        Reproducible draws, for tests only: whoever knows the seed can undo the release.
+    form, policy, key, identity, row_numbers, keep_sensitive, insecure_seed
+        As for `sanitise`, see `__init__`. Without a key `fit` makes a new one. A posterior draw in an array of numbers
+        is a number again. `keep_sensitive` keeps the columns of S.
 
     Attributes
     ----------
@@ -220,30 +219,24 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     Raises
     ------
     InputError
-        From `fit` and `transform`, as `design` and `sanitise`; also where other data than those of `fit` are too few
-        to be told from a third data set and nothing identifies the records.
+        From `fit` and `transform`, as `design` and `sanitise`.
     """
 
     n_features_in_: int
 
+    @takes(StepKeywords)
     def __init__(
         self,
         notion: Notion | None = None,
         *,
-        sensitive: Names | None = None,
-        useful: Names | None = None,
+        sensitive: ColumnNames | None = None,
+        useful: ColumnNames | None = None,
         channel: Channel | PathLike | None = None,
         mechanism: str = OPTIMAL,
         gap: float = 1e-4,
         time_limit: float | None = None,
         missing: Missing = "refuse",
-        form: str = LABEL,
-        policy: Policy | None = None,
-        key: Key | PathLike | None = None,
-        identity: Names | None = None,
-        row_numbers: str | None = None,
-        keep_sensitive: bool = False,
-        insecure_seed: int | None = None,
+        **options: Unpack[StepKeywords],
     ) -> None:
         self.notion = notion
         self.sensitive = sensitive
@@ -253,13 +246,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         self.gap = gap
         self.time_limit = time_limit
         self.missing = missing
-        self.form = form
-        self.policy = policy
-        self.key = key
-        self.identity = identity
-        self.row_numbers = row_numbers
-        self.keep_sensitive = keep_sensitive
-        self.insecure_seed = insecure_seed
+        for each in _STEP_OPTIONS:
+            setattr(self, each.name, options.get(each.name, each.default))
 
     def fit(self, X: Any, y: Any = None) -> ReleaseTransformer:
         """Count the table and design the channel (or take the one given).
@@ -272,11 +260,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """
         table = self._table(X, reset=True)
         self.channel_ = self._designed(table, y) if self.channel is None else self._given()
-        self._made = Key.fresh() if self.key is None and self.insecure_seed is None else None
-        self._left = [] if self.keep_sensitive else self._sensitive_columns()
+        options = self._options()
+        self._made = Key.fresh() if options.key is None and options.insecure_seed is None else None
+        self._left = [] if options.keep_sensitive else self._sensitive_columns()
         released = table.without(self._left)
-        self._names_out = list(self._recipe(self._key()).plan(released.names).header)
-        self._fitted = self._digest(released)[0]
+        self._names_out = list(self._recipe().plan(released.names).header)
+        self._fitted = self._digest(released)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -288,7 +277,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "channel_")
         table = self._table(X, reset=False).without(self._left)
-        drawer = Drawer(self._recipe(self._key_for(table)), table.names)
+        recipe = self._recipe()
+        identified = recipe.options.identifiers or recipe.options.row_numbers is not None
+        if not identified and self._digest(table) != self._fitted:
+            warnings.warn(OTHER_DATA, stacklevel=2)
+            recipe = replace(recipe, key=Key.fresh())
+        drawer = Drawer(recipe, table.names)
         if table.frame is not None:
             return sanitised(table.frame, drawer)
         return released_array(table, drawer)
@@ -317,7 +311,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.allow_nan = self._allows_gaps()
         tags.target_tags.required = self.sensitive is None and self.channel is None
-        tags.non_deterministic = self.key is None and self.insecure_seed is None
+        tags.non_deterministic = vars(self)["key"] is None and vars(self)["insecure_seed"] is None
         return tags
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
@@ -335,7 +329,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return LearningTable.of_array(validate_data(self, X, reset=reset, **checks))
 
     def _allows_gaps(self) -> bool:
-        return self.missing != "refuse" or (self.policy is not None and self.policy.null != REFUSE)
+        policy: Policy | None = vars(self)["policy"]
+        return self.missing != "refuse" or (policy is not None and policy.null != REFUSE)
 
     def _given(self) -> Channel:
         return Channel.load(self.channel) if isinstance(self.channel, (str, os.PathLike)) else self.channel  # type: ignore[return-value]
@@ -343,9 +338,10 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _designed(self, table: LearningTable, y: Any) -> Channel:
         if self.notion is None:
             raise InputError("give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel")
-        others = [*names_of(self.identity), *([] if self.row_numbers is None else [self.row_numbers])]
-        sensitive = names_of(self.sensitive)
-        useful = names_of(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
+        options = self._options()
+        others = [*options.identifiers, *([] if options.row_numbers is None else [options.row_numbers])]
+        sensitive = _names(self.sensitive)
+        useful = _names(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
         target = None if sensitive else self._target(table, y)
         joint = table.counted(sensitive, useful, target, cast("Missing", self.missing))
         result = design(
@@ -374,46 +370,20 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     def _sensitive_columns(self) -> list[str]:
         """The columns of X that hold S."""
         if self.sensitive is not None:
-            return list(names_of(self.sensitive))
+            return list(_names(self.sensitive))
         variable = self.channel_.sensitive if self.channel is not None else None
         return [] if variable is None else list(variable.columns)
 
-    def _key(self) -> Key:
-        """That of the job; a key file is read each time, so that no pickle has its key."""
-        key = (
-            key_at(self.key, names_of(self.identity))
-            if isinstance(self.key, (str, os.PathLike))
-            else self.key
-        )
-        return self._made or key_of(key, self.insecure_seed)
+    def _options(self) -> ReleaseOptions:
+        """As they are set now; a key file is read each time, so that no pickle has its key."""
+        return ReleaseOptions(**{each.name: getattr(self, each.name) for each in _STEP_OPTIONS})
 
-    def _recipe(self, key: Key) -> Recipe:
-        return recipe_of(
-            self.channel_,
-            key=key,
-            identity=self.identity,
-            row_numbers=self.row_numbers,
-            form=self.form,
-            policy=self.policy,
-            keep_sensitive=self.keep_sensitive,
-        )
+    def _recipe(self) -> Recipe:
+        options = self._options()
+        return Recipe.of(self.channel_, options if self._made is None else replace(options, key=self._made))
 
-    def _key_for(self, table: LearningTable) -> Key:
-        """The key of the job, or of this data set where the records have only their places in it."""
-        if self.identity is not None or self.row_numbers is not None:
-            return self._key()
-        digest, surprise = self._digest(table)
-        if digest != self._fitted and surprise < SAME_BY_CHANCE:
-            raise InputError(
-                f"{table.count} record(s) are too few to be told from other ones with the same symbols, whose draws "
-                "would be the same: name what identifies a record with the parameter identity"
-            )
-        return self._key().derived("data set", digest)
-
-    def _digest(self, table: LearningTable) -> tuple[str, float]:
-        """What tells this data set from others, and how surprising its symbols are, in bits."""
-        useful, joint = self.channel_.useful, self.channel_.joint
+    def _digest(self, table: LearningTable) -> str:
+        """What tells the data of `fit` from others: the symbols in their order."""
+        useful = self.channel_.useful
         codes = positions_of([encode(table.column(name), name) for name in useful.columns], useful)
-        p = np.full(len(useful), 1 / len(useful)) if joint is None else joint.p_x
-        surprise = -np.log2(p[codes[codes >= 0]]).sum()
-        return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest(), float(surprise)
+        return hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()

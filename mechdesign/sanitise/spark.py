@@ -3,52 +3,47 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.release.drawing import LABEL
-from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
 from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan
-from mechdesign.sanitise.recipe import Drawer, Into, Names, Recipe, recipe_of, stands_for
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.tables.columns import own_values
 
 # pyspark and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
 
 
-_OURS = re.compile(r"^mechdesign\.(?:errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE)
+_OURS = re.compile(
+    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
+)
 """The last line of the traceback that an executor sends of an error of this package."""
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
+@takes(ReleaseKeywords)
 def sanitise_spark(
     frame: Any,
     channel: FileChannel | Sequence[FileChannel],
-    *,
-    key: Key | PathLike | None = None,
-    identity: Names | None = None,
-    row_numbers: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    form: str = LABEL,
-    into: Into | None = None,
-    policy: Policy | None = None,
-    keep_sensitive: bool = False,
-    correlated: Names = (),
-    insecure_seed: int | None = None,
+    **options: Unpack[ReleaseKeywords],
 ) -> Any:
     """The Spark DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
 
-    Parameters are those of `frame.sanitise`; what differs is said here. The same record gets the same draw as there,
+    The same record gets the same draw as there,
     however the frame is partitioned, and in every attempt of a task. Released columns are strings; partitions and
     other columns stay. The executors need this package installed, and hold one batch of a partition at a time
     (``spark.sql.execution.arrow.maxRecordsPerBatch``).
+
+    A key is required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must
+    draw the same. So is `identity` or `row_numbers`: the rows of a Spark DataFrame have no order, and so no numbers.
+    Row numbers are fixed with the data (``monotonically_increasing_id`` is not: it depends on the partitions). One
+    identifier with two symbols, or one row number twice, is found only where both records are in one batch.
 
     What is wrong with a record is found when Spark runs, on an executor: `spark_errors` turns that into an
     `InputError`. The key travels to the executors inside the function, which no plan, ``explain`` or log shows; where
@@ -58,16 +53,7 @@ def sanitise_spark(
     ----------
     frame : pyspark.sql.DataFrame
     channel : Channel or sequence of Channel
-    key : draws.Key, or path of a key file or job file
-        Required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must draw
-        the same.
-    identity : str or sequence of str
-        Columns that identify a record. Either they or `row_numbers` are required: the rows of a Spark DataFrame have
-        no order, and so no numbers. One identifier with two symbols, or one number twice, is found only where both
-        records are in one batch.
-    row_numbers : str
-        Column of integers, the number of each record, fixed with the data (``monotonically_increasing_id`` is not: it
-        depends on the partitions).
+        Each with columns of its own.
 
     Raises
     ------
@@ -78,25 +64,14 @@ def sanitise_spark(
         raise InputError(
             f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise"
         )
-    needs_key(key, insecure_seed)
-    if identity is None and row_numbers is None:
+    asked = ReleaseOptions(**options)
+    needs_key(asked.key, asked.insecure_seed)
+    if not asked.identifiers and asked.row_numbers is None:
         raise InputError(
             "the rows of a Spark DataFrame have no order that stays: name what identifies a record with identity, or a "
             "column of row numbers that is stored with the data with row_numbers"
         )
-    recipe = recipe_of(
-        channel,
-        columns=columns,
-        key=key,
-        identity=identity,
-        row_numbers=row_numbers,
-        form=form,
-        into=into,
-        policy=policy,
-        keep_sensitive=keep_sensitive,
-        correlated=correlated,
-        insecure_seed=insecure_seed,
-    )
+    recipe = Recipe.of(channel, asked)
     header = list(frame.columns)
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
@@ -186,10 +161,10 @@ def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
                 f"the column {quoted(schema.fields[at].name)} holds {schema.fields[at].dataType.simpleString()}, which "
                 "has more than one text and identifies nothing; turn it into integers or text"
             )
-    if recipe.row_numbers is not None:
-        kind = schema[recipe.row_numbers].dataType.simpleString()
+    if recipe.options.row_numbers is not None:
+        kind = schema[recipe.options.row_numbers].dataType.simpleString()
         if kind not in _NUMBERS:
             raise InputError(
-                f"the column {quoted(recipe.row_numbers)} must hold an integer for every record, its row number, and "
-                f"it holds {kind}"
+                f"the column {quoted(recipe.options.row_numbers)} must hold an integer for every record, its row "
+                f"number, and it holds {kind}"
             )

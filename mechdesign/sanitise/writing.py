@@ -20,7 +20,7 @@ from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.job_file import JobRun, Use
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
 from mechdesign.sanitise.plan import Plan
-from mechdesign.sanitise.recipe import BadRecord, Drawer, Drawn, Recipe, stands_for
+from mechdesign.sanitise.recipe import BadRecord, Drawer, DrawnColumn, Recipe, stands_for
 from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
 
@@ -114,7 +114,7 @@ def _own_kinds(drawer: Drawer, table: Source) -> dict[tuple[int, int], Any]:
     return {key: kind for key, kind in kinds.items() if own_values(drawer.labels[key], kind) is not None}
 
 
-def _column(drawn: Drawn, labels: Any) -> Any:
+def _column(drawn: DrawnColumn, labels: Any) -> Any:
     """Codes into the labels."""
     import pyarrow as pa
 
@@ -123,12 +123,12 @@ def _column(drawn: Drawn, labels: Any) -> Any:
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
     """How the channels are used, for the job and the manifests."""
-    policy = recipe.policy
+    policy = recipe.options.rules
     return [
         Use(
             channel=channel_digest(channel),
             columns=tuple(header[at] for at in places),
-            form=recipe.wishes.form,
+            form=recipe.options.form,
             unknown=policy.unknown,
             null=policy.null,
             normalise=policy.normalise,
@@ -180,7 +180,7 @@ def write_sides(
         ),
         dataset=dataset,
         kept_private=plan.kept_private,
-        identity=tuple(recipe.wishes.identity),
+        identity=recipe.options.identifiers,
         draw=earlier.draws,
         earlier=earlier.runs,
         other_channels=earlier.other_channels,
@@ -213,4 +213,4 @@ def _sensitive(recipe: Recipe, k: int) -> tuple[str, ...] | None:
     variable = recipe.channels[k].sensitive
     if variable is None:
         return None
-    return tuple(recipe.wishes.rename.get(name, name) for name in variable.columns)
+    return tuple(recipe.options.renamed.get(name, name) for name in variable.columns)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, as_whole, encode, encoded_columns
+from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns
 from mechdesign.tables.variable import Variable
 
 Codes = NDArray[np.int64]
@@ -86,7 +85,8 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
             columns[0].codes.astype(np.int64) + 1,
         )
     else:
-        keys, inverse = _distinct(columns)
+        distinct, inverse = distinct_records(columns)
+        keys = [tuple(key) for key in distinct.tolist()]
     table = np.array([_look_up(columns, key, variable) for key in keys], dtype=np.int64)
     return table[inverse]
 
@@ -109,18 +109,6 @@ def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) ->
     """The error that says what is wrong with the record at `position`."""
     key = tuple(int(column.codes[position]) for column in columns)
     return UnknownSymbol(position, describe_unknown(_texts(columns, key), variable))
-
-
-def _distinct(columns: Sequence[Encoded]) -> tuple[list[tuple[int, ...]], Codes]:
-    """Distinct records as tuples of codes (-1 for a missing cell), and which of them every record is."""
-    sizes = tuple(len(column.texts) + 1 for column in columns)
-    shifted = [column.codes.astype(np.int64) + 1 for column in columns]
-    if math.prod(sizes) < 2**63:
-        flat, inverse = np.unique(np.ravel_multi_index(tuple(shifted), sizes), return_inverse=True)
-        parts = np.stack(np.unravel_index(flat, sizes), axis=1)
-    else:
-        parts, inverse = np.unique(np.stack(shifted, axis=1), axis=0, return_inverse=True)
-    return [tuple(part) for part in (parts - 1).tolist()], inverse.reshape(-1)
 
 
 def _texts(columns: Sequence[Encoded], key: tuple[int, ...]) -> tuple[str, ...]:

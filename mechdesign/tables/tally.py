@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, quoted
-from mechdesign.formats.cells import Encoded, as_whole
+from mechdesign.formats.cells import Encoded, as_whole, distinct_records
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -27,10 +27,6 @@ Combination: TypeAlias = tuple[str | None, ...]
 
 Pair: TypeAlias = tuple[Symbol, Symbol]
 """A sensitive and a useful symbol."""
-
-DENSE_LIMIT = 1 << 20
-"""Up to this many possible combinations they are counted in one dense array (8 MB)."""
-
 
 LARGEST_SUM = 2**63
 """Weights that sum to less are added up as machine integers."""
@@ -142,18 +138,18 @@ class Tally:
                 "(--missing): 'symbol' or 'drop'",
                 first,
             )
-        if self.roles.weight in gaps:
-            raise UnusableCell(
-                f"the weight column {quoted(self.roles.weight)} has an empty cell; give a number",
-                int(np.argmax(gaps[self.roles.weight])),
-            )
+        weight = self.roles.weight
+        if weight is not None and weight in gaps:
+            message = f"the weight column {quoted(weight)} has an empty cell; give a number"
+            raise UnusableCell(message, int(np.argmax(gaps[weight])))
         return columns
 
     def _weights(self, column: Encoded) -> tuple[NDArray[Any], int]:
         """The weight of every record as an integer, and how many of these units make 1."""
         found: dict[int, Fraction] = {}
         codes, first = np.unique(column.codes, return_index=True)
-        for position, code in sorted(zip(first.tolist(), codes.tolist(), strict=True)):
+        pairs: list[tuple[int, int]] = list(zip(first.tolist(), codes.tolist(), strict=True))
+        for position, code in sorted(pairs):
             text, what = column.texts[code], f"the weight column {quoted(self.roles.weight)}"
             try:
                 found[code] = fraction_of_text(text)
@@ -219,34 +215,16 @@ class Tally:
 
 def combinations(columns: Sequence[Encoded], weights: NDArray[Any] | None = None) -> dict[Combination, int]:
     """How often every combination of cells occurs in columns of equal length, or the sum of its integer weights."""
-    sizes = [len(column.texts) + 1 for column in columns]
-    codes = [column.codes.astype(np.int64) % size for column, size in zip(columns, sizes, strict=True)]
-    possible = math.prod(sizes)
-    if possible >= LARGEST_SUM:
-        distinct, inverse = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        parts = tuple(distinct.T)
-        numbers = _sums(inverse.reshape(-1), len(distinct), weights)
+    distinct, inverse = distinct_records(columns)
+    if weights is None:
+        numbers = np.bincount(inverse, minlength=len(distinct))
     else:
-        present = np.ravel_multi_index(tuple(codes), tuple(sizes))
-        if possible <= DENSE_LIMIT and weights is None:
-            counts = np.bincount(present)
-            present = np.flatnonzero(counts)
-            numbers = counts[present]
-        else:
-            present, inverse = np.unique(present, return_inverse=True)
-            numbers = _sums(inverse, len(present), weights)
-        parts = np.unravel_index(present, sizes)
-    texts = [[*column.texts, None] for column in columns]
-    cells = [[text[code] for code in part.tolist()] for text, part in zip(texts, parts, strict=True)]
+        numbers = np.zeros(len(distinct), weights.dtype)
+        np.add.at(numbers, inverse, weights)
+    texts: list[list[str | None]] = [[*column.texts, None] for column in columns]
     counter: dict[Combination, int] = {}
-    for combination, number in zip(zip(*cells, strict=True), numbers.tolist(), strict=True):
+    found: list[list[int]] = distinct.tolist()
+    for codes, number in zip(found, numbers.tolist(), strict=True):
+        combination = tuple([text[code] for text, code in zip(texts, codes, strict=True)])
         counter[combination] = counter.get(combination, 0) + number  # categories may have equal texts
     return counter
-
-
-def _sums(inverse: NDArray[np.intp], size: int, weights: NDArray[Any] | None) -> NDArray[Any]:
-    if weights is None:
-        return np.bincount(inverse, minlength=size)
-    sums = np.zeros(size, weights.dtype)
-    np.add.at(sums, inverse, weights)
-    return sums

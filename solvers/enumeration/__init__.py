@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -41,6 +43,7 @@ def vertices(
     *,
     max_vertices: int = DEFAULT_MAX_VERTICES,
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    time_limit: float | None = None,
 ) -> Vertices:
     """Enumerate all vertices of a polytope.
 
@@ -53,6 +56,8 @@ def vertices(
         polytope; `Vertices.method` says what it chose.
     max_vertices, memory_limit : int
         Number of vertices, and bytes, that must not be exceeded.
+    time_limit : float, optional
+        Seconds; cddlib cannot be stopped by it.
 
     Raises
     ------
@@ -60,6 +65,8 @@ def vertices(
         If the method is not known or a limit is not a positive whole number.
     EmptyPolytope
         If no point satisfies the constraints.
+    OutOfTime
+        If the time limit is reached.
     TooManyVertices
         If an estimate says that a limit would be exceeded, before the enumeration is tried; or as soon as
         the enumeration exceeds it.
@@ -68,7 +75,8 @@ def vertices(
     """
     if method != AUTO and method not in METHODS:
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join([AUTO, *METHODS])}")
-    limits = Limits(max_vertices=max_vertices, memory_limit=memory_limit)
+    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    limits = Limits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
     rows = explicit_rows(polytope)
     if rows > MOST_ROWS:
         raise TooManyVertices(
@@ -92,7 +100,8 @@ def vertices(
 def _pivot_with_care(polytope: Polytope, rows: int, limits: Limits) -> Vertices:
     found, trial = None, TRIAL // work_per_basis(polytope.n, rows)
     if trial >= WORTH_TRYING:
-        found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices)
+        found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices, seconds=limits.left())
+        limits.check_time()
     if found is None:
         _refuse_if_too_large(polytope, limits)
         found = by_pivoting(polytope, limits)

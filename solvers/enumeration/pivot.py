@@ -6,6 +6,7 @@ neighbours one ratio test each. Ties are broken by a symbolic push of the bounds
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +38,12 @@ class Walk(NamedTuple):
 
 
 def walk(
-    polytope: Polytope, *, most_bases: int, most_points: int | None = None, points: bool = False
+    polytope: Polytope,
+    *,
+    most_bases: int,
+    most_points: int | None = None,
+    points: bool = False,
+    seconds: float = math.inf,
 ) -> Walk:
     """Visit the bases of a polytope; `points` are filled in on request only.
 
@@ -47,7 +53,16 @@ def walk(
     most = most_bases if most_points is None else most_points
     return Walk(
         *_pivot.enumerate_vertices(
-            p.rows, polytope.magnitude, p.lower, p.upper, p.n, most_bases, most, MERGE_TOLERANCE, points
+            p.rows,
+            polytope.magnitude,
+            p.lower,
+            p.upper,
+            p.n,
+            most_bases,
+            most,
+            MERGE_TOLERANCE,
+            points,
+            seconds,
         )
     )
 
@@ -57,8 +72,10 @@ def bytes_per_basis(n: int, m: int) -> int:
     return 150 + 30 * (min(n, m) + 1)
 
 
-def attempt(polytope: Polytope, *, most_bases: int, most_points: int) -> tuple[Vertices | None, Walk]:
-    """All vertices, or None if there are more bases or vertices than allowed.
+def attempt(
+    polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
+) -> tuple[Vertices | None, Walk]:
+    """All vertices, or None if there are more bases or vertices than allowed, or the seconds are over.
 
     Raises
     ------
@@ -66,7 +83,7 @@ def attempt(polytope: Polytope, *, most_bases: int, most_points: int) -> tuple[V
     BackendFailure
         If the data are so close to ties that rounding makes the walk contradict itself.
     """
-    found = walk(polytope, most_bases=most_bases, most_points=most_points, points=True)
+    found = walk(polytope, most_bases=most_bases, most_points=most_points, points=True, seconds=seconds)
     if found.status == LIMIT:
         return None, found
     if found.status == EMPTY:
@@ -96,8 +113,10 @@ def by_pivoting(polytope: Polytope, limits: Limits) -> Vertices:
         polytope,
         most_bases=max(1, min(BASES_PER_VERTEX * limits.max_vertices, affordable)),
         most_points=limits.max_vertices,
+        seconds=limits.left(),
     )
     if found is None:
+        limits.check_time()
         raise TooManyVertices(
             f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={limits.max_vertices}, "
             f'memory_limit={limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.errors import BackendFailure, InvalidOption
+from solvers.errors import BackendFailure, InvalidOption, OutOfTime
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 
 Array = NDArray[np.float64]
@@ -38,6 +40,19 @@ class Limits:
 
     max_vertices: int = DEFAULT_MAX_VERTICES
     memory_limit: int = DEFAULT_MEMORY_LIMIT
+    end: float = math.inf
+    """On the clock of `time.monotonic`."""
+
+    def left(self) -> float:
+        """Seconds until the end."""
+        return self.end - time.monotonic()
+
+    def check_time(self) -> None:
+        """Raise OutOfTime if the end has come."""
+        if self.left() <= 0.0:
+            raise OutOfTime(
+                'the vertices were not enumerated in time; allow more seconds, or use method="columns"'
+            )
 
     def __post_init__(self) -> None:
         for name, unit in (("max_vertices", "vertices"), ("memory_limit", "bytes")):

@@ -68,6 +68,7 @@ def by_support(polytope: Polytope, limits: Limits) -> Vertices:
     total = 0
     for k in range(1, _rank(p) + 1):
         for tight in combinations(range(p.m), k - 1):
+            limits.check_time()
             for part in _with_tight_rows(rows, lower, upper, list(tight)):
                 found.append(part)
                 total += len(part)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import parquet_text as parquet
+from mechdesign.formats import parquet
 from mechdesign.tables.reading import read_joint
 
 MICRO = {"sensitive": "s", "useful": "x"}

@@ -27,7 +27,7 @@ from mechdesign.nonstochastic import (
 from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
 from mechdesign.nonstochastic.ranges import chain, restrict_x
 from mechdesign.nonstochastic.ranges import product as unrelated_product
-from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage
+from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage, theta_bound
 
 CLOSE = 1e-12
 
@@ -149,6 +149,15 @@ def test_zero_error_bounds_as_corrected(pairs):
     bounds = capacity_bounds(joint)
     assert maximin_information(joint) <= bounds.lower + CLOSE
     assert bounds.lower <= bounds.upper
+
+
+@settings(max_examples=15, deadline=None)
+@given(relations)
+def test_theta_lies_between_code_and_cover(pairs):
+    """alpha(G) <= theta(G) <= fractional cover by conditional ranges, which are cliques (Lovász 1979)."""
+    joint = JointRange.from_pairs(pairs)
+    theta = theta_bound(joint)
+    assert largest_code(pairs) <= theta <= float(fractional_cover(joint)) * (1 + 1e-5)
 
 
 @settings(max_examples=25)

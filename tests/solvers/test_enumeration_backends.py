@@ -171,6 +171,7 @@ def test_kernel_refuses_shapes_that_do_not_fit(change):
         change.get("most", 9),
         1e-9,
         True,
+        1.0,
     ]
     with pytest.raises(ValueError, match="must be float64 of shapes"):
         _pivot.enumerate_vertices(*arguments)
@@ -215,6 +216,7 @@ def test_kernel_can_be_interrupted():
                 10**7,
                 1e-10,
                 True,
+                60.0,
             )
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)

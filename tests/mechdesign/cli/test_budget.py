@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from mechdesign.cli.budget import notion_of
-from mechdesign.cli.options import columns
+from mechdesign.cli.parsing import columns, notion_of
 from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
 

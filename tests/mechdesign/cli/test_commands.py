@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import shlex
 from decimal import Decimal
 
 import numpy as np
@@ -361,3 +362,39 @@ def test_apply_to_parquet(channel, folder, run):
     assert run("apply", channel, "in.parquet", "out.parquet").code == 0
     released = pq.read_table(folder / "out.parquet")
     assert released["id"].to_pylist() == [1, 2]
+
+
+def test_tables_are_read_as_they_are_written(folder, run):
+    """Delimiter, quote, encoding and compression make no difference to what is computed."""
+    import gzip
+
+    rows = [line.split(",") for line in (folder / "records.csv").read_text().splitlines()]
+    text = "\n".join(";".join(f"'{cell}'" for cell in row) for row in rows).replace("smith", "smïth")
+    (folder / "other.csv.gz").write_bytes(gzip.compress(text.encode("cp1252")))
+    plain = (folder / "records.csv").read_text().replace("smith", "smïth")
+    (folder / "plain.csv").write_text(plain, encoding="utf-8")
+    how = ("--delimiter", ";", "--quote", "'", "--encoding", "cp1252")
+    typed = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
+    first = run("design", "plain.csv", *typed, "--output", "a.json")
+    again = run("design", "other.csv.gz", *typed, *how, "--output", "b.json", "--report", "r.json")
+    assert (first.code, again.code) == (0, 0), again.err
+    a, b = (json.loads((folder / name).read_text(encoding="utf-8")) for name in ("a.json", "b.json"))
+    assert (a["rows"], a["joint"]) == (b["rows"], b["joint"])
+    line = json.loads((folder / "r.json").read_text(encoding="utf-8"))["commands"][0]["line"]
+    words = shlex.split(line)
+    at = words.index("--delimiter")
+    assert tuple(words[at : at + 6]) == how
+    for command in ("audit", "measure"):
+        result = run(command, "a.json", "--table", "other.csv.gz", *how)
+        assert result.code == 0, result.err
+    assert (
+        run("compare", "other.csv.gz", *typed[:4], *how, "--epsilons", "1", "--mechanisms", "optimal").code
+        == 0
+    )
+
+
+def test_text_options_without_a_table_are_refused(folder, run):
+    run("design", "records.csv", "--sensitive", "group", "--useful", "job", "--epsilon", "1", "-o", "a.json")
+    result = run("audit", "a.json", "--delimiter", ";")
+    assert result.code == 2
+    assert "describe a table: give --table TABLE too" in result.err

@@ -26,7 +26,9 @@ from mechdesign.nonstochastic import (
     zero_error,
 )
 from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
-from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage
+from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage, theta_bound
+from solvers.errors import BackendFailure
+from solvers.programs.theta import theta_matrix
 
 PENTAGON = JointRange.from_channel(lambda x: [x, (x + 1) % 5], range(5))
 HUB = JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
@@ -101,8 +103,47 @@ def test_one_use_is_not_the_capacity():
         assert (c - a) % 5 in (2, 3) or (d - b) % 5 in (2, 3)
     bounds = capacity_bounds(PENTAGON)
     assert bounds.cover == Fraction(5, 2)
-    assert bounds.lower == 1
-    assert bounds.lower < math.log2(twice.size) / 2 < bounds.upper
+    assert (bounds.uses, bounds.code) == (2, twice)
+    assert bounds.lower <= math.log2(5) / 2 <= bounds.upper
+    assert bounds.upper - bounds.lower < 1e-8, "Lovász 1979: the capacity is log2 sqrt(5)"
+
+
+def cycle(n):
+    """Each input is confused with the two next to it."""
+    return JointRange.from_pairs([(i, j) for i in range(n) for j in (i, (i + 1) % n)])
+
+
+@pytest.mark.parametrize("n", [5, 7, 9, 11])
+def test_theta_of_odd_cycles(n):
+    """theta(C_n) = n cos(pi/n) / (1 + cos(pi/n)) for odd n (Lovász 1979, Corollary 5)."""
+    exact = n * math.cos(math.pi / n) / (1 + math.cos(math.pi / n))
+    assert exact * (1 - 1e-12) <= theta_bound(cycle(n)) <= exact * (1 + 1e-6)
+
+
+def test_theta_is_proven_whatever_the_solver_proposes(monkeypatch):
+    """A bad matrix gives a bad bound, never a wrong one; a bound below the eigenvalue has no Cholesky factor."""
+    exact = math.sqrt(5)
+
+    def noisy(vertices, edges):
+        rng = np.random.default_rng(3)
+        matrix = theta_matrix(vertices, edges)
+        for i, j in edges.tolist():
+            matrix[i, j] = matrix[j, i] = matrix[i, j] + rng.normal() / 10
+        return matrix
+
+    monkeypatch.setattr(zero_error, "theta_matrix", noisy)
+    assert exact <= theta_bound(PENTAGON) <= 5
+    monkeypatch.setattr(zero_error, "THETA_SLACKS", (-1e-3,))
+    assert theta_bound(PENTAGON) == 5, "unproven, so all the inputs remain"
+
+    def fails(vertices, edges):
+        raise BackendFailure("Clarabel ended with 'infeasible'")
+
+    monkeypatch.setattr(zero_error, "theta_matrix", fails)
+    with pytest.raises(SolverFailure, match="Clarabel ended"):
+        theta_bound(PENTAGON)
+    with pytest.raises(InputError, match="has 65 inputs, and 64 is the most for a theta number"):
+        theta_bound(cycle(65))
 
 
 def test_powers_of_two_are_not_blurred_by_rounding():

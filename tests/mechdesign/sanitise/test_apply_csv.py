@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.formats import csv_text
+from mechdesign.formats import csv_split
 from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.tables.variable import Variable
 
@@ -58,7 +58,7 @@ def test_a_plain_file_changes_in_the_released_cells_only(channel, tmp_path, newl
 def test_batches_do_not_show(coin, tmp_path, monkeypatch):
     (tmp_path / "in.csv").write_text("id,job\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(1000)))
     sanitise_file(coin, tmp_path / "in.csv", tmp_path / "whole.csv", insecure_seed=1)
-    monkeypatch.setattr(csv_text, "CELLS_PER_BATCH", 14)
+    monkeypatch.setattr(csv_split, "BLOCK", 50)
     assert sanitise_file(coin, tmp_path / "in.csv", tmp_path / "parts.csv", insecure_seed=1).records == 1000
     assert (tmp_path / "whole.csv").read_bytes() == (tmp_path / "parts.csv").read_bytes()
 

@@ -12,7 +12,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.formats import parquet_text as parquet
+from mechdesign.formats import parquet
 from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable

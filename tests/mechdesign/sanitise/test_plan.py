@@ -5,7 +5,8 @@ import pytest
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import POSTERIOR_DRAW
-from mechdesign.sanitise.plan import Column, Plan, Wishes, make_plan
+from mechdesign.sanitise.options import ReleaseOptions
+from mechdesign.sanitise.plan import OutputColumn, Plan, make_plan
 from mechdesign.tables.variable import Variable
 
 
@@ -20,8 +21,8 @@ PLACE = channel_of(["city", "street"], ["income"])
 HEADER = ["id", "street", "job", "note", "city"]
 
 
-def plan(channels, header=HEADER, rename=None, **wishes):
-    return make_plan(channels, header, Wishes(rename=rename or {}, **wishes))
+def plan(channels, header=HEADER, rename=None, **options):
+    return make_plan(channels, header, ReleaseOptions(columns=rename, **options))
 
 
 def test_a_label_takes_the_place_of_x():
@@ -29,11 +30,11 @@ def test_a_label_takes_the_place_of_x():
         ((2,),),
         (),
         (
-            Column("id", 0),
-            Column("street", 1),
-            Column("job", 2, (0, 0)),
-            Column("note", 3),
-            Column("city", 4),
+            OutputColumn("id", 0),
+            OutputColumn("street", 1),
+            OutputColumn("job", 2, (0, 0)),
+            OutputColumn("note", 3),
+            OutputColumn("city", 4),
         ),
     )
 
@@ -42,36 +43,36 @@ def test_a_label_of_crossed_columns_takes_the_place_of_the_first_of_the_channel(
     found = plan([PLACE])
     assert found.inputs == ((4, 1),)
     assert found.header == ("id", "job", "note", "city,street")
-    assert found.columns[-1] == Column("city,street", 4, (0, 0))
+    assert found.columns[-1] == OutputColumn("city,street", 4, (0, 0))
     assert found.released == ("city,street",)
 
 
 def test_a_posterior_draw_gives_every_column_its_own():
     found = plan([PLACE], form=POSTERIOR_DRAW)
     assert found.header == tuple(HEADER)
-    assert found.columns[1] == Column("street", 1, (0, 1))
-    assert found.columns[4] == Column("city", 4, (0, 0))
+    assert found.columns[1] == OutputColumn("street", 1, (0, 1))
+    assert found.columns[4] == OutputColumn("city", 4, (0, 0))
 
 
 def test_several_channels():
     found = plan([PLACE, JOB])
     assert found.inputs == ((4, 1), (2,))
     assert found.columns == (
-        Column("id", 0),
-        Column("job", 2, (1, 0)),
-        Column("note", 3),
-        Column("city,street", 4, (0, 0)),
+        OutputColumn("id", 0),
+        OutputColumn("job", 2, (1, 0)),
+        OutputColumn("note", 3),
+        OutputColumn("city,street", 4, (0, 0)),
     )
     assert "several columns of a record are released" in found.notices[0]
 
 
 def test_added_columns_come_last():
-    found = plan([PLACE, JOB], add=[["place"], ["work"]])
+    found = plan([PLACE, JOB], into=[["place"], ["work"]])
     assert found.header == (*HEADER, "place", "work")
-    assert found.columns[-2:] == (Column("place", None, (0, 0)), Column("work", None, (1, 0)))
+    assert found.columns[-2:] == (OutputColumn("place", None, (0, 0)), OutputColumn("work", None, (1, 0)))
     assert "'city', 'street', 'job' stays in the output" in found.notices[0]
-    drawn = plan([PLACE], add=[["town", "road"]], form=POSTERIOR_DRAW)
-    assert drawn.columns[-2:] == (Column("town", None, (0, 0)), Column("road", None, (0, 1)))
+    drawn = plan([PLACE], into=[["town", "road"]], form=POSTERIOR_DRAW)
+    assert drawn.columns[-2:] == (OutputColumn("town", None, (0, 0)), OutputColumn("road", None, (0, 1)))
 
 
 def test_identifiers_and_renamed_columns():
@@ -102,7 +103,7 @@ def test_names_that_hardly_differ_from_the_sensitive_one(name):
     ):
         plan([JOB], ["job", name])
     assert plan([JOB], ["job", name], keep_sensitive=True).header == ("job", name)
-    assert plan([JOB], ["job", name], rename={"job": name}, add=[["y"]]).released == ("y",)
+    assert plan([JOB], ["job", name], rename={"job": name}, into=[["y"]]).released == ("y",)
     with pytest.raises(InputError, match=r"the sensitive column .* would stay"):
         plan([JOB], ["job", name], rename={"income": name})
 
@@ -114,7 +115,7 @@ def test_names_without_letters_are_like_no_other():
 def test_a_released_column_may_be_called_correlated_but_not_kept_so():
     assert plan([JOB, PLACE], correlated=["job"]).kept_private == ()
     with pytest.raises(InputError, match="the correlated column 'job' would stay"):
-        plan([JOB], add=[["work"]], correlated=["job"])
+        plan([JOB], into=[["work"]], correlated=["job"])
 
 
 def test_a_public_channel_cannot_tell():
@@ -152,11 +153,11 @@ def test_a_public_channel_cannot_tell():
         ([JOB], {"identity": ["job"]}, "the column 'job' is useful or sensitive and cannot identify records"),
         (
             [JOB],
-            {"add": [["note"]]},
+            {"into": [["note"]]},
             "the file has another column 'note', the name of the released one; rename it",
         ),
-        ([JOB], {"add": [["a", "b"]]}, "give a name for every column that is added: one for 'job'"),
-        ([PLACE, JOB], {"add": [["a"]]}, "column that is added: one for 'city,street', one for 'job'"),
+        ([JOB], {"into": [["a", "b"]]}, "give a name for every column that is added: one for 'job'"),
+        ([PLACE, JOB], {"into": [["a"]]}, "column that is added: one for 'city,street', one for 'job'"),
         ([PLACE], {"header": ["city", "street", "city,street"]}, "the file has another column 'city,street'"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import replacing
-from mechdesign.formats import csv_text
+from mechdesign.formats import csv_split
 from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.tables.variable import Variable
 
@@ -51,9 +51,9 @@ def refuse(message, channel, source, target, **options):
         ("", r"in\.csv is empty"),
     ],
 )
-@pytest.mark.parametrize("cells", [2, 1 << 18])
-def test_what_is_wrong_with_the_input(channel, source, monkeypatch, text, message, cells):
-    monkeypatch.setattr(csv_text, "CELLS_PER_BATCH", cells)
+@pytest.mark.parametrize("block", [4, 1 << 20])
+def test_what_is_wrong_with_the_input(channel, source, monkeypatch, text, message, block):
+    monkeypatch.setattr(csv_split, "BLOCK", block)
     source.write_text(text)
     refuse(message, channel, source, source.with_name("out.csv"))
 

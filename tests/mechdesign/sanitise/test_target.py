@@ -275,16 +275,16 @@ def test_what_must_not_be_taken_over(tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("precious")
     part_of(out).symlink_to(precious)
-    refuse("is in the way, and is no ordinary file; remove it", out)
+    refuse("is not an ordinary file; remove it", out)
     part_of(out).unlink()
     os.link(precious, part_of(out))
-    refuse("is in the way, and is no ordinary file; remove it", out)
+    refuse("is not an ordinary file; remove it", out)
     part_of(out).unlink()
     os.mkfifo(part_of(out))
-    refuse("is in the way, and is no ordinary file; remove it", out)
+    refuse("is not an ordinary file; remove it", out)
     part_of(out).unlink()
     part_of(out).mkdir()
-    refuse("is in the way, and is no ordinary file; remove it", out)
+    refuse("is not an ordinary file; remove it", out)
     part_of(out).rmdir()
     assert files(tmp_path) == {"precious": "precious"}
 
@@ -294,7 +294,7 @@ def test_the_temporary_file_of_another_user(tmp_path, monkeypatch):
     out = tmp_path / "out.csv"
     part_of(out).write_text("theirs")
     monkeypatch.setattr(os, "geteuid", lambda: out.parent.stat().st_uid + 1)
-    refuse("is in the way, and belongs to another user; remove it", out)
+    refuse("belongs to another user; remove it", out)
     assert part_of(out).read_text() == "theirs"
 
 

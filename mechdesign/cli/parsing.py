@@ -1,0 +1,289 @@
+"""What was typed, understood: numbers, columns, budgets and tables; or one sentence that says what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mechdesign.core.errors import InputError
+from mechdesign.notions import (
+    DEFAULT_LAM,
+    LARGEST_BUDGET,
+    NOTIONS,
+    Notion,
+    split,
+)
+
+if TYPE_CHECKING:
+    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.tables.joint import Joint
+
+MISSING = ("refuse", "symbol", "drop")
+
+
+def number(option: str, text: str, *, zero: bool = False) -> float:
+    """A finite positive number, or 0 where `zero` allows it.
+
+    Raises
+    ------
+    InputError
+        On anything else.
+    """
+    allowed = "a number of at least 0" if zero else "a positive number"
+    try:
+        value = float(text)
+    except ValueError:
+        raise InputError(f"{option} ({text!r}) must be {allowed}") from None
+    if not math.isfinite(value) or value < 0.0 or (value == 0.0 and not zero):
+        raise InputError(f"{option} ({text}) must be {allowed}")
+    return value
+
+
+def randomisation_of(text: str) -> str | list[float]:
+    """`merge`, `uniform` or whatever word it is; a list of numbers where it begins like one.
+
+    Raises
+    ------
+    InputError
+        If the list has an entry that is no number.
+    """
+    if "," not in text and not text.strip()[:1].isdigit():
+        return text
+    values: list[float] = []
+    for part in text.split(","):
+        try:
+            values.append(float(part))
+        except ValueError:
+            raise InputError(
+                f"--randomisation {text!r} contains {part!r}, which is no number; write merge, uniform or 0.5,0.3,0.2"
+            ) from None
+    return values
+
+
+def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
+    """What `tables.read_joint` takes for a list of columns as typed.
+
+    A text without a double quote stays as it is: the reader first looks for a column of that very name, and
+    else splits it at its commas. With one it is read like a CSV line, so that names with commas can be crossed.
+
+    Raises
+    ------
+    InputError
+        On an empty name, a name given twice, or an open quote.
+    """
+    if text is None:
+        return None
+    if '"' in text:
+        names: list[str] = []
+        try:
+            names = next(csv.reader([text], strict=True), names)
+        except csv.Error as error:
+            raise InputError(
+                f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
+            ) from None
+    else:
+        names = text.split(",")
+    if "" in names:
+        raise InputError(f"{option} {text!r} contains an empty column name")
+    if len(set(names)) < len(names):
+        raise InputError(f"{option} {text!r} names a column twice")
+    return tuple(names) if '"' in text else text
+
+
+def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Columns from all values of an option COL[,COL..].
+
+    Raises
+    ------
+    InputError
+        On an empty name, or a name given twice.
+    """
+    found: list[str] = []
+    for text in texts or ():
+        typed = columns(option, text) or ()
+        found += typed.split(",") if isinstance(typed, str) else typed
+    return tuple(found)
+
+
+def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
+    """Pairs NAME=COL as a mapping.
+
+    Raises
+    ------
+    InputError
+        On anything else, or a name given twice.
+    """
+    names: dict[str, str] = {}
+    for pair in pairs or ():
+        name, equals, column = pair.partition("=")
+        if not (name and equals and column):
+            raise InputError(f"--column {pair!r} must be NAME=COL: the channel's name, then the file's")
+        if name in names:
+            raise InputError(f"--column names {name!r} twice")
+        names[name] = column
+    return names
+
+
+def notion_of(
+    notion: str,
+    *,
+    epsilon: str | None = None,
+    lam: str | None = None,
+    eps_l: str | None = None,
+    eps_u: str | None = None,
+    alpha: str | None = None,
+) -> Notion:
+    """The notion that these options describe; budgets are texts as typed.
+
+    Raises
+    ------
+    InputError
+        On an unknown notion, a missing, surplus or contradictory option, or a value out of range.
+    """
+    if notion not in NOTIONS:
+        raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
+    kind = NOTIONS[notion]
+    if alpha is not None and not kind.has_order():
+        owners = _names(lambda other: other.has_order())
+        raise InputError(
+            f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
+        )
+    order = {} if alpha is None else {"alpha": _order(alpha)}
+    if kind.takes_lam():
+        return kind(**dict(zip(("eps_l", "eps_u"), _sides(epsilon, lam, eps_l, eps_u), strict=True)), **order)
+    if lam is not None:
+        owners = _names(lambda other: other.takes_lam())
+        raise InputError(
+            f"--lam splits the budget of {owners}; --notion {notion} takes --epsilon whole: drop --lam"
+        )
+    return _one_budget(kind, epsilon, eps_l, eps_u)
+
+
+def _names(having: Callable[[type[Notion]], bool]) -> str:
+    """``alip, l1 and chi2``."""
+    *others, last = [name for name, kind in NOTIONS.items() if having(kind)]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None) -> tuple[float, float]:
+    """eps_l and eps_u of a two-sided notion, itself not yet checked."""
+    if epsilon is not None:
+        if eps_l is not None or eps_u is not None:
+            raise InputError("give either --epsilon (with --lam) or --eps-l and --eps-u, not both")
+        share = DEFAULT_LAM if lam is None else _number("--lam", lam, "strictly between 0 and 1")
+        return split(_budget("--epsilon", epsilon), share)
+    if lam is not None:
+        raise InputError("--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam")
+    if eps_l is None and eps_u is None:
+        raise InputError("no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E")
+    if eps_u is None:
+        raise InputError(
+            "--eps-l is given without --eps-u: give both; --eps-u inf leaves the upper side free"
+        )
+    if eps_l is None:
+        raise InputError(
+            "--eps-u is given without --eps-l: give both; --eps-l inf leaves the lower side free"
+        )
+    return _budget("--eps-l", eps_l), _budget("--eps-u", eps_u)
+
+
+def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
+    notion = kind.name
+    own = {"eps_u": ("--eps-u", eps_u), "eps_l": ("--eps-l", eps_l)}.get(kind.budgets()[0])
+    for option, given in (("--eps-l", eps_l), ("--eps-u", eps_u)):
+        if given is not None and (own is None or own[0] != option):
+            raise InputError(f"{option} does not belong to --notion {notion}: give --epsilon alone")
+    option, text = ("--epsilon", epsilon)
+    if own is not None and own[1] is not None:
+        if epsilon is not None:
+            raise InputError(
+                f"--epsilon and {own[0]} are the same budget of --notion {notion}: give one of them"
+            )
+        option, text = own
+    if text is None:
+        raise InputError(f"no budget given: --notion {notion} needs --epsilon E")
+    return kind.at(_budget(option, text))
+
+
+def _order(text: str) -> float:
+    value = _number("--alpha", text, "above 1, or inf")
+    if math.isinf(value) and not _says_infinity(text):
+        raise InputError(f"--alpha ({text}) is too large for a double; say inf for the largest lift")
+    return value
+
+
+def _says_infinity(text: str) -> bool:
+    return text.strip().lower().lstrip("+-") in ("inf", "infinity")  # 1e400 overflows; it does not say inf
+
+
+def _number(option: str, text: str, allowed: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{option} ({text!r}) is not a number; it must be {allowed}") from None
+
+
+def _budget(option: str, text: str) -> float:
+    allowed = f"a number of nats in (0, {LARGEST_BUDGET:g}]"
+    value = _number(option, text, allowed)
+    if math.isinf(value) and not _says_infinity(text):
+        raise InputError(f"{option} ({text}) is not {allowed}")
+    return value
+
+
+def joint_of(
+    path: str,
+    *,
+    sensitive: str | None = None,
+    useful: str | None = None,
+    weight: str | None = None,
+    contingency: bool = False,
+    probabilities: bool = False,
+    missing: str = "refuse",
+    text: TextOptions | None = None,
+    known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
+) -> Joint:
+    """Read a table; options by their names.
+
+    Parameters
+    ----------
+    known : (sensitive columns, useful columns), optional
+        What to look for where the options name no column.
+
+    Raises
+    ------
+    InputError
+        On options that contradict each other, or a table that cannot be used.
+    """
+    wide = contingency or probabilities
+    hidden, shown = columns("--sensitive", sensitive), columns("--useful", useful)
+    if known is not None and not wide:
+        hidden = known[0] if hidden is None else hidden
+        shown = known[1] if shown is None else shown
+    if contingency and probabilities:
+        raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
+    if wide and weight is not None:
+        raise InputError(
+            "--weight belongs to a long table; a wide one (--contingency, --probabilities) has none"
+        )
+    if missing not in MISSING:
+        raise InputError(f"--missing {missing!r} must be one of {', '.join(MISSING)}")
+    if not wide and (hidden is None or shown is None):
+        absent = "--sensitive" if hidden is None else "--useful"
+        raise InputError(
+            f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)"
+        )
+    from mechdesign.tables.reading import read_joint
+
+    return read_joint(
+        path,
+        sensitive=hidden,
+        useful=shown,
+        weight=weight,
+        contingency=contingency,
+        probabilities=probabilities,
+        missing=missing,  # type: ignore[arg-type]
+        text=text,
+    )

@@ -1,0 +1,196 @@
+"""An exact reduction of a table before the optimum is searched: symbols that the notion cannot tell apart.
+
+Useful symbols with proportional columns (the same P(s|x) for every s) form a class T, sensitive symbols with
+proportional rows (the same P(x|s) for every x) a class too; both are decided in integers.
+
+*Theorem.* For every notion that depends on a posterior v through A v alone, min H(X|Y) = min H(T|Y), hence the
+largest I(X;Y) is H(X) - min H(T|Y). Of proportional rows, one with their sum may stand for all.
+
+*Proof.* Proportional rows s have equal lifts P(y|s)/P(y) on every output: minima, maxima and quotients over s stay,
+and means weighted by P(s) add up. For columns: H(X|Y) >= H(T|Y), as T is a function of X, and the lifts of y depend
+on P(T|y) only, so every channel of X is one of T that costs no more. Conversely take class posteriors q_y with
+weights beta_y and mean P_T. Lay the members of a class t side by side on [0, P(t)], and beside them the shares
+beta_y q_y(t) of the outputs; cut each output at the ends of the members that lie inside its share of one of its
+classes, at the same fraction of all its classes. On a piece every class has one member, so its posterior has the
+entries of q_y on one symbol each: the same entropy, the same lifts; and the pieces of a member sum to P(x). QED
+A class of |t| members has |t| - 1 inner ends, so k outputs become at most k + |X| - |T|: a basic optimum needs
+no more than |X| outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.tables.exact_table import LARGEST_ENTRY
+from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
+from solvers import Points
+
+Array = NDArray[np.float64]
+
+LEAST_PIECE = 1e-13
+"""Pieces of an output below this share of it are rounding errors of the ends and go to their neighbour."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The table of classes, and how its outputs and those of the symbols become each other.
+
+    Attributes
+    ----------
+    joint : Joint
+        Classes of sensitive and useful symbols, each named after its first member, counts added up. The joint
+        given itself where all symbols differ.
+    group : (|X|,) int array
+        Class of every useful symbol.
+    """
+
+    whole: Joint
+    joint: Joint
+    group: NDArray[np.intp]
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether there are fewer useful classes than symbols."""
+        return len(self.joint.useful) < len(self.whole.useful)
+
+    def merged(self, points: Points) -> Points:
+        """Posteriors of the classes, of posteriors of the symbols."""
+        if not self.is_reduced:
+            return points
+        n = len(self.joint.useful)
+        owner = np.repeat(np.arange(len(points)), np.diff(points.indptr))
+        flat, inverse = np.unique(owner * n + self.group[points.indices], return_inverse=True)
+        data = np.bincount(inverse, weights=points.data, minlength=len(flat)).astype(np.float64)
+        y, t = np.divmod(flat, n)
+        indptr = np.concatenate(([0], np.cumsum(np.bincount(y, minlength=len(points))))).astype(np.int32)
+        return Points(indptr, t.astype(np.int32), data, (len(points), n))
+
+    def split(self, weights: ArrayLike, points: Points) -> tuple[Array, Points]:
+        """Weights and posteriors of the symbols, from those of the classes; see the proof above.
+
+        Parameters
+        ----------
+        weights : (k,) array
+            Positive, with mean posterior P_T.
+        points : Points, (k, |T|)
+        """
+        beta = np.asarray(weights, dtype=np.float64)
+        if not self.is_reduced:
+            return beta, points
+        ends = _member_ends(self.group, self.whole.p_x)
+        mass = np.repeat(beta, np.diff(points.indptr)) * points.data
+        covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
+        mass *= (self.joint.p_x / np.where(covered > 0.0, covered, 1.0))[points.indices]
+        begun = np.zeros(points.shape[1])
+        new: list[float] = []
+        rows: list[NDArray[np.intp]] = []
+        data: list[Array] = []
+        for y in range(len(points)):
+            span = slice(int(points.indptr[y]), int(points.indptr[y + 1]))
+            of, share, posterior = points.indices[span], mass[span], points.data[span]
+            cuts, members = _cut(of, begun[of], share, ends)
+            for length, piece in zip(np.diff(cuts).tolist(), members, strict=True):
+                new.append(float(beta[y]) * length)
+                rows.append(piece)
+                data.append(posterior)
+            begun[of] += share
+        sizes = [len(row) for row in rows]
+        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+        indices = np.concatenate(rows).astype(np.int32)
+        return np.array(new), Points(
+            indptr, indices, np.concatenate(data), (len(rows), len(self.whole.useful))
+        )
+
+
+def classes(joint: Joint) -> Classes:
+    """Classes of symbols with proportional rows and columns, decided in integers."""
+    rows = _proportional(joint.counts)
+    counts = _added(joint.counts, rows)
+    columns = _proportional(zip(*counts, strict=True))
+    counts = list(zip(*_added(list(zip(*counts, strict=True)), columns), strict=True))
+    n = len(joint.useful)
+    too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
+    if too_large or len(counts) == 1 or (len(counts) == len(joint.counts) and len(counts[0]) == n):
+        return Classes(joint, joint, np.arange(n))
+    reduced = Joint(
+        _representatives(joint.sensitive, rows),
+        _representatives(joint.useful, columns),
+        tuple(tuple(row) for row in counts),
+        is_counts=joint.is_counts,
+    )
+    return Classes(joint, reduced, np.array(columns))
+
+
+def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
+    """Class of every vector of integers, classes numbered in order of appearance."""
+    seen: dict[tuple[int, ...], int] = {}
+    found: list[int] = []
+    for vector in vectors:
+        divisor = math.gcd(*vector)
+        found.append(seen.setdefault(tuple(entry // divisor for entry in vector), len(seen)))
+    return found
+
+
+def _added(vectors: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
+    """The sum of the vectors of each class."""
+    count = max(group) + 1
+    if count == len(vectors):
+        return [tuple(vector) for vector in vectors]
+    parts: list[list[Sequence[int]]] = [[] for _ in range(count)]
+    for vector, k in zip(vectors, group, strict=True):
+        parts[k].append(vector)
+    return [tuple(map(sum, zip(*part, strict=True))) for part in parts]
+
+
+def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
+    first = {k: i for i, k in reversed(list(enumerate(group)))}
+    return Variable(variable.columns, tuple(variable.symbols[first[k]] for k in sorted(first)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """Members of every class, and where they end on [0, P(t)], one class after the other."""
+
+    members: NDArray[np.intp]
+    ends: Array
+    starts: NDArray[np.intp]
+
+
+def _member_ends(group: NDArray[np.intp], p_x: Array) -> _Ends:
+    members = np.argsort(group, kind="stable")
+    starts = np.concatenate(([0], np.cumsum(np.bincount(group))))
+    ends = np.concatenate(
+        [np.cumsum(p_x[members[a:b]]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
+    )
+    return _Ends(members, ends, starts)
+
+
+def _cut(
+    of: NDArray[np.int32], begun: Array, share: Array, known: _Ends
+) -> tuple[Array, list[NDArray[np.intp]]]:
+    """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece."""
+    inner = [np.array([0.0, 1.0])]
+    for t, at, width in zip(of.tolist(), begun.tolist(), share.tolist(), strict=True):
+        a, b = int(known.starts[t]), int(known.starts[t + 1])
+        if b - a > 1:
+            ends = known.ends[a : b - 1]  # the last end is that of the class
+            first, last = np.searchsorted(ends, [at, at + width])
+            inner.append((ends[first:last] - at) / width)
+    cuts = np.unique(np.concatenate(inner))
+    kept = np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))
+    cuts = cuts[kept]
+    if len(cuts) > 2 and cuts[-1] - cuts[-2] <= LEAST_PIECE:
+        cuts = np.delete(cuts, -2)
+    middle = 0.5 * (cuts[1:] + cuts[:-1])
+    columns: list[NDArray[np.intp]] = []
+    for t, at, width in zip(of.tolist(), begun.tolist(), share.tolist(), strict=True):
+        a, b = int(known.starts[t]), int(known.starts[t + 1])
+        position = np.searchsorted(known.ends[a:b], at + middle * width)
+        columns.append(known.members[a + np.minimum(position, b - a - 1)])
+    return cuts, list(np.stack(columns, axis=1))

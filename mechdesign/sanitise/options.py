@@ -1,0 +1,231 @@
+"""What a user asks of a release: of a file, a frame, a cluster or a pipeline; declared, explained and checked here.
+
+`ReleaseOptions` holds it. The keyword arguments of the public functions are its fields (`takes` gives them their
+signature and their documentation), and the `TypedDict`s beside it tell type checkers the same.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.release.drawing import FORMS, LABEL
+from mechdesign.release.draws import Key
+from mechdesign.release.policies import Policy
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ColumnNames: TypeAlias = str | Sequence[str]
+"""One column, or several."""
+
+AddedNames: TypeAlias = str | Sequence[str] | Sequence[Sequence[str]]
+"""Names of added columns: one; those of one channel; or those of every channel."""
+
+
+class _Shared(TypedDict, total=False):
+    form: str
+    policy: Policy | None
+    identity: ColumnNames | None
+    keep_sensitive: bool
+    insecure_seed: int | None
+
+
+class _Keyed(TypedDict, total=False):
+    key: Key | PathLike | None
+    row_numbers: str | None
+
+
+class FileKeywords(_Shared, total=False):
+    """Options of a release of a file, whose key and row numbers are matters of its job."""
+
+    columns: Mapping[str, str] | None
+    into: AddedNames | None
+    correlated: ColumnNames
+
+
+class StepKeywords(_Shared, _Keyed, total=False):
+    """Options of a step of a pipeline, which knows its columns from the table it was fitted to."""
+
+
+class ReleaseKeywords(FileKeywords, _Keyed, total=False):
+    """All options of a release."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """What a user asks of a release.
+
+    Parameters
+    ----------
+    columns : mapping, optional
+        The table's name of a column of a channel where it has another one there.
+    key : draws.Key, or path of a key file or job file, optional
+        That of the job; a job file (.json) gives the draws that it has released. Without one a new key is used and
+        forgotten: another call would be a second, independent release of the same records, which tells more than the
+        budget.
+    identity : str or sequence of str, optional
+        Columns that identify a record; integers or text. Its row number does otherwise.
+    row_numbers : str, optional
+        Column with the row number of each record, counted from 0, in any order.
+    form : {"label", "posterior-draw"}
+        The label of Y, or a value of X drawn from P(X|Y) under the table.
+    into : str, or sequence of str, optional
+        Names of columns to add at the end, and X stays (then the table is no release). For several channels one
+        name, or sequence of names, each.
+    policy : Policy, optional
+        What to do with unknown symbols and missing cells; by default both are refused.
+    keep_sensitive : bool
+        Whether sensitive and correlated columns may stay in the output.
+    correlated : str or sequence of str
+        Columns that must not stay either.
+    insecure_seed : int, optional
+        Reproducible draws, for tests only: whoever knows the seed can undo the release.
+
+    Raises
+    ------
+    InputError
+        On a value of another type or out of range, or where both kinds of identity are given.
+    """
+
+    columns: Mapping[str, str] | None = None
+    key: Key | PathLike | None = field(default=None, repr=False)
+    identity: ColumnNames | None = None
+    row_numbers: str | None = None
+    form: str = LABEL
+    into: AddedNames | None = None
+    policy: Policy | None = None
+    keep_sensitive: bool = False
+    correlated: ColumnNames = ()
+    insecure_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        self._require("columns", Mapping, "a mapping from the channel's names of columns to the table's")
+        self._require("row_numbers", str, "the name of a column")
+        self._require("policy", Policy, "a Policy")
+        self._require("insecure_seed", int, "a whole number")
+        if self.form not in FORMS:
+            raise InputError(f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}")
+        if not isinstance(cast("object", self.keep_sensitive), bool):
+            raise InputError(f"keep_sensitive ({quoted(self.keep_sensitive)}) must be True or False")
+        object.__setattr__(self, "columns", dict(self.columns or {}))
+        object.__setattr__(self, "identity", self._names("identity"))
+        object.__setattr__(self, "correlated", self._names("correlated"))
+        if self.identity and self.row_numbers is not None:
+            raise InputError(
+                "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
+            )
+
+    def _require(self, name: str, kinds: Any, what: str) -> None:
+        value = getattr(self, name)
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise InputError(f"{name} ({quoted(value)}) must be {what}")
+
+    def _names(self, name: str) -> tuple[str, ...]:
+        value = getattr(self, name)
+        if value is None or isinstance(value, str):
+            return () if value is None else (value,)
+        if not isinstance(value, Sequence):
+            raise InputError(f"{name} ({quoted(value)}) must be the name of a column, or a sequence of them")
+        return tuple(cast("Sequence[str]", value))
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The table's name of each column that the channel calls otherwise."""
+        return self.columns or {}
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """Columns that identify a record; none where its row number does."""
+        return cast("tuple[str, ...]", self.identity)
+
+    @property
+    def more_private(self) -> tuple[str, ...]:
+        """Columns that the user says must not stay either."""
+        return cast("tuple[str, ...]", self.correlated)
+
+    @property
+    def rules(self) -> Policy:
+        """What to do with unknown symbols and missing cells."""
+        return self.policy or Policy()
+
+    def added(self, channels: int) -> tuple[tuple[str, ...], ...] | None:
+        """For each of so many channels the names of the columns to add; None where X is replaced."""
+        into = self.into
+        if into is None:
+            return None
+        if isinstance(into, str):
+            return ((into,),)
+        if channels == 1 and all(isinstance(name, str) for name in into):
+            return (tuple(cast("Sequence[str]", into)),)
+        return tuple((names,) if isinstance(names, str) else tuple(names) for names in into)
+
+
+def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Let a function take some fields of `ReleaseOptions` as keyword arguments, and say so in its help.
+
+    Parameters
+    ----------
+    keywords : TypedDict
+        Which ones; the function takes them as ``**options: Unpack[..]``.
+
+    Raises
+    ------
+    TypeError
+        From the function, on a keyword that it does not take.
+    """
+    names: list[str] = [each.name for each in fields(ReleaseOptions) if each.name in keywords.__annotations__]
+    defaults = {each.name: each.default for each in fields(ReleaseOptions)}
+
+    def documented(function: Callable[P, R]) -> Callable[P, R]:
+        own = [
+            each
+            for each in inspect.signature(function).parameters.values()
+            if each.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        known = {each.name for each in own} | set(names)
+
+        @wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name not in known:
+                    raise TypeError(_unknown(function.__qualname__, name, known))
+            return function(*args, **kwargs)
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        hints = ReleaseOptions.__annotations__
+        more = [inspect.Parameter(n, kind, default=defaults[n], annotation=hints[n]) for n in names]
+        vars(run)["__signature__"] = inspect.signature(function).replace(parameters=[*own, *more])
+        run.__doc__ = _with_parameters(function.__doc__ or "", names)
+        return run
+
+    return documented
+
+
+def _unknown(function: str, name: str, known: set[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{function}() got an unexpected keyword argument {name!r}{hint}"
+
+
+def _with_parameters(doc: str, names: Sequence[str]) -> str:
+    """A docstring with the parameters of these names at the end of its own."""
+    text = inspect.cleandoc(doc)
+    at = next((text.index(end) for end in ("\n\nAttributes\n", "\n\nRaises\n") if end in text), len(text))
+    return text[:at] + "".join(f"\n{_parameter_docs()[name]}" for name in names) + text[at:]
+
+
+def _parameter_docs() -> dict[str, str]:
+    """The documentation of every field, by its name."""
+    lines = inspect.cleandoc(ReleaseOptions.__doc__ or "").splitlines()
+    lines = lines[lines.index("Parameters") + 2 : lines.index("Raises") - 1]
+    starts = [i for i, line in enumerate(lines) if not line.startswith(" ")]
+    blocks = [lines[i:j] for i, j in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    return {block[0].split(" ")[0]: "\n".join(block) for block in blocks}

@@ -1,0 +1,549 @@
+"""A mechanism file at work: applied to next month's data, and a release checked against it.
+
+The same reader, writer, guards and temporary files as for channels; what differs is that nothing is drawn: an
+answer is computed exactly, and its cell is released. The identity is one pass; groups are one pass too, with
+exact sums in memory.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import csv
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from mechdesign.core.documents import versions
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
+from mechdesign.core.numbers import quoted
+from mechdesign.core.progress import Progress
+from mechdesign.formats.cells import arrow_integers, arrow_texts, encode, require_column
+from mechdesign.formats.compression import Compression, LeftOpen, compressed, compression_named
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Kept, Output, Source, Written, open_source
+from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
+from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
+from mechdesign.nonstochastic.levels import outputs_allowed
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.noiseless import certify
+from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.verification import guarantee_record, read_verified
+from mechdesign.sanitise.source import STANDARD, GuardedInput
+from mechdesign.sanitise.target import Target, open_target
+
+OUTSIDE = ("refuse", "clip")
+"""What becomes of a value outside the range: an error, or the end of the range. To mark it or to leave it out
+would be one more output, which certificates do not count."""
+
+RECORDS = "records"
+"""Header of the number of records of each group."""
+
+Outside = Literal["refuse", "clip"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantised:
+    """What a mechanism released.
+
+    Attributes
+    ----------
+    records, answers : int
+    column : str
+        The released column.
+    outside : int
+        Values outside the range, clipped. It depends on the data and is for the one who releases, as
+        the errors are: publish none of them.
+    mean_error, worst_error : float
+        Of the released numbers against the true answers, clipping included.
+    answers_each : int or None
+        The most answers that one individual takes part in, counted; None if individuals are not named.
+    total_epsilon : float
+        Bits of all answers of one individual.
+    new_sizes : tuple of int
+        Sizes of groups for which the file had no thresholds; they were laid out and certified by the same rule.
+    mechanism : MechanismFile
+        With the thresholds of these sizes and of no others.
+    sha256 : str
+        Of the output's bytes.
+    """
+
+    records: int
+    answers: int
+    column: str
+    outside: int
+    mean_error: float
+    worst_error: float
+    answers_each: int | None
+    total_epsilon: float
+    new_sizes: tuple[int, ...]
+    mechanism: MechanismFile
+    sha256: str
+    notices: tuple[str, ...] = ()
+
+
+def apply_mechanism(
+    mechanism: PathLike,
+    source: PathLike,
+    target: PathLike,
+    *,
+    column: str | None = None,
+    individual: str | None = None,
+    equals: str | None = None,
+    outside: Outside | None = None,
+    text: TextOptions | None = None,
+    compression: Compression | None = None,
+    mechanism_path: PathLike | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Quantised:
+    """Release a table through a mechanism file: the same column, query, groups, range and budget.
+
+    Parameters
+    ----------
+    mechanism : path
+        Verified before it is used.
+    source, target : path
+        CSV (as it is, gzip or Zstandard) or Parquet; the target is of the same kind. ``-`` is standard input or
+        output.
+    column : str, optional
+        The file's name of the mechanism's column where it has another one there.
+    individual : str, optional
+        Column that says whose record it is: their answers are counted, and several records of one in a group
+        are refused.
+    equals : str, optional
+        For a count: the value that is counted; zeros and ones without it.
+    outside : 'refuse' or 'clip', optional
+        As the mechanism was made by default.
+    mechanism_path : path, optional
+        Where to write the mechanism with the guarantee of this release; ``TARGET.mechanism.json`` by default, and
+        nowhere for standard output.
+
+    Raises
+    ------
+    InputError
+        If the file was edited, a column or cell is not usable, or a value is outside the range; nothing is written
+        then.
+    """
+    verified = read_verified(mechanism)
+    wanted = outside or ("clip" if verified.mechanism.provenance.get("clipped") is True else "refuse")
+    if wanted not in OUTSIDE:
+        raise InputError(f"outside ({quoted(wanted)}) must be one of {', '.join(OUTSIDE)}")
+    standard = os.fspath(target) == STANDARD
+    beside = mechanism_path or (None if standard else f"{os.fspath(target)}.mechanism.json")
+    folder = None if standard else Path(target).absolute().parent
+    with (
+        GuardedInput(source, spool=folder) as guarded,
+        open_source(guarded.path, text, name=guarded.name) as table,
+        open_target(
+            target, force=force, sources=(guarded.path, mechanism), sides=[beside] if beside else []
+        ) as out,
+    ):
+        run = _Run(verified.mechanism, table, column, equals, wanted, progress)
+        packing = compression or _packing(table, target)
+        if verified.mechanism.query == "identity":
+            run.identity(out.part, packing, individual)
+        else:
+            run.grouped(out.part, packing, individual)
+        guarded.check()
+        done = run.result(out.seal())
+        if beside:
+            _save_side(done.mechanism, out, beside)
+        out.commit()
+    return done
+
+
+def _packing(table: Source, target: PathLike) -> Compression | None:
+    packed = compression_named(Path(target))
+    suffix = (Path(target).with_suffix("") if packed else Path(target)).suffix.lower()
+    if suffix in ((".csv", ".tsv", ".txt") if table.kind == "Parquet" else PARQUET_SUFFIXES):
+        raise InputError(
+            f"{os.fspath(target)}: the input is a {table.kind} file and so is the output; name it accordingly"
+        )
+    return packed
+
+
+def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:
+    part = out.part_of_side(beside)
+    scratch = part.with_name(f"{part.name}.json")
+    mechanism.save(scratch, overwrite=True)
+    part.write_bytes(scratch.read_bytes())
+    scratch.unlink()
+
+
+class _Run:
+    """One pass over the table."""
+
+    def __init__(
+        self,
+        mechanism: MechanismFile,
+        table: Source,
+        column: str | None,
+        equals: str | None,
+        outside: str,
+        progress: Progress | None,
+    ) -> None:
+        self.mechanism, self.table, self.equals, self.outside = mechanism, table, equals, outside
+        self.column = column or mechanism.column
+        if equals is not None and mechanism.query != "count":
+            raise InputError(
+                f"a value to count is for a mechanism that counts, not for the {mechanism.query}"
+            )
+        self.lo, self.hi = float(mechanism.domain.lo), float(mechanism.domain.hi)
+        self.progress = progress
+        self.records = self.answers = self.beyond = 0
+        self.errors, self.worst = 0.0, 0.0
+        self.each: int | None = None
+        self.sized = {m.individuals: m for m in mechanism.mechanisms}
+        self.used: set[int] = {1} if mechanism.query == "identity" else set()
+        self.new: list[int] = []
+        for name in (self.column, *mechanism.group_by):
+            require_column(name, table.header)
+
+    def _numbers(self, batch: Any, first: int) -> Numbers:
+        cells = batch.column(self.column)
+        try:
+            if self.mechanism.query == "count":
+                return truths_of(cells, self.column, self.equals)
+            return numbers_of(cells, self.column)
+        except BadCell as error:
+            raise InputError(f"{self.table.where(first + error.position)}: {error.what}") from None
+
+    def _inside(self, numbers: Numbers, first: int) -> np.ndarray:
+        """The distinct values, moved into the range where they may be."""
+        beyond = (numbers.values < self.lo) | (numbers.values > self.hi)
+        if beyond.any() and (hit := beyond[numbers.codes]).any():
+            if self.outside == "refuse":
+                place = self.table.where(first + int(np.flatnonzero(hit)[0]))
+                raise InputError(
+                    f"{place}: the value lies outside the range {self.lo:g} to {self.hi:g}; clip such values, or "
+                    "design with a wider range"
+                )
+            self.beyond += int(np.count_nonzero(hit))
+        return np.clip(numbers.values, self.lo, self.hi)
+
+    def _advance(self) -> None:
+        if self.progress is not None:
+            self.progress(self.table.position, self.table.size)
+
+    def _batches(self, read: Sequence[str]) -> Any:
+        return self.table.batches(encode=[self.column, *self.mechanism.group_by], read=read)
+
+    def identity(self, target: Path, packing: Compression | None, individual: str | None) -> None:
+        """Every record's own value, in its cell."""
+        import pyarrow as pa
+
+        if individual is not None:
+            require_column(individual, self.table.header)
+        quantizer = self.sized[1].quantizer
+        middles = np.array([float(m) for m in quantizer.midpoints])
+        parquet = self.table.kind == "Parquet"
+        texts = [repr(middle) for middle in middles.tolist()]
+        labels = pa.array(middles, pa.float64()) if parquet else arrow_texts(texts)
+        place = self.table.header.index(self.column)
+        kind = pa.float64() if parquet else None
+        outputs: list[Output] = [
+            Written(name, at, kind) if at == place else Kept(at) for at, name in enumerate(self.table.header)
+        ]
+        people: dict[str, int] = {}
+        with (
+            open(target, "wb") as stream,
+            self.table.sink(stream, outputs, compression=packing) as sink,
+        ):
+            for batch in self._batches([individual] if individual else []):
+                numbers = self._numbers(batch, sink.records)
+                values = self._inside(numbers, sink.records)
+                cells = quantizer.cells(values).astype(np.int32)
+                self._count(np.abs(middles[cells] - numbers.values)[numbers.codes])
+                if individual is not None:
+                    _tally(people, batch.column(individual))
+                codes = cells[numbers.codes]
+                column = labels.take(arrow_integers(codes)) if parquet else None
+                sink.write(batch, [column or pa.DictionaryArray.from_arrays(arrow_integers(codes), labels)])
+                self._advance()
+        self.records = self.answers = sink.records
+        self.each = max(people.values(), default=None)
+
+    def _count(self, each: np.ndarray) -> None:
+        self.errors += float(each.sum())
+        self.worst = max(self.worst, float(each.max(initial=0.0)))
+
+    def grouped(self, target: Path, packing: Compression | None, individual: str | None) -> None:
+        """One answer for each group, from its exact sum."""
+        groups, keys = Groups(), self.mechanism.group_by
+        read = [individual] if individual else []
+        for batch in self._batches(read):
+            numbers = self._numbers(batch, self.records)
+            values = self._inside(numbers, self.records)
+            people = batch.column(individual) if individual else None
+            try:
+                groups.add([batch.column(key) for key in keys], values[numbers.codes], people)
+            except BadCell as error:
+                raise InputError(f"{self.table.where(self.records + error.position)}: {error.what}") from None
+            self.records += batch.num_rows
+            self._advance()
+        if not self.records:
+            raise InputError(f"{self.table.name}: no records; an answer needs at least one")
+        self.each = groups.most_answers()
+        released = self._answers(groups)
+        self.answers = len(released)
+        name = f"{self.mechanism.query}_{self.mechanism.column}"
+        _write_answers(self.table, target, packing, [*keys, RECORDS, name], groups, released)
+
+    def _answers(self, groups: Groups) -> list[float]:
+        released: list[float] = []
+        mean = self.mechanism.query == "mean"
+        for total, size in zip(groups.totals(), groups.sizes, strict=True):
+            quantizer = self._quantizer(size)
+            answer = total / size if mean else total
+            value = released_number(self.mechanism.query, quantizer, quantizer.cell(answer))
+            error = float(abs(value - answer))
+            self.errors, self.worst = self.errors + error, max(self.worst, error)
+            released.append(float(value))
+        return released
+
+    def _quantizer(self, size: int) -> Quantizer:
+        """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
+        self.used.add(size)
+        if size not in self.sized:
+            self.sized[size] = sized_quantizer(self.mechanism, size)
+            self.new.append(size)
+        return self.sized[size].quantizer
+
+    def result(self, sha256: str) -> Quantised:
+        """What was released, with the mechanism that tells of it."""
+        provenance = {
+            **self.mechanism.provenance,
+            "clipped": self.outside == "clip",
+            "versions": versions(),
+            "records": self.records,
+            "answers": self.answers,
+            "output_sha256": sha256,
+        }
+        kept = tuple(self.sized[size] for size in sorted(self.used))
+        made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
+        guarantee, total, _ = guarantee_record(made, self.each)
+        notices: list[str] = []
+        if self.each is None:
+            notices.append(
+                "each record is taken as one individual's; if some have several, budgets add: name the column that "
+                "identifies them"
+            )
+        if self.new:
+            notices.append(
+                f"the mechanism had no thresholds for groups of {', '.join(map(str, sorted(self.new)[:5]))}"
+                f"{' and others' if len(self.new) > 5 else ''}; they were laid out and certified by the same rule"
+            )
+        return Quantised(
+            records=self.records,
+            answers=self.answers,
+            column=self.column,
+            outside=self.beyond,
+            mean_error=self.errors / max(self.answers, 1),
+            worst_error=self.worst,
+            answers_each=self.each,
+            total_epsilon=total,
+            new_sizes=tuple(sorted(self.new)),
+            mechanism=replace(made, guarantee=guarantee),
+            sha256=sha256,
+            notices=tuple(notices),
+        )
+
+
+def _tally(people: dict[str, int], column: Any) -> None:
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute
+    for entry in pc.value_counts(column).to_pylist():
+        people[str(entry["values"])] = people.get(str(entry["values"]), 0) + entry["counts"]
+
+
+def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
+    """Thresholds for another size of group, by the layout and within the budget of a mechanism.
+
+    Raises
+    ------
+    InputError
+        If the file does not say its layout.
+    SolverFailure
+        If the count exceeds the budget after all.
+    """
+    named = mechanism.provenance.get("layout")
+    if named not in LAYOUTS:
+        raise InputError(
+            f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
+        )
+    layout: Layout = LAYOUTS[LAYOUTS.index(named)]
+    query = build_query(mechanism.query, size, mechanism.domain)
+    lo, hi = query.range
+    allowed = outputs_allowed(mechanism.epsilon)
+    enough = min(allowed, 2) if mechanism.query == "count" else allowed
+    quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), enough, layout, LARGEST_LEVELS)
+    certificate = certify(query, quantizer)
+    if certificate.outputs > allowed:
+        raise SolverFailure(
+            f"the quantiser for {size} records gives {certificate.outputs} outputs where {allowed} are allowed; "
+            "nothing was written; please report it"
+        )
+    return SizedQuantizer(size, quantizer, certificate)
+
+
+def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
+    """What is released for a cell: its middle, or the middle of the whole numbers in it for a count."""
+    if query != "count":
+        return quantizer.midpoint(cell)
+    edges = quantizer.edges
+    last = math.floor(edges[-1]) if cell == quantizer.levels - 1 else math.ceil(edges[cell + 1]) - 1
+    return Fraction(math.ceil(edges[cell]) + last, 2)
+
+
+def _write_answers(
+    table: Source,
+    target: Path,
+    packing: Compression | None,
+    header: Sequence[str],
+    groups: Groups,
+    released: Sequence[float],
+) -> None:
+    if table.kind == "Parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        keys = zip(*groups.keys, strict=True) if groups.keys[0] else ()
+        columns = [pa.array(key, pa.string()) for key in keys]
+        columns += [pa.array(groups.sizes, pa.int64()), pa.array(released, pa.float64())]
+        pq.write_table(pa.table(columns, names=list(header)), target)
+        return
+    options = getattr(table, "options", TextOptions())
+    with open(target, "wb") as stream:
+        sink: Any = compressed(LeftOpen(stream), packing) if packing else stream
+        lines: list[str] = []
+        writer = csv.writer(
+            _Lines(lines),
+            delimiter=options.delimiter,
+            quotechar=options.quote,
+            quoting=csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE,
+            lineterminator="\n",
+        )
+        writer.writerow(header)
+        for key, size, value in zip(groups.keys, groups.sizes, released, strict=True):
+            writer.writerow([*key, size, repr(value)])
+        sink.write("".join(lines).encode(options.encoding))
+        if packing:
+            sink.close()
+
+
+class _Lines:
+    """A list of lines, as the csv module writes to."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+
+    def write(self, line: str) -> int:
+        """Keep a line."""
+        self._lines.append(line)
+        return len(line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedRelease:
+    """Whether a file can be what a mechanism released.
+
+    Attributes
+    ----------
+    answers : int
+    wrong : tuple of str
+        What cannot come from the mechanism; no person's value is among it.
+    same : bool or None
+        Whether the data given, released again, are this file to the last byte; None if none were given.
+    """
+
+    answers: int
+    wrong: tuple[str, ...]
+    same: bool | None
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.wrong and self.same is not False
+
+
+def check_quantised(
+    mechanism: PathLike,
+    released: PathLike,
+    *,
+    data: PathLike | None = None,
+    column: str | None = None,
+    equals: str | None = None,
+    text: TextOptions | None = None,
+) -> CheckedRelease:
+    """Check a released file against its mechanism: every answer is one that a cell gives, no group comes twice.
+
+    Parameters
+    ----------
+    data : path, optional
+        What was released from: then it is released again, and the bytes are compared.
+
+    Raises
+    ------
+    InputError
+        If the mechanism was edited or a file cannot be read.
+    """
+    held = read_verified(mechanism).mechanism
+    name = column or held.column
+    with open_source(released, text) as table:
+        wrong, answers = _wrong_answers(held, table, name)
+    same = None
+    if data is not None:
+        with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+            again = Path(folder) / Path(released).name
+            apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
+            same = again.read_bytes() == Path(released).read_bytes()
+    return CheckedRelease(answers=answers, wrong=tuple(wrong), same=same)
+
+
+def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tuple[list[str], int]:
+    identity = mechanism.query == "identity"
+    answer = column if identity else f"{mechanism.query}_{mechanism.column}"
+    read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
+    for name in read:
+        require_column(name, table.header)
+    allowed = {m.individuals: _labels(mechanism.query, m.quantizer) for m in mechanism.mechanisms}
+    wrong: dict[str, int] = {}
+    seen: set[tuple[str, ...]] = set()
+    answers = 0
+    for batch in table.batches(encode=read):
+        answers += batch.num_rows
+        columns = [encode(batch.column(name), name) for name in read]
+        rows, counts = np.unique(np.stack([c.codes for c in columns]), axis=1, return_counts=True)
+        for codes, times in zip(rows.T.tolist(), counts.tolist(), strict=True):
+            cells = ["" if k < 0 else c.texts[k] for k, c in zip(codes, columns, strict=True)]
+            size = 1 if identity else _whole(cells[-1])
+            key = tuple(cells[1:-1])
+            if size not in allowed:
+                fault = "is said to be of a group of a size for which there are no thresholds"
+            elif cells[0] not in allowed[size]:
+                fault = "is not what any cell gives"
+            elif not identity and (times > 1 or key in seen):
+                fault = "is a second answer for its group"
+            else:
+                seen.add(key)
+                continue
+            wrong[fault] = wrong.get(fault, 0) + times
+    return [f"{times:,} of {answers:,} answers: each {fault}" for fault, times in wrong.items()], answers
+
+
+def _labels(query: str, quantizer: Quantizer) -> set[str]:
+    return {repr(float(released_number(query, quantizer, cell))) for cell in range(quantizer.levels)}
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1

@@ -1,0 +1,62 @@
+"""The theta number of a graph (Lovász 1979) by semidefinite programming: a matrix that proves a bound.
+
+theta(G) is the least largest eigenvalue of a symmetric matrix that is one on the diagonal and wherever two
+vertices are not adjacent, and anything where they are. Every such matrix proves a bound, however it was found:
+Clarabel proposes one, and whoever needs rigour bounds its largest eigenvalue anew.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import BackendFailure
+
+Array = NDArray[np.float64]
+
+
+def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
+    """A matrix whose largest eigenvalue is about theta(G), never less.
+
+    Parameters
+    ----------
+    vertices : int
+    edges : (m, 2) integers
+        Pairs i < j of adjacent vertices, each once.
+
+    Returns
+    -------
+    (vertices, vertices) symmetric doubles: exactly one where i = j or i and j are not adjacent.
+
+    Raises
+    ------
+    BackendFailure
+        If Clarabel ends without a point.
+    """
+    matrix = np.ones((vertices, vertices))
+    if not len(edges):
+        return matrix
+    import cvxpy
+    from scipy.sparse import csr_array
+
+    columns = np.tile(np.arange(len(edges)), 2)
+    rows = np.concatenate((edges[:, 0] * vertices + edges[:, 1], edges[:, 1] * vertices + edges[:, 0]))
+    places = csr_array((np.ones(rows.size), (rows, columns)), shape=(vertices**2, len(edges)))
+    free, largest = cvxpy.Variable(len(edges)), cvxpy.Variable()
+    entries = cvxpy.reshape(places @ free, (vertices, vertices), order="C")
+    identity = np.eye(vertices)
+    problem = cvxpy.Problem(cvxpy.Minimize(largest), [largest * identity - matrix - entries >> 0])
+    try:
+        with warnings.catch_warnings():
+            # An inaccurate solution is as welcome: whatever it is, its eigenvalue is bounded anew.
+            warnings.simplefilter("ignore")
+            problem.solve(solver="CLARABEL")
+    except cvxpy.SolverError as error:
+        raise BackendFailure(f"Clarabel failed on the theta number: {error}") from None
+    if free.value is None or not np.isfinite(free.value).all():
+        raise BackendFailure(f"Clarabel ended with '{problem.status}' and no matrix for the theta number")
+    matrix[edges[:, 0], edges[:, 1]] += free.value
+    matrix[edges[:, 1], edges[:, 0]] += free.value
+    return matrix
