@@ -17,7 +17,7 @@ from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Bins, ChannelRecord, Confidence, Objective, SymbolBudgets
-from mechdesign.core.documents import Digest, Document, Record, canonical, read_versioned, with_infinities
+from mechdesign.core.documents import Digest, Document, Record, canonical, read_built, with_infinities
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -204,16 +204,12 @@ def read(path: PathLike) -> Channel:
         If the file is missing, not JSON, truncated, of another format or version, was edited, or does not hold what
         it should; the message names the file and says what is wrong.
     """
-    version, found = read_versioned(path, ChannelDocument)
-    try:
-        if version == 1 and (new := [key for key in OF_VERSION_2 if key in found.model_fields_set]):
-            raise InputError(f"the channel file has an unknown key {listed(new)}, which belongs to version 2")
-        return _channel(found)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return read_built(path, ChannelDocument, _channel)
 
 
-def _channel(found: ChannelDocument) -> Channel:
+def _channel(version: int, found: ChannelDocument) -> Channel:
+    if version == 1 and (new := [key for key in OF_VERSION_2 if key in found.model_fields_set]):
+        raise InputError(f"the channel file has an unknown key {listed(new)}, which belongs to version 2")
     useful = _variable(found.useful, "useful")
     sensitive = None if found.sensitive is None else _variable(found.sensitive, "sensitive")
     if (found.rows is None) == (found.sparse_rows is None):

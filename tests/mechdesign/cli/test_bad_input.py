@@ -185,7 +185,7 @@ def edit_negative(record):
 
 
 def edit_version(record):
-    record["version"] = 2
+    record["version"] = 3
 
 
 def edit_format(record):
