@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
-from mechdesign.core.decimals import at_least, at_most
+from mechdesign.core.decimals import budget as shown_budget
+from mechdesign.core.decimals import distance_at_most, factor_at_least, factor_at_most
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ class LiftLimits:
         parts: list[str] = []
         bounds: list[str] = []
         if math.isfinite(self.lower):
-            bounds.append(f"at least {at_least(math.exp(-self.lower))}")
+            bounds.append(f"at least {factor_at_least(self.lower)}")
         if math.isfinite(self.upper):
-            bounds.append(f"at most {at_most(math.exp(self.upper))}")
+            bounds.append(f"at most {factor_at_most(self.upper)}")
         if bounds:
             parts.append(
                 f"whoever sees a released value finds every {sensitive} {' and '.join(bounds)} times as likely as "
@@ -121,7 +122,7 @@ class LiftLimits:
             )
         if math.isfinite(self.ratio):
             parts.append(
-                f"no released value is more than {at_most(math.exp(self.ratio))} times as likely under one "
+                f"no released value is more than {factor_at_most(self.ratio)} times as likely under one "
                 f"{sensitive} as under another"
             )
         return f"{'; '.join(parts)}."
@@ -147,7 +148,7 @@ class DistanceMean:
         gap = "1/l - 1" if inverse else "l - 1"
         term = f"|{gap}|" if self.power % 2 else f"({gap})"
         term += f"^{self.power}" if self.power > 1 else ""
-        return f"the mean of {term} is at most {at_most(self.bound(budget))}"
+        return f"the mean of {term} is at most {distance_at_most(budget, self.power)}"
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class PowerMean:
     def condition(self, inverse: bool, budget: float) -> str:
         """The bound in words; l is how many times as likely as before a symbol is."""
         lift = "(1/l)" if inverse else "l"
-        return f"the mean of {lift}^{self.order:g} is at most exp({self.order:g} * {budget:g})"
+        return f"the mean of {lift}^{self.order:g} is at most exp({self.order:g} * {shown_budget(budget)})"
 
 
 Mean: TypeAlias = DistanceMean | PowerMean
@@ -286,7 +287,11 @@ class Notion(ABC):
             shown |= {name: getattr(self, name) for name in self.budgets()}
         else:
             shown |= {"eps_l": limits.lower, "eps_u": limits.upper}
-        parts = [f"{key} {value:g}" for key, value in shown.items() if key == "order" or value < math.inf]
+        parts = [
+            f"{key} {value:g}" if key == "order" else f"{key} {shown_budget(value)}"
+            for key, value in shown.items()
+            if key == "order" or value < math.inf
+        ]
         return f"{self.name} ({', '.join(parts)})"
 
 

@@ -22,6 +22,8 @@ from solvers.minimum import ConcaveMinimum, concave_minimum
 from solvers.points import Points
 from solvers.polytope import Polytope
 from solvers.results import Envelope, EnvelopeStatus, Progress
+from solvers.robust import RobustSearch, robust_envelope
+from solvers.uncertain import UncertainSet
 
 __all__ = [
     "BackendFailure",
@@ -38,12 +40,15 @@ __all__ = [
     "Points",
     "Polytope",
     "Progress",
+    "RobustSearch",
     "SearchStatus",
     "SolverError",
     "TooManyVertices",
+    "UncertainSet",
     "Vertices",
     "concave_minimum",
     "estimate",
     "lower_envelope",
+    "robust_envelope",
     "vertices",
 ]

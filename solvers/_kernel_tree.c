@@ -183,6 +183,11 @@ double descend(Search *s, int stage)
 
 /* ------------------------------------------------------------------ nodes */
 
+/* Where an interval is cut, between the point of the linear program (0) and the middle (1). At the point alone a
+ * small coordinate leaves an upper part whose chord is hardly better than before: with less than a third hard
+ * searches take two to eight times more nodes. */
+#define TO_MIDDLE 0.5
+
 /* Chord costs of the box in w->l, w->u; returns the constant term. */
 static double set_chords(Search *s)
 {
@@ -339,6 +344,7 @@ int process(Search *s, Node node)
     if (k >= 0 && value - bound > s->leaf) {
         double l = w->l[k], u = w->u[k], x = w->v[k];
         double low = l + 0.1 * (u - l), high = u - 0.1 * (u - l);
+        x = (1.0 - TO_MIDDLE) * x + TO_MIDDLE * 0.5 * (l + u);
         x = x < low ? low : (x > high ? high : x);
         cut = (float)x;
         if ((double)cut <= l || (double)cut >= u)

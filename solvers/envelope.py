@@ -12,12 +12,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.checks import check_limits, check_positive, check_prices
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchResult
 from solvers.costs import Cost, cost_named
 from solvers.errors import (
     BackendFailure,
@@ -30,6 +31,7 @@ from solvers.errors import (
 from solvers.formulation import check_relaxation
 from solvers.generation import Generation, NoPricer, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
+from solvers.plane import PlaneSearch, plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.results import Envelope, EnvelopeStatus, Progress
@@ -63,6 +65,7 @@ def lower_envelope(
     relaxation: Polytope | None = None,
     cost: str = "entropy",
     method: str = "auto",
+    enumeration: str = "auto",
     gap: float = 1e-6,
     time_limit: float | None = None,
     memory_limit: int = MEMORY_LIMIT,
@@ -85,6 +88,8 @@ def lower_envelope(
         here where `polytope` is a slightly shrunk one.
     cost : {"entropy", "gini"}
     method : {"auto", "vertices", "columns"}
+    enumeration : str
+        Who lists the vertices, as for `solvers.vertices`; "auto" alone unless the method is "vertices".
     gap : float
         Stop once ``value - bound`` is at most this (absolute, in units of the cost).
     time_limit : float, optional
@@ -108,6 +113,8 @@ def lower_envelope(
     started = time.monotonic()
     if method not in METHODS:
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
+    if enumeration != "auto" and method != "vertices":
+        raise InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
     check_positive("gap", gap)
     if time_limit is not None and not time_limit >= 0.0:
         raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
@@ -123,11 +130,11 @@ def lower_envelope(
     lead = leading_row(polytope)
     end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
-    enumeration, vertices, interrupted = None, None, False
+    enumerated, vertices, interrupted = None, None, False
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
-            pricer = ConcaveSearch(
+            tree = ConcaveSearch(
                 polytope,
                 relaxation=outer,
                 cost=cost,
@@ -135,10 +142,12 @@ def lower_envelope(
                 memory_limit=memory_limit,
                 tightening=tightening,
             )
+            plane = plane_search(polytope, outer, lambda: tree, cost)
+            pricer = tree if plane is None else _LocalThenPlane(tree, plane)
         else:
             pricer = LineSearch(polytope, outer, lead, cost)
         if lead is None or method == "vertices":
-            enumeration, vertices = _vertices(polytope, method, end)
+            enumerated, vertices = _vertices(polytope, method, enumeration, end)
     except OutOfTime:
         end = -math.inf
     except KeyboardInterrupt:
@@ -178,7 +187,7 @@ def lower_envelope(
         bound=run.bound,
         dual=run.dual,
         method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
-        enumeration=enumeration,
+        enumeration=enumerated,
         vertices=0 if vertices is None else len(vertices),
         bound_vertices=_bound_of_vertices(measure, vertices, run.dual, p),
         rounds=run.rounds,
@@ -188,6 +197,21 @@ def lower_envelope(
         seconds_pricing=run.seconds_pricing,
         pool=run.pool,
     )
+
+
+class _LocalThenPlane:
+    """Local searches by the tree's kernel, exact pricing by looking at all pairs and triples."""
+
+    def __init__(self, tree: ConcaveSearch, plane: PlaneSearch) -> None:
+        self._tree, self._plane = tree, plane
+
+    def run(self, prices: Array, **options: Any) -> SearchResult:
+        """See `ConcaveSearch.run`; `enough` of zero asks for local searches alone."""
+        return (
+            self._tree.run(prices, **options)
+            if options.get("enough") == 0
+            else self._plane.run(prices, **options)
+        )
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
@@ -273,7 +297,9 @@ def _members(polytope: Polytope, points: Points, rounding: float = 0.0) -> NDArr
     return probability & np.logical_and.reduce(inside, axis=1)
 
 
-def _vertices(polytope: Polytope, method: str, end: float) -> tuple[str | None, Points | None]:
+def _vertices(
+    polytope: Polytope, method: str, enumeration: str, end: float
+) -> tuple[str | None, Points | None]:
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
@@ -290,7 +316,8 @@ def _vertices(polytope: Polytope, method: str, end: float) -> tuple[str | None, 
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:
             return None, None
-    found = vertices(polytope, time_limit=None if math.isinf(end) else max(0.0, end - time.monotonic()))
+    left = None if math.isinf(end) else max(0.0, end - time.monotonic())
+    found = vertices(polytope, enumeration, time_limit=left)
     return found.method, Points.from_dense(found.points)
 
 

@@ -86,6 +86,9 @@ ENOUGH, FEW = 20, 5
 AROUND_STARTS = 3000
 """Local searches around outputs in use in one round, a tenth of it for each output at least."""
 
+CHEAP_TREE = 50_000
+"""Pivots, a fraction of a second, below which the next tree is as cheap as what would clear its way."""
+
 POLISH_SHARE = 1.0
 """Share of the pivots of the trees that further local searches may take between them."""
 
@@ -249,12 +252,10 @@ class Generation:
         return None
 
     def _sow(self) -> None:
-        """The local minima of the cost near every coordinate and near the point."""
+        """The local minima of the cost between every coordinate and the point."""
         zero = np.zeros_like(self.target)
-        for mix in MIXES:
-            for turn in range(-(-len(zero) // MOST_STARTS)):
-                if self._left() > 0.0:
-                    self._local(zero, zero, self.target, mix, math.inf, turn)
+        for turn in range(-(-len(zero) // MOST_STARTS)):
+            self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
 
     def _descend(self, at: Array, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
@@ -338,7 +339,7 @@ class Generation:
                 stopped = self._price(solution.dual)
                 self._report()
                 if stopped is None:
-                    self._credit += POLISH_SHARE * (self.counts.pivots - pivots)
+                    self._credit += max(0.0, POLISH_SHARE * (self.counts.pivots - pivots) - CHEAP_TREE)
                     self._polish()
                 elif stopped is not EnvelopeStatus.STALLED and value - self.bound > self._aim:
                     return stopped

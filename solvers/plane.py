@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
+from solvers.costs import cost_named
 from solvers.formulation import best_of_groups, identical_columns
 from solvers.line import DEPENDENCE
 from solvers.points import Points
@@ -79,7 +80,12 @@ def plane_search(
         return None
     inner = _lines(polytope, points, offset, slope, -error)
     outer = _lines(relaxation, points, offset, slope, error)
-    if inner is None or outer is None or not 3 <= len(outer.values) <= MOST_LINES or _nearest(points) < NEAREST:
+    if (
+        inner is None
+        or outer is None
+        or not 3 <= len(outer.values) <= MOST_LINES
+        or _nearest(points) < NEAREST
+    ):
         return None
     corners = _corners(outer.values, points)
     return None if corners is None else PlaneSearch(polytope.n, members, inner, outer, corners, tree)
@@ -103,7 +109,8 @@ def _affine(rows: Array, points: Array) -> tuple[Array, Array, Array]:
     basis = np.column_stack([np.ones(points.shape[1]), points.T])
     fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
     terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
-    return fit[0], fit[1:].T, np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
+    error: Array = np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
+    return np.ascontiguousarray(fit[0]), np.ascontiguousarray(fit[1:].T, dtype=np.float64), error
 
 
 def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:
@@ -127,9 +134,9 @@ def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error
 
 
 def _nearest(points: Array) -> float:
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
-    return float(cKDTree(points.T).query(points.T, k=2)[0][:, 1].min())
+    return float(KDTree(points.T).query(points.T, k=2)[0][:, 1].min())
 
 
 def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
@@ -166,7 +173,7 @@ class PlaneSearch:
         corners: list[tuple[int, int]],
         tree: Callable[[], ConcaveSearch],
     ) -> None:
-        self.n = n
+        self.n, self._cost = n, cost_named("entropy")
         self._make_tree = tree
         self._tree: ConcaveSearch | None = None
         self._members, self._inner, self._outer, self._corners = members, inner, outer, corners
@@ -204,7 +211,7 @@ class PlaneSearch:
             complete = complete and look.triples(self._outer.values, corner)
             found.append(self._columns(look, corner, chosen))
         points = Points.concatenate(found)
-        reduced = _entropy(points) - points.dot(prices)
+        reduced = self._cost.of(points) - points.dot(prices)
         order = np.argsort(reduced, kind="stable")[: max(columns, self.n)]
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf
@@ -246,17 +253,13 @@ class PlaneSearch:
             ok = (weights >= 0.0).all(axis=1) & (image <= INSIDE).all(axis=1)
         weights, support = weights[ok], support[ok]
         indptr = np.arange(0, support.size + 1, support.shape[1], dtype=np.int32)
-        return Points(indptr, chosen[support].astype(np.int32).ravel(), weights.ravel(), (len(support), self.n))
+        return Points(
+            indptr, chosen[support].astype(np.int32).ravel(), weights.ravel(), (len(support), self.n)
+        )
 
 
 def _cross(a: Array, b: Array) -> Array:
     return a[0] * b[1] - a[1] * b[0]
-
-
-def _entropy(points: Points) -> Array:
-    from solvers.costs import cost_named
-
-    return cost_named("entropy").of(points)
 
 
 class _Look:

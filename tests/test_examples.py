@@ -50,7 +50,7 @@ def test_example(name, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-NEED_DATA = ("bmi_policy.py", "disaggregation.py", "membership.py", "taxi.py")
+NEED_DATA = ("bmi_policy.py", "disaggregation.py", "membership.py", "monthly.py", "taxi.py")
 
 
 def test_the_examples_that_need_data_say_so():

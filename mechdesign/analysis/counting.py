@@ -18,8 +18,8 @@ from mechdesign.analysis.checking import Finding
 from mechdesign.analysis.released_file import (
     Columns,
     Difference,
-    Records,
-    Table,
+    RecordSlice,
+    TableFile,
     compared,
     header_changes,
     pairs,
@@ -122,7 +122,7 @@ def count_release(
     advance: Advance | None = None,
 ) -> Counted:
     """Count the labels of a released file."""
-    with Table(released, text) as table:
+    with TableFile(released, text) as table:
         table.require((*columns.released, *columns.identity))
         tally, records, identities = PairTally((1, len(labels))), 0, Identities()
         for batch in table.batches(columns.released, columns.identity):
@@ -151,7 +151,7 @@ def count_pairs(
     advance: Advance | None = None,
 ) -> Counted:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
-    with Table(released, text) as after, Table(original, text) as before:
+    with TableFile(released, text) as after, TableFile(original, text) as before:
         same_kind(before, after)
         after.require((*columns.released, *columns.identity))
         before.require(columns.useful)
@@ -189,7 +189,7 @@ def count_pairs(
 
 
 def _label_codes(
-    tally: PairTally, table: Table, cells: list[Encoded], labels: Variable, before: int
+    tally: PairTally, table: TableFile, cells: list[Encoded], labels: Variable, before: int
 ) -> Counts:
     codes = positions_of(cells, labels)
     if codes.size and codes.min() < 0:
@@ -208,8 +208,8 @@ def _label_codes(
 
 def _once(
     tally: PairTally,
-    table: Table,
-    found: tuple[Records, Counts, Counts],
+    table: TableFile,
+    found: tuple[RecordSlice, Counts, Counts],
     identities: Identities,
     columns: Columns,
     before: int,
@@ -230,7 +230,7 @@ def _once(
 
 
 def _symbol_codes(
-    table: Table, cells: list[Encoded], useful: Variable, before: int, refused: tuple[bool, bool]
+    table: TableFile, cells: list[Encoded], useful: Variable, before: int, refused: tuple[bool, bool]
 ) -> Counts:
     codes = positions_of(cells, useful)
     if codes.size and codes.min() < 0:
@@ -245,7 +245,7 @@ def _symbol_codes(
 
 def _impossible(
     tally: PairTally,
-    table: Table,
+    table: TableFile,
     xs: Counts,
     ys: Counts,
     variables: tuple[Variable, Variable],
@@ -261,7 +261,7 @@ def _impossible(
         tally.offend("pair", lambda: f"{table.place(before + at)}: {pair}", len(wrong))
 
 
-def _changed(table: Table, before: int, difference: Difference) -> str:
+def _changed(table: TableFile, before: int, difference: Difference) -> str:
     position, name, was, now = difference
     return (
         f"{table.place(before + position)}: the column {quoted(name)} holds {quoted(now)}, but the original "

@@ -18,7 +18,7 @@ from mechdesign.analysis.frequencies import (
     estimate_frequencies,
     estimate_joint,
 )
-from mechdesign.analysis.released_file import Columns, Table
+from mechdesign.analysis.released_file import Columns, TableFile
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -72,7 +72,7 @@ def _crossed(
 ) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
-    with Table(released, text) as table:
+    with TableFile(released, text) as table:
         table.require((*columns.released, by))
         records = 0
         for batch in table.batches([*columns.released, by]):
@@ -92,7 +92,7 @@ def _crossed(
     return total
 
 
-def _codes(table: Table, cells: list[Encoded], labels: Variable, before: int) -> Counts:
+def _codes(table: TableFile, cells: list[Encoded], labels: Variable, before: int) -> Counts:
     """Codes of records that must all have a label; the error names the first that has none."""
     codes = positions_of(cells, labels)
     if codes.size and codes.min() < 0:

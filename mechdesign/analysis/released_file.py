@@ -1,7 +1,4 @@
-"""Reading two table files side by side, whatever the sizes of their batches.
-
-What is wrong with the columns of a released file, seen from the headers and types alone.
-"""
+"""Released files and their originals: read side by side, and compared by their headers and types."""
 
 # pyarrow and narwhals tell too little of their types for the strict mode.
 # pyright: basic
@@ -27,7 +24,7 @@ Difference = tuple[int, str, str, str]
 """Position in the batch, column, cell of the original, cell of the release."""
 
 
-class Records:
+class RecordSlice:
     """Some consecutive records of a batch; its columns are cut out of the file when they are asked for.
 
     Parameters
@@ -58,14 +55,14 @@ class Records:
         """The cells of some columns as text."""
         return [encode(self.column(name), name) for name in names]
 
-    def split(self, size: int) -> tuple[Records, Records | None]:
+    def split(self, size: int) -> tuple[RecordSlice, RecordSlice | None]:
         """The first `size` records, and the others if there are any."""
-        first = Records(self._batch, self._first, size, self._columns)
+        first = RecordSlice(self._batch, self._first, size, self._columns)
         if size == self._size:
             return first, None
-        return first, Records(self._batch, self._first + size, self._size - size, self._columns)
+        return first, RecordSlice(self._batch, self._first + size, self._size - size, self._columns)
 
-    def first_difference(self, original: Records, names: Sequence[str]) -> Difference | None:
+    def first_difference(self, original: RecordSlice, names: Sequence[str]) -> Difference | None:
         """The first cell of the columns `names` that differs from the original's, if any."""
         found: list[Difference] = []
         for name in names:
@@ -76,7 +73,7 @@ class Records:
         return min(found, default=None)
 
 
-class Table:
+class TableFile:
     """A CSV or Parquet file that is read once; a context manager.
 
     Parameters
@@ -106,7 +103,7 @@ class Table:
         self.kind = self._source.kind
         self.header = self._source.header
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> TableFile:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,13 +117,15 @@ class Table:
             except InputError as error:
                 raise InputError(f"{self.name}: {error}") from None
 
-    def batches(self, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[Records]:
+    def batches(self, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[RecordSlice]:
         """All records in order; once."""
-        self._stream = self._source.batches(encode=list(symbols), read=[n for n in read if n not in symbols])
+        self._stream = self._source.batches(
+            encode=symbols, read=[n for n in read if n not in symbols], whole=False
+        )
         for batch in self._stream:
             self._seen += batch.num_rows
             if batch.num_rows:
-                yield Records(batch, 0, batch.num_rows, {})
+                yield RecordSlice(batch, 0, batch.num_rows, {})
 
     def size(self) -> int:
         """Number of records of the whole file; reads on to its end."""
@@ -142,7 +141,9 @@ class Table:
         return "text" if schema is None else str(schema.field(name).type)
 
 
-def pairs(before: Iterator[Records], after: Iterator[Records]) -> Iterator[tuple[Records, Records]]:
+def pairs(
+    before: Iterator[RecordSlice], after: Iterator[RecordSlice]
+) -> Iterator[tuple[RecordSlice, RecordSlice]]:
     """Records of both, equally many at a time, in order, until one of them ends."""
     old, new = next(before, None), next(after, None)
     while old is not None and new is not None:
@@ -171,7 +172,7 @@ def _first_unequal(was: Any, now: Any) -> int | None:
     return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
 
 
-def same_kind(before: Table, after: Table) -> None:
+def same_kind(before: TableFile, after: TableFile) -> None:
     """Refuse to compare a CSV with a Parquet file."""
     if before.kind != after.kind:
         raise InputError(
@@ -204,7 +205,7 @@ class Columns:
     identity: tuple[str, ...] = ()
 
 
-def private_columns(table: Table, columns: Columns) -> list[Finding]:
+def private_columns(table: TableFile, columns: Columns) -> list[Finding]:
     """Columns that a release has no more."""
     allowed = {*columns.released, *columns.ignored}
     found = [
@@ -221,7 +222,7 @@ def private_columns(table: Table, columns: Columns) -> list[Finding]:
     return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
 
 
-def header_changes(before: Table, after: Table, columns: Columns) -> list[Finding]:
+def header_changes(before: TableFile, after: TableFile, columns: Columns) -> list[Finding]:
     """Columns that have gone, come or moved."""
     special = {*columns.useful, *columns.released, *columns.private, *columns.ignored}
     old = [name for name in before.header if name not in special]
@@ -242,13 +243,13 @@ def header_changes(before: Table, after: Table, columns: Columns) -> list[Findin
     return found
 
 
-def compared(before: Table, after: Table, columns: Columns) -> list[str]:
+def compared(before: TableFile, after: TableFile, columns: Columns) -> list[str]:
     """Columns to compare: in both files, and no released or ignored ones."""
     left_out = {*columns.released, *columns.ignored}
     return [name for name in after.header if name in before.header and name not in left_out]
 
 
-def type_changes(before: Table, after: Table, names: Sequence[str]) -> list[Finding]:
+def type_changes(before: TableFile, after: TableFile, names: Sequence[str]) -> list[Finding]:
     """Columns that have another type than in the original."""
     changed = [name for name in names if before.type_of(name) != after.type_of(name)]
     return [

@@ -84,55 +84,6 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
     )
 
 
-@dataclass(frozen=True)
-class Consequence:
-    """A bound on a measure of leakage; `key` is its name among the measures of a channel, None where there is none."""
-
-    measure: str
-    bound: float
-    unit: str
-    key: str | None
-
-
-def consequences(eps_l: float, eps_u: float, eps_ldp: float, sensitive: str) -> list[Consequence]:
-    """Every finite bound that follows from bounds on the lifts (nats), achieved or promised.
-
-    Parameters
-    ----------
-    eps_l, eps_u, eps_ldp : float
-        ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` and ``l(s, y) <= exp(eps_ldp) l(s', y)``; inf where free.
-    sensitive : str
-        Name of the sensitive columns.
-    """
-    g = guarantees(eps_l, eps_u)
-    rows = [
-        (
-            "mutual information with {s} (Shannon; Sibson and Arimoto of every order)",
-            g.information,
-            " nats",
-            "mutual_information",
-        ),
-        (
-            "local differential privacy with respect to {s}",
-            min(g.ldp, eps_ldp),
-            " nats",
-            "max_log_lift_ratio",
-        ),
-        ("total variation T({s};released)", g.total_variation, "", "total_variation"),
-        ("l1-lift", g.l1_lift, "", "l1_lift"),
-        ("chi2-lift, and chi2({s};released)", g.chi2_lift, "", "chi2_lift"),
-        ("alpha-lift, every alpha > 1", g.alpha_lift, "", None),
-        ("l1-lift-inverse", g.l1_lift_inverse, "", "l1_lift_inverse"),
-        ("chi2-lift-inverse", g.chi2_lift_inverse, "", "chi2_lift_inverse"),
-        ("alpha-lift-inverse, every alpha > 1", g.alpha_lift_inverse, "", None),
-    ]
-    return [
-        Consequence(name.format(s=sensitive), bound, unit, key)
-        for name, bound, unit, key in rows
-        if bound < math.inf
-    ]
-
-
 def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
     """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4, corrected).
 

@@ -125,9 +125,9 @@ class Channel:
                 if unknown
                 else "budgets: a sensitive symbol occurs twice"
             )
-        if record.confidence is not None:
-            intervals = record.confidence.intervals
-            shape = [len(intervals.shares), *map(len, intervals.cells)]
+        intervals = (record.confidence or {}).get("intervals")
+        if intervals is not None:
+            shape = [len(intervals["shares"]), *map(len, intervals["cells"])]
             if shape != [len(sensitive), *[len(self.useful)] * len(sensitive)]:
                 raise InputError(
                     f"confidence: there must be intervals for {len(sensitive)} shares, and for {len(sensitive)} rows "

@@ -76,8 +76,8 @@ class ChannelDocument(Document):
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
-MODELS = ("confidence", "objective", "bins")
-OF_VERSION_2 = ("sparse_rows", "sparse_joint", *MODELS, "budgets", "after")
+MODELS = ("objective", "bins")
+OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", *MODELS, "budgets", "after")
 
 
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -114,7 +114,11 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
     if channel.sensitive is not None:
         values["sensitive"] = _labels(channel.sensitive)
     values |= {"outputs": channel.outputs, "denominator": channel.denominator}
-    values |= {key: _plain(value, key) for key in RECORDS if (value := getattr(record, key)) is not None}
+    values |= {
+        key: _plain(value, key)
+        for key in (*RECORDS, "confidence")
+        if (value := getattr(record, key)) is not None
+    }
     values["provenance"] = _plain(record.provenance, "provenance")
     values |= {key: model.model_dump() for key in MODELS if (model := getattr(record, key)) is not None}
     if record.budgets:
@@ -234,6 +238,7 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
             **records,
             **{key: getattr(found, key) for key in (*MODELS, "budgets", "after")},
             provenance=found.provenance or {},
+            confidence=found.confidence and found.confidence.model_dump(mode="json", exclude_unset=True),
         ),
     )
 

@@ -44,11 +44,17 @@ class Intervals(Record):
 
 
 class Confidence(Record):
-    """The set of populations that the promise holds for: what the counts do not contradict at `level`."""
+    """The set of populations that the promise holds for: what the counts do not contradict at `level`.
+
+    `shares` says whether P(s) was known, estimated or left open, `unseen` how many symbols of X have no record; a
+    public file has no intervals, for they are functions of the counts.
+    """
 
     level: Annotated[float, Field(ge=0.5, lt=1.0)]
     set: Literal["clopper-pearson"]
-    intervals: Intervals
+    shares: Literal["known", "estimated", "free"]
+    unseen: Annotated[int, Field(ge=0)] = 0
+    intervals: Intervals | None = None
 
 
 class Objective(Record):
@@ -104,7 +110,8 @@ class SymbolBudgets(Record):
 class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values or models of them.
 
-    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers. `after` has the
+    `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
+    `utility` are those of the integers. `after` has the
     SHA-256 of the channels (`release.channel_digest`) together with which this one keeps the promise.
     """
 
@@ -113,7 +120,7 @@ class ChannelRecord:
     utility: dict[str, Any] | None = None
     certificate: dict[str, Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
-    confidence: Confidence | None = None
+    confidence: dict[str, Any] | None = None
     objective: Objective | None = None
     bins: Bins | None = None
     budgets: tuple[SymbolBudgets, ...] = ()
@@ -122,6 +129,7 @@ class ChannelRecord:
     def public(self) -> ChannelRecord:
         """Without what is computed from the table; bins stay, because records are sorted into them."""
         kept = {key: self.provenance[key] for key in PUBLIC_PROVENANCE if key in self.provenance}
+        stated = {key: value for key, value in (self.confidence or {}).items() if key != "intervals"} or None
         return replace(
-            self, achieved=None, utility=None, certificate=None, provenance=kept, confidence=None, after=()
+            self, achieved=None, utility=None, certificate=None, provenance=kept, confidence=stated, after=()
         )

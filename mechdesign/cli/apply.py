@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import names
@@ -131,6 +132,7 @@ def apply(
     draws: JobOptions,
     text: OutputFormat,
     sides: SideOptions,
+    numbers: m.MechanismOptions,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> int:
@@ -155,6 +157,20 @@ def apply(
     if sides.manifest is None and target != STANDARD:
         files["manifest"] = f"{target}.manifest.json"
     policy, written = published.policy(), text.text()
+    if m.is_mechanism(channel):
+        return m.apply_to(
+            channel,
+            source,
+            target,
+            reporter,
+            common,
+            numbers,
+            renamed=columns.renamed,
+            individual=() if draws.identity is None else names("--identity", [draws.identity]),
+            text=written,
+            compression=text.compression,
+            force=force,
+        )
     paths = (channel, *(columns.also or []))
     channels = [Channel.load(path) for path in paths]
     outputs = [path for path in (target, *files.values()) if path is not None]

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.auditing.population_promise import PopulationPromise
     from mechdesign.auditing.verdict import Audit
     from mechdesign.channel.channel import Channel
     from mechdesign.notions import Notion
+    from mechdesign.tables.confidence import ConfidenceSet
     from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
@@ -55,18 +58,24 @@ def audit(
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     reporter = reporter_of(context)
+    if channel is not None and m.is_mechanism(channel):
+        return m.audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
         raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
     result: Audit
     joint: Joint
+    chosen: ConfidenceSet | None = None
+    promise: PopulationPromise | None = None
     if matrix is not None:
         from mechdesign.auditing.matrix import audit_file
 
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
             joint = joint_of(table.table or "", **table.typed())
-            result = audit_file(matrix, joint, wanted)
+            result = audit_file(matrix, joint, wanted, text=table.text())
     else:
+        from mechdesign.auditing.population import audit_for_set, set_behind
+        from mechdesign.auditing.population_promise import population_promise
         from mechdesign.auditing.verdict import audit as verdict
         from mechdesign.channel.channel import Channel
 
@@ -75,14 +84,22 @@ def audit(
         wanted = _notion(loaded, path, budget)
         with reporter.work("auditing"):
             joint = table.read_for(loaded, path)
-            result = verdict(loaded, joint, wanted)
+            chosen = set_behind(loaded, joint, own=table.table is None)
+            result = (
+                verdict(loaded, joint, wanted)
+                if chosen is None
+                else audit_for_set(loaded, joint, wanted, chosen)
+            )
+            promise = population_promise(loaded, joint, wanted, chosen=chosen) if joint.is_counts else None
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    from mechdesign.report.audit_text import audit_text
+    from mechdesign.report.population_text import population_sentences
     from mechdesign.report.records import audit_record
+    from mechdesign.report.terminal import audit_text
 
-    common.answer(lambda: audit_record(result), lambda: audit_text(result))
+    said = [] if promise is None else population_sentences(promise, chosen, joint.total)
+    common.answer(lambda: audit_record(result, promise), lambda: audit_text(result, said))
     return 0 if result.satisfied else NO
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.parsing import names, number
 
@@ -56,6 +57,7 @@ def check(
     published: o.PolicyOptions,
     reading: o.ReleaseReading,
     text: o.TextFormat,
+    numbers: m.MechanismOptions,
     common: o.CommonOptions,
     original: Original = None,
     false_alarm: FalseAlarm = "0.001",
@@ -71,11 +73,22 @@ def check(
     from mechdesign.analysis.check_file import check_release
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.report.check_text import check_record, check_text
+    from mechdesign.report.releases import check_record, check_text
 
     level, policy, written = number("--false-alarm", false_alarm), published.policy(), text.text()
-    loaded = Channel.load(channel)
     reporter = reporter_of(context)
+    if m.is_mechanism(channel):
+        return m.check_against(
+            channel,
+            released,
+            reporter,
+            common,
+            numbers,
+            original=original,
+            renamed=columns.renamed,
+            text=written,
+        )
+    loaded = Channel.load(channel)
     with reporter.work("checking", unit="records") as advance:
         result = check_release(
             released,

@@ -98,7 +98,7 @@ class OutputOptions:
     recommend: bool = option(
         "--recommend",
         default=False,
-        help="Name the knee of each curve and the cheapest mechanism within 1% of the optimum there.",
+        help="Say what 'at most twice as likely' costs, and where keeping 90 % of the information begins.",
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -147,7 +147,7 @@ def compare(
     work = reporter.work("comparing", unit="rows")
     with _interruptible(files.output), work, pool(processes, reporter) as executor:
         result = run(joint, **what, executor=executor, output=files.output, force=force, progress=work.at)
-    advice = recommend(result.rows) if files.recommend else None
+    advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
     if files.plot is not None:
         from mechdesign.report.plots import save_plot
 
@@ -161,7 +161,7 @@ def compare(
         kept=result.kept,
         **places,
     )
-    from mechdesign.report.comparison_text import comparison_record, comparison_text
+    from mechdesign.report.terminal import comparison_record, comparison_text
 
     took = time.perf_counter() - started
     common.answer(

@@ -40,6 +40,13 @@ class OutputOptions:
         help="Write the channel file without the table and whatever else discloses it.",
     )
 
+    all_measures: bool = option(
+        "--all-measures",
+        default=False,
+        again=False,
+        help="Say what follows for every measure of leakage, and what this channel attains.",
+    )
+
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""
         if self.public and self.output is None:
@@ -55,6 +62,7 @@ def design(
     context: typer.Context,
     table: o.InputTable,
     budget: o.BudgetOptions,
+    confidence: o.ConfidenceOptions,
     search: o.DesignOptions,
     study: o.StudyOptions,
     output: OutputOptions,
@@ -70,6 +78,7 @@ def design(
     from mechdesign.cli.reporting import reporter_of
 
     notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
+    how |= confidence.arguments()
     paths = ReportPaths(reports.report, reports.public_report, force)
     _refuse_for_study(study, output, paths)
     output.check((table.table,), force=force)
@@ -82,7 +91,7 @@ def design(
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = run(joint, notion, **how, progress=work.step)
     path = output.output
-    typed = (table, budget, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
+    typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
     result = replace(
         result, channel=_remembering(result.channel, command_line("design", *typed, public=True))
     )
@@ -107,11 +116,16 @@ def design(
         verified=result.verified,
     )
     from mechdesign.report.records import design_record
-    from mechdesign.report.text import design_text
+    from mechdesign.report.terminal import design_text
 
     common.answer(
         lambda: design_record(result, path) | paths.record(),
-        lambda: f"{design_text(result, joint)}\n{_written(output, study, paths)}",
+        lambda: "\n".join(
+            [
+                design_text(result, joint, all_measures=output.all_measures),
+                _written(output, study, paths),
+            ]
+        ),
     )
     return 0 if result.verified else NO
 

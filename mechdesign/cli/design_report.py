@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
+from mechdesign.cli.commands import commands, design_of
 from mechdesign.cli.compare import Interrupted
-from mechdesign.cli.findings import Made, findings_of, frames
 
 if TYPE_CHECKING:
     from mechdesign.cli.report_files import ReportPaths
@@ -51,32 +52,32 @@ def _save_reports(
     output: str | None,
     reporter: Reporter,
 ) -> None:
-    from mechdesign.report.building import internal_report
-    from mechdesign.report.promises import remarks
-    from mechdesign.report.public import public_report
+    from mechdesign.report.collect import attributed, internal_report, remarks_of
+    from mechdesign.report.content import public_report
 
-    made = Made(
-        channel=result.channel,
-        notion=result.notion,
-        mechanism=result.mechanism,
-        method=result.method,
-        certificate=result.certificate,
-        remarks=(*remarks(result), *result.messages),
-        seconds=result.seconds,
-    )
     files = {} if table == "-" else {"Table": table}  # standard input is gone when it has been read
     files |= {} if output is None else {"Channel file": output}
-    inside, outside = frames(made, design_line=line, files=files, file=output)
-    full = shown = None
+    channel, full, shown = result.channel, None, None
     if paths.internal is not None:
-        full = internal_report(findings_of(made, joint, table, reporter), inside)
+        full = attributed(
+            internal_report(
+                channel,
+                result.notion,
+                joint,
+                reporter.work,
+                certificate=result.certificate,
+                remarks=(*remarks_of(result), *result.messages),
+                seconds=result.seconds,
+                table=os.path.basename(table),
+            ),
+            channel,
+            commands(line, output, public=False),
+            files,
+        )
     if paths.public is not None:
-        shown = public_report(
-            result.channel,
-            result.notion,
-            outside,
-            mechanism=result.mechanism,
-            method=result.method,
-            satisfied=result.verified,
+        shown = attributed(
+            public_report(channel, result.notion, satisfied=result.verified),
+            channel,
+            commands(design_of(channel, "TABLE.csv", "CHANNEL.json"), None, public=True),
         )
     paths.save(full, shown)

@@ -59,7 +59,7 @@ def estimate(
     from mechdesign.analysis.estimate_file import estimate_file
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.report import estimate_text
+    from mechdesign.report import releases
 
     share, written = number("--level", level), text.text()
     loaded = Channel.load(channel)
@@ -82,9 +82,9 @@ def estimate(
     column = ",".join(loaded.useful.columns)
     if as_csv:
         reporter.notices(result.notices)
-        typer.echo(estimate_text.estimate_csv(result, column, by), nl=False)
+        typer.echo(releases.estimate_csv(result, column, by), nl=False)
         return
     common.answer(
-        lambda: estimate_text.estimate_record(result, column, by),
-        lambda: estimate_text.estimate_text(result, column, by),
+        lambda: releases.estimate_record(result, column, by),
+        lambda: releases.estimate_text(result, column, by),
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
@@ -50,14 +51,17 @@ def measure(
     from mechdesign.cli.reporting import reporter_of
 
     reporter = reporter_of(context)
+    if m.is_mechanism(channel):
+        m.measure_mechanism(channel, reporter, common)
+        return
     loaded = Channel.load(channel)
     with reporter.work("measuring"):
         joint = table.read_for(loaded, channel)
         result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
     reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
-    from mechdesign.report.measures_text import measures_text, outputs_text
     from mechdesign.report.records import measures_record
+    from mechdesign.report.terminal import measures_text, outputs_text
 
     def text() -> str:
         return measures_text(result) + (f"\n\nOutput by output\n{outputs_text(result)}" if per_output else "")

@@ -65,6 +65,7 @@ def _root() -> None: ...
 def measure(
     context: typer.Context,
     table: Table,
+    text: o.TextFormat,
     common: o.CommonOptions,
     x: PrivateColumns = None,
     y: ReleasedColumns = None,
@@ -88,7 +89,7 @@ def measure(
 
     reporter = reporter_of(context)
     with reporter.work("measuring"):
-        read = read_text_columns(table, roles, missing)
+        read = read_text_columns(table, roles, missing, text=text.text())
         measured = measure_table(
             read.cells,
             read.roles["x"],
@@ -101,7 +102,7 @@ def measure(
     reporter.done(
         "measured", f"{table} is measured", records=measured.records, identifiable=measured.identifiable
     )
-    from mechdesign.report.ranges_text import ranges_record, ranges_text
+    from mechdesign.report.ranges import ranges_record, ranges_text
 
     common.answer(lambda: ranges_record(measured), lambda: ranges_text(measured))
     return NO if measured.identifiable is False else 0

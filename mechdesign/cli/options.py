@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import typer
 
 from mechdesign.cli.line import argument, option
-from mechdesign.cli.parsing import joint_of, names, notion_of, number, randomisation_of, renamed
+from mechdesign.cli.parsing import (
+    confidence_of,
+    joint_of,
+    names,
+    notion_of,
+    number,
+    randomisation_of,
+    renamed,
+)
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -243,6 +251,35 @@ class BudgetOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConfidenceOptions:
+    """Whether the promise is about the table or about the population."""
+
+    PANEL: ClassVar[str] = "What is promised"
+
+    confidence: str | None = option(
+        "--confidence",
+        metavar="LEVEL",
+        help="The promise holds for the population that the counts are a sample of, at this level, in [0.5, 1).",
+    )
+    known_shares: str | None = option(
+        "--known-shares",
+        metavar="FILE",
+        help="With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
+        public="SHARES.csv",
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As `mechanisms.design` takes them.
+
+        Raises
+        ------
+        InputError
+            On a level out of range, shares without a level, or a file that is none of shares.
+        """
+        return confidence_of(self.confidence, self.known_shares)
+
+
+@dataclass(frozen=True, kw_only=True)
 class MaybeBudget(BudgetOptions):
     """A notion other than that of the channel file."""
 
@@ -313,6 +350,13 @@ class DesignOptions(SearchOptions):
         default="optimal",
         help="optimal, subset-response, subset-merging or complete-merging.",
     )
+    enumerate: str = option(
+        "--enumerate",
+        metavar="NAME",
+        default="auto",
+        help="Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
+        "(rational numbers; needs the full pycddlib).",
+    )
     no_fallback: bool = option(
         "--no-fallback",
         default=False,
@@ -323,7 +367,7 @@ class DesignOptions(SearchOptions):
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
-        return super().arguments() | own
+        return super().arguments() | own | {"enumerate": self.enumerate}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.notions import (
@@ -287,3 +287,29 @@ def joint_of(
         missing=missing,  # type: ignore[arg-type]
         text=text,
     )
+
+
+def confidence_of(level: str | None, shares: str | None) -> dict[str, Any]:
+    """`--confidence` and `--known-shares` as `mechanisms.design` takes them, as far as they go without the table.
+
+    Raises
+    ------
+    InputError
+        On a level out of range, shares without a level, or a file that is none of shares.
+    """
+    from mechdesign.tables.confidence import check_level, read_shares
+
+    if level is None:
+        if shares is not None:
+            raise InputError(
+                "--known-shares needs --confidence: without it the table itself is the population"
+            )
+        return {}
+    try:
+        number_typed = float(level)
+    except ValueError:
+        raise InputError(
+            f"--confidence ({level!r}) must be a number from 0.5 up to, but not including, 1"
+        ) from None
+    known = None if shares is None else read_shares(shares)
+    return {"confidence": check_level(number_typed), "known_shares": known}

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 import typer
 
 from mechdesign.cli import options as o
 from mechdesign.cli.report_files import ReportPaths
 from mechdesign.core.errors import InputError
-
-if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-    from mechdesign.cli.findings import Made
 
 EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
 
@@ -43,35 +38,44 @@ def report(
     paths.check((channel,), {})
     from mechdesign.auditing.verdict import audit
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.findings import design_of, findings_of, frames
+    from mechdesign.cli.commands import commands, design_of
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.report.building import internal_report
-    from mechdesign.report.public import public_report
+    from mechdesign.notions import from_record
+    from mechdesign.report.collect import attributed, internal_report
+    from mechdesign.report.content import certificate_of, public_report
 
     started = time.perf_counter()
     reporter = reporter_of(context)
     loaded = Channel.load(channel)
-    made = _made(loaded, channel)
-    joint = loaded.joint
+    if loaded.record.notion is None:
+        raise InputError(
+            f"{channel} does not say which notion it was designed for, so there is no promise to report; "
+            "`mechdesign audit` and `mechdesign measure` take any channel"
+        )
+    notion = from_record(loaded.record.notion)
+    joint, full, shown = loaded.joint, None, None
     if joint is None and internal is not None:
         raise InputError(
             f"{channel} is a public channel without its table, so nothing internal can be said: give "
             "--public-report FILE"
         )
-    satisfied = None if joint is None else audit(loaded, joint, made.notion).satisfied
-    inside, outside = frames(
-        made,
-        design_line=design_of(made, "TABLE.csv", channel),
-        files={"Channel file": channel},
-        file=channel,
-    )
-    full = None
+    satisfied = None if joint is None else audit(loaded, joint, notion).satisfied
     if joint is not None and internal is not None:
-        full = internal_report(findings_of(made, joint, None, reporter), inside)
-    shown = None
+        certificate = certificate_of(loaded)
+        made = internal_report(
+            loaded,
+            notion,
+            joint,
+            reporter.work,
+            certificate=certificate,
+            remarks=() if certificate.upper_bound_nmi is None else (NOT_AGAIN,),
+        )
+        line = design_of(loaded, "TABLE.csv", channel)
+        full = attributed(made, loaded, commands(line, channel, public=False), {"Channel file": channel})
     if public is not None:
-        shown = public_report(
-            loaded, made.notion, outside, mechanism=made.mechanism, method=made.method, satisfied=satisfied
+        line = design_of(loaded, "TABLE.csv", "CHANNEL.json")
+        shown = attributed(
+            public_report(loaded, notion, satisfied=satisfied), loaded, commands(line, None, public=True)
         )
     paths.save(full, shown)
     reporter.done("reported", paths.text(), **paths.record(), satisfied=satisfied)
@@ -79,32 +83,6 @@ def report(
     verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
     common.answer(
         lambda: {**paths.record(), "satisfied": satisfied, "seconds": took},
-        lambda: f"{made.notion.text}: {verdict}.\n{paths.text()}",
+        lambda: f"{notion.text}: {verdict}.\n{paths.text()}",
     )
     return NO if satisfied is False else 0
-
-
-def _made(channel: Channel, path: str) -> Made:
-    """What the channel file knows of its origin."""
-    from mechdesign.cli.findings import Made
-    from mechdesign.mechanisms.result import Certificate
-    from mechdesign.notions import from_record
-
-    record = channel.record
-    if record.notion is None:
-        raise InputError(
-            f"{path} does not say which notion it was designed for, so there is no promise to report; "
-            "`mechdesign audit` and `mechdesign measure` take any channel"
-        )
-    proof: dict[str, Any] = record.certificate or {}
-    bound, gap, scope = (proof.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope"))
-    known = isinstance(bound, float | int) and isinstance(gap, float | int) and isinstance(scope, str)
-    mechanism, method = (record.provenance.get(key) for key in ("mechanism", "method"))
-    return Made(
-        channel=channel,
-        notion=from_record(record.notion),
-        mechanism=mechanism if isinstance(mechanism, str) else None,
-        method=method if isinstance(method, str) else None,
-        certificate=Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope) if known else Certificate(),  # type: ignore[arg-type]
-        remarks=(NOT_AGAIN,) if known else (),
-    )

@@ -43,7 +43,7 @@ class ReportPaths:
         """
         if not self.asked:
             return
-        from mechdesign.report.report_file import check_report
+        from mechdesign.report.writing import check_report
 
         targets = {"--report": self.internal, "--public-report": self.public}
         seen: dict[str, str] = {}
@@ -61,7 +61,7 @@ class ReportPaths:
 
     def save(self, internal: Report | None, public: Report | None) -> None:
         """Write them."""
-        from mechdesign.report.report_file import save_report
+        from mechdesign.report.writing import save_report
 
         for path, report in ((self.internal, internal), (self.public, public)):
             if path is not None and report is not None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.core.errors import InputError
 
@@ -29,12 +30,15 @@ def show(
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.report import channel_text
+    from mechdesign.report import terminal
     from mechdesign.report.records import channel_record
 
+    if m.is_mechanism(channel):
+        m.show_mechanism(channel, reporter_of(context), common, as_csv=as_csv)
+        return
     loaded = Channel.load(channel)
     reporter_of(context).done("shown", f"{channel} is shown")
     if as_csv:
-        typer.echo(channel_text.matrix_csv(loaded), nl=False)
+        typer.echo(terminal.matrix_csv(loaded), nl=False)
     else:
-        common.answer(lambda: channel_record(loaded), lambda: channel_text.channel_text(loaded))
+        common.answer(lambda: channel_record(loaded), lambda: terminal.channel_text(loaded))

@@ -9,10 +9,9 @@ One rule for every kind of frame, so that a channel designed on one works on ano
 - a category is the text of its value;
 - anything else that is a single value is its `str`; bytes, lists and records are refused.
 
-Arrays between NumPy, Python and pyarrow without a copy, and without pandas.
-
-``pa.array`` and ``Array.to_numpy`` load pandas, where it is installed, to ask whether the data are its own: 40 MB
-and a third of a second that a job on files has no use for.
+Arrays pass between NumPy and pyarrow by `integers_of`, `arrow_integers` and `arrow_texts`, without a copy: ``pa.array``
+and ``Array.to_numpy`` load pandas, where it is installed, to ask whether the data are its own, which takes 40 MB and a
+third of a second that a job on files has no use for.
 """
 
 # pyarrow tells too little of its types for the strict mode.

@@ -1,12 +1,10 @@
-"""Where the cells of a piece of CSV text end, found on whole arrays of bytes.
+"""CSV text in blocks of complete rows, its cells found on whole arrays of bytes.
 
 The text is UTF-8, in which delimiters, quotes and line breaks are bytes of their own. The rules are those of
 `csv.reader` in its strict mode: a cell that begins with a quote ends with one, quotes inside it are doubled, and
-quotes elsewhere stand for themselves; a line ends with CR, LF or both.
-
-Which parts of a CSV text are within quotes, found on 64 bytes at a time.
-
-A CSV file in blocks of complete rows, every row as long as the header.
+quotes elsewhere stand for themselves; a line ends with CR, LF or both. `outside_quotes` tells on 64 bytes at a time
+what is quoted, `Splitter` finds the cells of a piece of text, and `Blocks` reads a file piece by piece and refuses
+rows that are not as long as the header.
 """
 
 # pyarrow tells too little of its types for the strict mode.

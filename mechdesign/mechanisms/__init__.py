@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Any
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.optimal import Search, optimal
 from mechdesign.mechanisms.partitions import Risk
+from mechdesign.mechanisms.population import population_design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.watchdog import (
@@ -26,6 +28,7 @@ from mechdesign.mechanisms.watchdog import (
     subset_merging,
 )
 from mechdesign.notions import Notion
+from mechdesign.tables.confidence import check_level, confidence_set, needs_shares
 from mechdesign.tables.joint import Joint
 
 
@@ -83,6 +86,7 @@ def design(
     *,
     mechanism: str = OPTIMAL,
     method: str = "auto",
+    enumerate: str = "auto",
     gap: float = 1e-4,
     time_limit: float | None = None,
     seed: int = 0,
@@ -93,17 +97,24 @@ def design(
     workers: int = 1,
     start: Design | None = None,
     progress: Steps | None = None,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
 ) -> Design:
     """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
 
     Parameters
     ----------
     joint : Joint
-        The table P_SX; the guarantee is about this table, not about a population it was drawn from.
+        The table P_SX; without `confidence` the guarantee is about this table, not about a population it was
+        drawn from.
     notion : Notion
     mechanism : {"optimal", "subset-response", "subset-merging", "complete-merging"}
     method : {"auto", "vertices", "columns"}
         How the optimum is searched, of the whole table or of the sets of subset-response.
+    enumerate : {"auto", "pivot", "pycddlib", "pycddlib-exact"}
+        Who lists the vertices, where the method is "vertices"; "auto" is the fastest. The exact one needs the full
+        pycddlib, with GMP.
     gap : float
         Stop when the proven upper bound minus the NMI of the emitted integers is at most this.
     time_limit : float, optional
@@ -127,6 +138,15 @@ def design(
     progress : callable, optional
         Called with each `mechdesign.core.progress.Step` of the search: its `str` is a line to show, its
         `figures` are the utility so far, the proven bound and their gap.
+    confidence : float, optional
+        Level in [0.5, 1) at which the promise holds for the population that the counts are a sample of: for
+        every one in the Clopper-Pearson set of the counts (`tables.confidence`). Independent records of one
+        population and symbols that were fixed without looking at them; ALIP, LIP, LDP, max-lift and min-lift.
+    known_shares : mapping, optional
+        P(s) of every sensitive symbol where it is known (a register, a census) and need not be estimated.
+    unseen : int
+        With `confidence`: symbols of X that were on the list beforehand but occur in no record. They are protected
+        too if their records are released with the policy ``unknown="marginal"``.
 
     Returns
     -------
@@ -142,10 +162,32 @@ def design(
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(
-        method=method, gap=gap, time_limit=time_limit, workers=workers, start=start, progress=progress
+        method=method,
+        enumeration=enumerate,
+        gap=gap,
+        time_limit=time_limit,
+        workers=workers,
+        start=start,
+        progress=progress,
     )
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check_for(mechanism)
+    if confidence is not None:
+        if options != HeuristicOptions():
+            raise InputError("risk, randomisation and as_published do not go with confidence")
+        check_level(confidence)
+        chosen = confidence_set(
+            joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion), unseen=unseen
+        )
+        return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
+    if unseen:
+        raise InputError(
+            "unseen symbols need a confidence level: without one the table itself is the population"
+        )
+    if known_shares is not None:
+        raise InputError(
+            "known shares need a confidence level: without one the table itself is the population"
+        )
     if mechanism in HEURISTICS:
         return HEURISTICS[mechanism](joint, notion, options, search)
     check_polytope(notion)

@@ -27,10 +27,14 @@ from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_c
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
+from solvers.enumeration.cdd import exact_available
 
 Array = NDArray[np.float64]
 
 METHODS = ("auto", "vertices", "columns")
+
+ENUMERATIONS = {"auto": "auto", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
+"""Who lists vertices, and what `solvers.vertices` calls it."""
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
@@ -63,6 +67,7 @@ class Search:
     """
 
     method: str = "auto"
+    enumeration: str = "auto"
     gap: float = 1e-4
     time_limit: float | None = None
     workers: int = 1
@@ -73,6 +78,18 @@ class Search:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise InputError(f"method ({self.method!r}) must be one of {', '.join(METHODS)}")
+        if self.enumeration not in ENUMERATIONS:
+            raise InputError(f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}")
+        if self.enumeration != "auto" and self.method != "vertices":
+            raise InputError(
+                f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
+                f"(--method vertices), not {self.method}"
+            )
+        if self.enumeration == "pycddlib-exact" and not exact_available():
+            raise InputError(
+                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
+                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
+            )
         if isinstance(self.gap, bool) or not (self.gap >= 0.0 and math.isfinite(self.gap)):
             raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
         if self.time_limit is not None and not self.time_limit >= 0.0:
@@ -114,7 +131,7 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
         mechanism="optimal",
         method=envelope.method,
         certificate=certificate,
-        messages=_messages(envelope, certificate, search),
+        messages=search_messages(envelope, certificate, search),
         seconds=time.perf_counter() - started,
     ).with_envelope(envelope)
 
@@ -153,6 +170,7 @@ def _designed(
                 reduced.joint.p_x,
                 relaxation=relaxation,
                 method=search.method,
+                enumeration=ENUMERATIONS[search.enumeration],
                 gap=target,
                 time_limit=left,
                 workers=search.workers,
@@ -160,7 +178,7 @@ def _designed(
                 start=start,
                 incumbents=known.channels,
                 dual=dual,
-                progress=_progress(joint, search),
+                progress=shown_progress(joint, search),
             )
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
@@ -170,7 +188,7 @@ def _designed(
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
             weights, points = reduced.split(envelope.weights, envelope.points)
-            return envelope, round_channel(weights, _matrix(points), joint, notion)
+            return envelope, round_channel(weights, float_posteriors(points), joint, notion)
         except RoundingFailure as error:
             failure = error
             start, dual = envelope.pool, envelope.dual
@@ -226,7 +244,8 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
     )
 
 
-def _matrix(points: Points) -> object:
+def float_posteriors(points: Points) -> object:
+    """The points as `round_channel` takes them, dense or sparse."""
     if points.shape[1] < SPARSE_FROM:
         return points.toarray()
     from scipy.sparse import csr_array
@@ -255,7 +274,8 @@ def certify(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     return Certificate(upper_bound_nmi=upper, gap_nmi=gap, scope="proven", details=details)
 
 
-def _messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+def search_messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+    """Why the gap is not closed, if it is not."""
     if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
         return ()
     if envelope.status is EnvelopeStatus.OPTIMAL:
@@ -263,7 +283,8 @@ def _messages(envelope: Envelope, certificate: Certificate, search: Search) -> t
     return (f"the search ended early ({envelope.status})",)
 
 
-def _progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None:
+def shown_progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None:
+    """The caller's progress, told in units of H(X)."""
     report = search.progress
     if report is None:
         return None

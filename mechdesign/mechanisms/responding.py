@@ -34,6 +34,7 @@ class Effort:
 
     gap: float
     method: str = "auto"
+    enumeration: str = "auto"
     end: float = float("inf")
     workers: int = 1
     backend: str = "highs"
@@ -98,6 +99,7 @@ def _solved(inner: Polytope, outer: Polytope, point: Array, effort: Effort) -> E
             point,
             relaxation=outer,
             method=effort.method,
+            enumeration=effort.enumeration,
             gap=effort.gap,
             time_limit=None if np.isinf(left) else left,
             workers=effort.workers,

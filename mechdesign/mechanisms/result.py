@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 
 from mechdesign.auditing.means import Used
+from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import Notion, to_record
+from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 from solvers import Envelope
 
@@ -46,7 +49,8 @@ class Design:
     mechanism that was asked for when another one had to answer. `verified` is False only for the procedures
     `as_published`, without repair, where these violate the notion; their channels cannot be saved. `used` are the
     budgets of a notion on averages itself (l1, chi2, alpha) that the channel keeps to. `envelope` keeps the columns
-    and prices of an optimum for a warm start at a neighbouring budget.
+    and prices of an optimum for a warm start at a neighbouring budget. `confidence` is the set of populations for
+    which the promise was verified, None where it is one about the table.
     """
 
     channel: Channel
@@ -66,12 +70,21 @@ class Design:
     verified: bool = True
     as_published: bool = False
     used: Used | None = None
+    confidence: ConfidenceSet | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
 
     @property
     def outputs(self) -> int:
         """Number of output symbols."""
         return len(self.channel.outputs)
+
+    @cached_property
+    def population(self) -> PopulationPromise | None:
+        """What holds for the population: for the set of the design, or at 95 %; None without counts of records."""
+        joint = self.channel.joint
+        if joint is None or not joint.is_counts:
+            return None
+        return population_promise(self.channel, joint, self.notion, chosen=self.confidence)
 
     def with_envelope(self, envelope: Envelope) -> Design:
         """The same design with the columns and prices that it came from."""

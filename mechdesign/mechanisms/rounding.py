@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,7 +313,45 @@ class Rounded:
     merged: int = 0
 
 
-def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -> Rounded:
+class Judge(Protocol):
+    """Who decides whether a channel is private, and how much mixing a failing output needs."""
+
+    def verdict(self, channel: Channel) -> Audit:
+        """The exact audit."""
+        ...
+
+    def failing(self, channel: Channel) -> tuple[int, ...]:
+        """Positions of the outputs that violate the notion."""
+        ...
+
+    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
+        """A weight a_y for each failing output that brings it inside the limits in spite of rounding."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableJudge:
+    """The table alone decides."""
+
+    joint: Joint
+    notion: Notion
+
+    def verdict(self, channel: Channel) -> Audit:
+        """The exact audit of the table."""
+        return audit(channel, self.joint, self.notion)
+
+    def failing(self, channel: Channel) -> tuple[int, ...]:
+        """Outputs that violate the notion on the table."""
+        return failing_outputs(channel, self.joint, self.notion)
+
+    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
+        """See `_needed_mixing`."""
+        return _needed_mixing(rows, failing, self.joint, self.notion.limits)
+
+
+def round_channel(
+    weights: Any, posteriors: Any, joint: Joint, notion: Notion, *, judge: Judge | None = None
+) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53.
 
     Parameters
@@ -325,6 +363,8 @@ def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -
     joint : Joint
     notion : Notion
         The stated budget, not a shrunk one.
+    judge : Judge, optional
+        Who has the last word; the table by default.
 
     Raises
     ------
@@ -336,14 +376,15 @@ def round_channel(weights: Any, posteriors: Any, joint: Joint, notion: Notion) -
     limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
     repairs = 0
+    judge = judge or TableJudge(joint, notion)
     while True:
         rows, kept = _integer_rows(design, added)
         channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
-        verdict = audit(channel, joint, notion)
+        verdict = judge.verdict(channel)
         if verdict.satisfied:
             return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
-        failing = failing_outputs(channel, joint, notion)
-        needed = _needed_mixing(rows, failing, joint, notion.limits)
+        failing = judge.failing(channel)
+        needed = judge.needed(rows, failing)
         at = kept[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1
@@ -363,6 +404,7 @@ def partition_channel(
     *,
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
+    judge: Judge | None = None,
 ) -> Rounded:
     """The verified channel that publishes which group a symbol belongs to: exact, without any rounding.
 
@@ -378,6 +420,8 @@ def partition_channel(
         lifts of the group, because no member is preferred.
     must_satisfy : bool
         Whether to refuse a channel that violates the notion.
+    judge : Judge, optional
+        Who decides that; the table by default.
 
     Raises
     ------
@@ -391,7 +435,7 @@ def partition_channel(
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
     rows = _shared_rows(ordered, [drawn.get(group[0], [DENOMINATOR]) for group in ordered], n)
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
-    verdict = audit(channel, joint, notion)
+    verdict = (judge or TableJudge(joint, notion)).verdict(channel)
     if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(
             f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict

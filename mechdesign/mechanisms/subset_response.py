@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
+from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.responding import Effort, respond
@@ -106,6 +106,7 @@ def _columns(
     effort = Effort(
         gap=max(GAP_SHARE * search.gap, LEAST_GAP) * utility_entropy(joint),
         method=search.method,
+        enumeration=ENUMERATIONS[search.enumeration],
         end=math.inf if search.time_limit is None else start + search.time_limit,
         workers=search.workers,
         backend=search.backend,

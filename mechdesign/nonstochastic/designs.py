@@ -17,7 +17,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import IntervalDomain, exact_number
 from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.noiseless import Certificate, certify
-from mechdesign.nonstochastic.quantizers import Quantizer, common_integers, uniform_quantizer
+from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, MonotoneQuery, Query
 
 Layout = Literal["uniform", "widest", "levels"]
@@ -68,8 +68,8 @@ def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
 def _spaced(lo: Fraction, hi: Fraction, spacing: Fraction) -> Quantizer:
     """As many thresholds at this spacing as fit inside (lo, hi), the end cells equal."""
     count = math.ceil((hi - lo) / spacing)
-    (first, step), scale = common_integers([lo + ((hi - lo) - (count - 1) * spacing) / 2, spacing])
-    return Quantizer(lo, hi, tuple(Fraction(first + k * step, scale) for k in range(count)))
+    first = lo + ((hi - lo) - (count - 1) * spacing) / 2
+    return Quantizer(lo, hi, EvenThresholds(first, spacing, count))
 
 
 def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:

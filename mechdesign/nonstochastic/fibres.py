@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
-from mechdesign.nonstochastic.quantizers import common_integers
+from mechdesign.nonstochastic.quantizers import EvenThresholds, common_integers
 from mechdesign.nonstochastic.queries import LARGEST_INTEGER, Block, LinearQuery, MonotoneQuery, sumset
 
 CHUNK = 1 << 20
@@ -103,6 +103,8 @@ def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
 
 def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -> Count:
     block, rest = query.blocks[k], others(query, k)
+    if isinstance(thresholds, EvenThresholds) and not any(is_finite(b) for b in (block, *rest)):
+        return replace(_most_even(block, rest, thresholds), block=k)
     if is_finite(block) and all(is_finite(b) for b in rest):
         found = _most_on_lattice(block, rest, thresholds)
         if found is not None:
@@ -117,6 +119,24 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
     outputs, _ = _most_over(filled, bases or [(lo, hi)], thresholds)
     attained, base = max(_at_base(block, s, thresholds) for s in (lo, hi))
     return Count(outputs, attained, k, base)
+
+
+def _most_even(block: Block, rest: list[Block], cuts: EvenThresholds) -> Count:
+    """Evenly spaced thresholds and intervals, by a formula.
+
+    A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k - L: that
+    is min(k + 1, ceil(L / step)) of them, which grows with k. No other base but the smallest can have more.
+    """
+    lo, hi = (sum((b.ends[e] * b.count for b in rest), Fraction(0)) for e in (0, 1))
+    low, high = block.ends
+    at_lowest, _ = _at_base(block, lo, cuts)
+    # The thresholds that a fibre can end on, as indices: lo + high <= t_k <= hi + high.
+    first = max(0, math.ceil((lo + high - cuts.first) / cuts.step))
+    last = min(cuts.number - 1, math.floor((hi + high - cuts.first) / cuts.step))
+    most = 1 + min(last + 1, math.ceil((high - low) / cuts.step)) if first <= last else 0
+    if at_lowest >= most:
+        return Count(at_lowest, at_lowest, 0, lo)
+    return Count(most, most, 0, cuts[max(first, most - 2)] - high)
 
 
 def _too_many_rises(block: Block, thresholds: Sequence[Fraction]) -> bool:

@@ -6,7 +6,6 @@ spaced ones are written as a first one, a step and a number.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,14 +21,8 @@ from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.noiseless import Certificate, certify
-from mechdesign.nonstochastic.quantizers import Quantizer, common_integers
-from mechdesign.nonstochastic.queries import (
-    LinearQuery,
-    count_query,
-    identity_query,
-    mean_query,
-    sum_query,
-)
+from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
+from mechdesign.nonstochastic.queries import LinearQuery, count_query, identity_query, mean_query, sum_query
 
 FORMAT = "mechdesign.quantizer"
 VERSION = 1
@@ -194,21 +187,19 @@ def _entry(sized: SizedQuantizer) -> _Mechanism:
     return _Mechanism.model_construct(
         individuals=sized.individuals,
         range=(quantizer.lo, quantizer.hi),
-        thresholds=_spacing_of(quantizer.thresholds) or quantizer.thresholds,
+        thresholds=_spacing_of(quantizer.thresholds),
         outputs=sized.certificate.outputs,
         witness=sized.certificate.witness,
     )
 
 
-def _spacing_of(thresholds: tuple[Fraction, ...]) -> _Spacing | None:
+def _spacing_of(thresholds: tuple[Fraction, ...] | EvenThresholds) -> _Spacing | tuple[Fraction, ...]:
     """First, step and number of evenly spaced thresholds, where that is shorter."""
-    if len(thresholds) >= SHORTEST_RUN:
-        numbers, scale = common_integers(thresholds)
-        steps = {b - a for a, b in itertools.pairwise(numbers)}
-        if len(steps) == 1:
-            step = Fraction(steps.pop(), scale)
-            return _Spacing.model_construct(first=thresholds[0], step=step, number=len(numbers))
-    return None
+    if isinstance(thresholds, EvenThresholds) and len(thresholds) >= SHORTEST_RUN:
+        return _Spacing.model_construct(
+            first=thresholds.first, step=thresholds.step, number=thresholds.number
+        )
+    return tuple(thresholds)
 
 
 def _counted_again(found: MechanismDocument) -> MechanismFile:
@@ -245,7 +236,7 @@ def _sized(entry: _Mechanism, query: str, domain: IntervalDomain, allowed: int) 
     return SizedQuantizer(entry.individuals, quantizer, found)
 
 
-def _thresholds(value: tuple[Fraction, ...] | _Spacing) -> tuple[Fraction, ...]:
+def _thresholds(value: tuple[Fraction, ...] | _Spacing) -> tuple[Fraction, ...] | EvenThresholds:
     if isinstance(value, _Spacing):
-        return tuple(value.first + k * value.step for k in range(value.number))
+        return EvenThresholds(value.first, value.step, value.number)
     return value

@@ -14,14 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, doubles, exact_number, interval
+from mechdesign.nonstochastic.domains import doubles, exact_number, interval
 
 Outside = Literal["refuse", "clip"]
 
@@ -46,6 +46,51 @@ def double_at_least(value: Fraction) -> float:
 
 
 @dataclass(frozen=True)
+class EvenThresholds(Sequence[Fraction]):
+    """Evenly spaced thresholds, computed when they are asked for: a million of them take no memory."""
+
+    first: Fraction
+    step: Fraction
+    number: int
+
+    def __len__(self) -> int:
+        return self.number
+
+    @overload
+    def __getitem__(self, place: int) -> Fraction: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Fraction, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Fraction | tuple[Fraction, ...]:
+        places = range(self.number)[place]
+        if isinstance(places, range):
+            return tuple(self.first + k * self.step for k in places)
+        return self.first + places * self.step
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, EvenThresholds):
+            return (self.first, self.step, self.number) == (other.first, other.step, other.number)
+        return isinstance(other, tuple) and tuple(self) == other
+
+    def __hash__(self) -> int:
+        return hash((self.first, self.step, self.number))
+
+
+SHORTEST_EVEN = 3
+"""Fewer thresholds are always evenly spaced, and are kept as they are."""
+
+
+def _canonical(cuts: tuple[Fraction, ...]) -> tuple[Fraction, ...] | EvenThresholds:
+    """Even spacing as a rule, so that equal thresholds are kept in one way."""
+    if len(cuts) >= SHORTEST_EVEN:
+        step = cuts[1] - cuts[0]
+        if all(b - a == step for a, b in itertools.pairwise(cuts)):
+            return EvenThresholds(cuts[0], step, len(cuts))
+    return cuts
+
+
+@dataclass(frozen=True)
 class Quantizer:
     """Cells of [lo, hi] cut at `thresholds`; all cells are closed below, the last one on both sides.
 
@@ -54,18 +99,24 @@ class Quantizer:
     lo, hi
         The range of the answers; it must not depend on the data.
     thresholds
-        Strictly increasing, in (lo, hi].
+        Strictly increasing, in (lo, hi]; kept as `EvenThresholds` where they are evenly spaced.
     """
 
     lo: Fraction
     hi: Fraction
-    thresholds: tuple[Fraction, ...] = ()
+    thresholds: tuple[Fraction, ...] | EvenThresholds = ()
 
     def __post_init__(self) -> None:
         ends = interval(self.lo, self.hi)
-        cuts = tuple(exact_number(f"threshold {k + 1}", t) for k, t in enumerate(self.thresholds))
-        if any(b <= a for a, b in itertools.pairwise(cuts)):
-            raise InputError("thresholds must increase strictly")
+        cuts = self.thresholds
+        if isinstance(cuts, EvenThresholds):
+            # The rule is kept only where it says more than the numbers, and increases.
+            cuts = cuts if cuts.number >= SHORTEST_EVEN and cuts.step > 0 else tuple(cuts)
+        if not isinstance(cuts, EvenThresholds):
+            cuts = tuple(exact_number(f"threshold {k + 1}", t) for k, t in enumerate(cuts))
+            if any(b <= a for a, b in itertools.pairwise(cuts)):
+                raise InputError("thresholds must increase strictly")
+            cuts = _canonical(cuts)
         if cuts and not (ends.lo < cuts[0] and cuts[-1] <= ends.hi):
             raise InputError(
                 f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"
@@ -84,9 +135,15 @@ class Quantizer:
         """lo, the thresholds and hi."""
         return (self.lo, *self.thresholds, self.hi)
 
+    def edge(self, place: int) -> Fraction:
+        """The lower end of cell `place`; that of the cell after the last is hi."""
+        if place == 0:
+            return self.lo
+        return self.hi if place == self.levels else self.thresholds[place - 1]
+
     def midpoint(self, cell: int) -> Fraction:
         """The middle of a cell: what is released for it. It does not depend on the data."""
-        return (self.edges[cell] + self.edges[cell + 1]) / 2
+        return (self.edge(cell) + self.edge(cell + 1)) / 2
 
     @cached_property
     def midpoints(self) -> tuple[Fraction, ...]:
@@ -100,6 +157,9 @@ class Quantizer:
     @property
     def widest_cell(self) -> Fraction:
         """Width of the widest cell; half of it is the worst-case error of the midpoints."""
+        cuts = self.thresholds
+        if isinstance(cuts, EvenThresholds):
+            return max(cuts.first - self.lo, cuts.step, self.hi - cuts[-1])
         edges, scale = common_integers(self.edges)
         return Fraction(max(b - a for a, b in itertools.pairwise(edges)), scale)
 
@@ -184,14 +244,11 @@ def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
     domain = interval(lo, hi)
     if isinstance(levels, bool) or not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"levels ({quoted(levels)}) must be an integer from 1 to {MOST_LEVELS:,}")
-    return Quantizer(domain.lo, domain.hi, _even_cuts(domain, levels))
-
-
-def _even_cuts(domain: IntervalDomain, levels: int) -> tuple[Fraction, ...]:
     span = domain.hi - domain.lo
     if span == 0 and levels > 1:
         raise InputError("a range without width has one level; give a range with lower < upper")
-    return tuple(domain.lo + span * k / levels for k in range(1, levels))
+    step = span / levels
+    return Quantizer(domain.lo, domain.hi, EvenThresholds(domain.lo + step, step, levels - 1))
 
 
 def quantizer_between(values: Iterable[Fraction], gaps: Iterable[int]) -> Quantizer:

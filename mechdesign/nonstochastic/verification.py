@@ -21,11 +21,8 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee, guarantees, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import FORMAT, MechanismFile
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
 from mechdesign.nonstochastic.noiseless import Ledger
-
-HEAD = 4096
-"""Bytes that are looked at to tell a mechanism file from other files; the format is its first key."""
 
 LARGEST_SHARE = 10**9
 """Answers of one individual: more than any file has records."""
@@ -60,15 +57,6 @@ class VerifiedMechanism:
     def satisfied(self) -> bool:
         """Whether the budget is kept and all that the file says is so."""
         return self.outputs <= self.allowed and not self.disagreements
-
-
-def is_mechanism_file(path: PathLike) -> bool:
-    """Whether a file says that it is a mechanism file; what cannot be read is none."""
-    try:
-        with open(path, "rb") as stream:
-            return FORMAT.encode() in stream.read(HEAD)
-    except OSError:
-        return False
 
 
 def verify_file(path: PathLike) -> VerifiedMechanism:

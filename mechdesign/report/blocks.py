@@ -1,11 +1,30 @@
-"""The parts that a report is laid out in, for whatever renderer."""
+"""The parts that a report is laid out in, for whatever renderer, and how much of a table or label has room in one."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from mechdesign.report.record import Curve
+from mechdesign.comparison.curve import Curve
+from mechdesign.report.record import Lifts
+from mechdesign.report.wording import isolated, label
+
+LONGEST_LABEL = 60
+"""Characters of a label that a page shows."""
+
+MOST_ROWS = 200
+"""Rows of a table on a page."""
+
+MOST_SHARES = 6
+"""Outputs of a symbol, or symbols of an output, that a page lists before it puts the rest together."""
+
+ALL_IN_JSON = "A report that ends in .json has all of it."
+
+MOST_MAP_ROWS = 50
+MOST_MAP_COLUMNS = 16
+"""Rows and columns of a heat map that can be told apart, on a page and on a telephone."""
 
 
 @dataclass(frozen=True)
@@ -120,3 +139,83 @@ class Document:
     highlights: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     footer: str
+
+
+def short(text: str) -> str:
+    """`text` as a label, with its middle left out if it is long."""
+    shown = label(text)
+    if len(shown) > LONGEST_LABEL:
+        shown = f"{shown[: LONGEST_LABEL - 13]}…{shown[-12:]}"
+    return isolated(shown)
+
+
+def label_remarks(labels: Sequence[str]) -> list[Block]:
+    """What is said where `short` changes one of the labels."""
+    if all(len(label(text)) <= LONGEST_LABEL for text in labels):
+        return []
+    return [
+        Remark(f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. {ALL_IN_JSON}")
+    ]
+
+
+def row_remarks(shown: int, total: int, what: str) -> list[Block]:
+    """What is said where a table shows `shown` of `total` rows."""
+    if shown == total:
+        return []
+    return [Remark(f"The first {shown:,} of {total:,} ({what}) are shown. {ALL_IN_JSON}")]
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Lifts with X or Y down and S along, neighbours put together; `note` says so, empty if none are."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    note: str
+
+
+def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
+    """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from 1.
+
+    Never more favourable than the single lifts: one that breaks a bound shows.
+    """
+    rows, columns = len(lifts.columns), len(lifts.sensitive)
+    high, wide = -(-rows // MOST_MAP_ROWS), -(-columns // MOST_MAP_COLUMNS)
+    starts_down, starts_along = range(0, rows, high), range(0, columns, wide)
+    values = tuple(
+        tuple(
+            max(
+                (
+                    lifts.values[s][x]
+                    for s in range(column, min(column + wide, columns))
+                    for x in range(row, min(row + high, rows))
+                ),
+                key=_distance,
+            )
+            for column in starts_along
+        )
+        for row in starts_down
+    )
+    note = ""
+    if high > 1 or wide > 1:
+        sizes = [f"{size} neighbours of {what}" for size, what in ((high, down), (wide, across)) if size > 1]
+        note = (
+            f"There is no room for {rows:,} x {columns:,} lifts: up to {' and '.join(sizes)} are put together, and "
+            "each cell shows the one lift among them that is farthest from 1."
+        )
+    return Blocked(
+        tuple(_span(lifts.columns, row, high) for row in starts_down),
+        tuple(_span(lifts.sensitive, column, wide) for column in starts_along),
+        values,
+        note,
+    )
+
+
+def _distance(value: float) -> float:
+    return abs(math.log(value)) if value > 0.0 else math.inf
+
+
+def _span(names: Sequence[str], start: int, size: int) -> str:
+    members = names[start : start + size]
+    return short(members[0]) if len(members) == 1 else f"{short(members[0])} – {short(members[-1])}"

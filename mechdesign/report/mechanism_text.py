@@ -10,7 +10,8 @@ from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
 from mechdesign.nonstochastic.verification import VerifiedMechanism
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
-from mechdesign.sanitise.quantized import CheckedRelease, Quantised, released_number
+from mechdesign.sanitise.quantized import Quantised, released_number
+from mechdesign.sanitise.quantized_check import CheckedRelease
 
 MOST_ROWS = 12
 """Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
@@ -91,11 +92,11 @@ def cells_text(found: VerifiedMechanism) -> str:
 
 
 def _rows(found: VerifiedMechanism, sized: SizedQuantizer, most: int) -> list[tuple[str, str, str]]:
-    edges = sized.quantizer.edges
+    edge = sized.quantizer.edge
     return [
         (
-            about(float(edges[k])),
-            about(float(edges[k + 1])),
+            about(float(edge(k))),
+            about(float(edge(k + 1))),
             about(float(released_number(found.mechanism.query, sized.quantizer, k))),
         )
         for k in range(min(sized.quantizer.levels, most))
@@ -106,10 +107,10 @@ def cells_csv(found: VerifiedMechanism) -> str:
     """All cells with exact ends (fractions), a line each."""
     lines = ["individuals,cell,lower,upper,released"]
     for sized in found.mechanism.mechanisms:
-        edges = sized.quantizer.edges
+        edge = sized.quantizer.edge
         for k in range(sized.quantizer.levels):
             value = float(released_number(found.mechanism.query, sized.quantizer, k))
-            lines.append(f"{sized.individuals},{k + 1},{edges[k]},{edges[k + 1]},{value!r}")
+            lines.append(f"{sized.individuals},{k + 1},{edge(k)},{edge(k + 1)},{value!r}")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mechdesign.comparison.recommending import falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
@@ -45,6 +46,12 @@ MARKERS_PER_LINE = 9
 
 MOST_BUDGET_LINES = 4
 """Curves up to which the panels of the leakages show their budgets."""
+
+WHY_FALLING = (
+    "sets are chosen anew at each budget, so a curve may fall; the channel of a smaller budget keeps the promise "
+    "of a larger one too."
+)
+"""What a picture says below the curves of heuristics that keep less at a larger budget."""
 
 RESOLUTION = 160
 """Dots per inch of a PNG."""
@@ -129,12 +136,15 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
         axes.set_title(panel.title)
     handles, labels = every[0].get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
+    fallen = list(dict.fromkeys(fall.mechanism for fall in falls(rows)))
     figure.legend(
         list(named.values()),
         list(named),
         loc="outside lower center",
         ncols=min(4, len(named)),
         frameon=False,
+        title=f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None,
+        title_fontsize="small",
     )
     if title is not None:
         figure.suptitle(title)

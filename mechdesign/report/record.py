@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.curve import Curve
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
 
 FORMAT = "mechdesign.report"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -47,17 +47,20 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """A measure of leakage: at most `bound` by the promise or the lifts, `attained` by the channel."""
+    """A measure of leakage: at most `promised` by every channel with the promise, `attained` by this one.
+
+    `promised` is None where the promise bounds nothing, `attained` where it was not computed or there is no table.
+    """
 
     measure: str
     unit: str
-    bound: float
+    promised: float | None
     attained: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belief:
-    """The probability of a sensitive symbol before, and its extremes after seeing a released value."""
+    """The probability of a sensitive symbol before, and its extremes after a released value (rounded outwards)."""
 
     symbol: str
     before: float
@@ -87,6 +90,17 @@ class Promise:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Population:
+    """Budgets (nats, rounded up) that hold at this level for the population that the records were drawn from."""
+
+    level: float
+    eps_l: float
+    eps_u: float
+    eps_ldp: float
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """The utility of the integers (nats, and as a share of H(X)) and what is known of the optimum."""
 
@@ -97,16 +111,7 @@ class Kept:
     gap_nmi: float | None
     scope: str
     remarks: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget axis is."""
-
-    axis: str
-    chosen: ComparisonRow
-    rows: tuple[ComparisonRow, ...]
-    remarks: tuple[str, ...]
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,19 +163,24 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """Everything a report says. What is None is not in it; `absent` says why, of an internal report."""
+    """Everything a report says. What is None is not in it; `absent` says why, of an internal report.
+
+    `holds_for` says whom the promise is about, `voided_by` what ends it. `population` is None without whole counts.
+    """
 
     audience: Audience
-    written: str
+    written: str = ""
     asked: Asked
     promise: Promise
-    kept: Kept | None
-    curve: Curve | None
-    before: Lifts | None
-    after: Lifts | None
+    population: Population | None = None
+    holds_for: tuple[str, ...]
+    voided_by: tuple[str, ...]
+    kept: Kept | None = None
+    curve: Curve | None = None
+    before: Lifts | None = None
+    after: Lifts | None = None
     channel: ChannelTable
-    codebook: tuple[Meaning, ...] | None
-    limits: tuple[str, ...]
-    provenance: tuple[Fact, ...]
-    commands: tuple[Command, ...]
-    absent: dict[str, str]
+    codebook: tuple[Meaning, ...] | None = None
+    provenance: tuple[Fact, ...] = ()
+    commands: tuple[Command, ...] = ()
+    absent: dict[str, str] = field(default_factory=dict[str, str])

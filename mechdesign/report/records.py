@@ -10,10 +10,12 @@ from typing import Any
 
 from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
+from mechdesign.report.population_text import population_record
 
 
 def plain(value: Any) -> Any:
@@ -58,6 +60,8 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "verified": design.verified,
         "as_published": design.as_published,
         "records": None if joint is None else joint.records,
+        "confidence": None if design.confidence is None else design.confidence.level,
+        "population": population_record(design.population),
         "notices": [] if joint is None else list(joint.notices),
         "messages": list(design.messages),
         "seconds": design.seconds,
@@ -65,8 +69,8 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     }
 
 
-def audit_record(audit: Audit) -> dict[str, Any]:
-    """What `audit --json` prints."""
+def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict[str, Any]:
+    """What `audit --json` prints; `promise` is what holds for the population, where the table counts records."""
     worst = audit.worst
     record: dict[str, Any] = {"sensitive": worst.sensitive, "output": worst.output, "lift": worst.lift}
     if worst.against is not None:
@@ -77,6 +81,7 @@ def audit_record(audit: Audit) -> dict[str, Any]:
         "achieved": asdict(audit.achieved),
         "used": None if audit.used is None else asdict(audit.used),
         "worst": record,
+        "population": population_record(promise),
     }
 
 

@@ -1,21 +1,36 @@
-"""Numbers and labels as people read them, never more favourable than they are."""
+"""Numbers, labels and promises as people read them: never more favourable than they are."""
 
 from __future__ import annotations
 
 import textwrap
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+import unicodedata
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from mechdesign.core.decimals import about as about
 from mechdesign.core.decimals import at_least as at_least
 from mechdesign.core.decimals import at_most as at_most
+from mechdesign.core.decimals import budget as budget
+from mechdesign.core.decimals import factor_at_least as factor_at_least
+from mechdesign.core.decimals import factor_at_most as factor_at_most
 
 WIDTH = 96
 """Longest line of a text report, in characters."""
 
+PERCENT = Decimal("0.001")
+"""The last decimal of a percentage."""
+
+RIGHT_TO_LEFT = ("R", "AL")
+"""Bidirectional classes of letters that are written from right to left."""
+
 
 def percent(share: float, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A share of one as a percentage with three decimals."""
-    return f"{(Decimal(share) * 100).quantize(Decimal('0.001'), rounding=rounding)} %"
+    """A share of one as a percentage with three decimals; 0 and 100 are said of nothing but 0 and 1."""
+    shown = (Decimal(share) * 100).quantize(PERCENT, rounding=rounding)
+    if shown <= 0 < share:
+        return ">0 %" if rounding == ROUND_FLOOR else f"<{PERCENT} %"
+    if shown >= 100 and share < 1:
+        return "<100 %" if rounding == ROUND_CEILING else f">{100 - PERCENT} %"
+    return f"{shown} %"
 
 
 def percent_at_most(share: float) -> str:
@@ -23,9 +38,26 @@ def percent_at_most(share: float) -> str:
     return percent(share, ROUND_CEILING)
 
 
+def percent_at_least(share: float) -> str:
+    """A lower bound on a share: rounded down."""
+    return percent(share, ROUND_FLOOR)
+
+
 def label(text: str) -> str:
     """A symbol or column name, with what would move the cursor of a terminal escaped."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text) or '""'
+
+
+def isolated(shown: str) -> str:
+    """`shown` so that, where it is written from right to left, it does not reorder what stands beside it."""
+    if any(unicodedata.bidirectional(c) in RIGHT_TO_LEFT for c in shown):
+        return f"\u2068{shown}\u2069"
+    return shown
+
+
+def title(columns: tuple[str, ...]) -> str:
+    """The columns of a variable as one name."""
+    return " x ".join(isolated(label(c)) for c in columns)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:

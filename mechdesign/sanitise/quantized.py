@@ -9,10 +9,8 @@ exact sums in memory.
 # pyright: basic
 from __future__ import annotations
 
-import csv
 import math
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,8 +24,8 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
-from mechdesign.formats.cells import arrow_integers, arrow_texts, encode, require_column
-from mechdesign.formats.compression import Compression, LeftOpen, compressed, compression_named
+from mechdesign.formats.cells import arrow_integers, arrow_texts, require_column
+from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Kept, Output, Source, Written, open_source
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
@@ -40,14 +38,14 @@ from mechdesign.nonstochastic.verification import guarantee_record, read_verifie
 from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 
-OUTSIDE = ("refuse", "clip")
+Outside = Literal["refuse", "clip"]
+
+OUTSIDE: tuple[Outside, ...] = ("refuse", "clip")
 """What becomes of a value outside the range: an error, or the end of the range. To mark it or to leave it out
 would be one more output, which certificates do not count."""
 
 RECORDS = "records"
 """Header of the number of records of each group."""
-
-Outside = Literal["refuse", "clip"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +135,43 @@ def apply_mechanism(
     wanted = outside or ("clip" if verified.mechanism.provenance.get("clipped") is True else "refuse")
     if wanted not in OUTSIDE:
         raise InputError(f"outside ({quoted(wanted)}) must be one of {', '.join(OUTSIDE)}")
+    return release_table(
+        verified.mechanism,
+        source,
+        target,
+        column=column,
+        individual=individual,
+        equals=equals,
+        outside=wanted,
+        text=text,
+        compression=compression,
+        mechanism_path=mechanism_path,
+        keep=(mechanism,),
+        force=force,
+        progress=progress,
+    )
+
+
+def release_table(
+    mechanism: MechanismFile,
+    source: PathLike,
+    target: PathLike,
+    *,
+    column: str | None,
+    individual: str | None,
+    equals: str | None,
+    outside: Outside,
+    text: TextOptions | None,
+    compression: Compression | None,
+    mechanism_path: PathLike | None,
+    keep: Sequence[PathLike],
+    force: bool,
+    progress: Progress | None,
+) -> Quantised:
+    """As `apply_mechanism`, with a mechanism at hand; it may lack thresholds, which are laid out as needed.
+
+    `keep` are files that are still needed and never overwritten.
+    """
     standard = os.fspath(target) == STANDARD
     beside = mechanism_path or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
@@ -144,12 +179,12 @@ def apply_mechanism(
         GuardedInput(source, spool=folder) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
         open_target(
-            target, force=force, sources=(guarded.path, mechanism), sides=[beside] if beside else []
+            target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []
         ) as out,
     ):
-        run = _Run(verified.mechanism, table, column, equals, wanted, progress)
+        run = _Run(mechanism, table, column, equals, outside, progress)
         packing = compression or _packing(table, target)
-        if verified.mechanism.query == "identity":
+        if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
             run.grouped(out.part, packing, individual)
@@ -203,7 +238,8 @@ class _Run:
         self.errors, self.worst = 0.0, 0.0
         self.each: int | None = None
         self.sized = {m.individuals: m for m in mechanism.mechanisms}
-        self.used: set[int] = {1} if mechanism.query == "identity" else set()
+        self.used: set[int] = set()
+        self.fresh = not mechanism.mechanisms
         self.new: list[int] = []
         for name in (self.column, *mechanism.group_by):
             require_column(name, table.header)
@@ -243,7 +279,7 @@ class _Run:
 
         if individual is not None:
             require_column(individual, self.table.header)
-        quantizer = self.sized[1].quantizer
+        quantizer = self._quantizer(1)
         middles = np.array([float(m) for m in quantizer.midpoints])
         parquet = self.table.kind == "Parquet"
         texts = [repr(middle) for middle in middles.tolist()]
@@ -264,7 +300,7 @@ class _Run:
                 cells = quantizer.cells(values).astype(np.int32)
                 self._count(np.abs(middles[cells] - numbers.values)[numbers.codes])
                 if individual is not None:
-                    _tally(people, batch.column(individual))
+                    tally(people, batch.column(individual))
                 codes = cells[numbers.codes]
                 column = labels.take(arrow_integers(codes)) if parquet else None
                 sink.write(batch, [column or pa.DictionaryArray.from_arrays(arrow_integers(codes), labels)])
@@ -296,7 +332,12 @@ class _Run:
         released = self._answers(groups)
         self.answers = len(released)
         name = f"{self.mechanism.query}_{self.mechanism.column}"
-        _write_answers(self.table, target, packing, [*keys, RECORDS, name], groups, released)
+        columns: dict[str, Sequence[Any]] = {
+            key: [group[k] for group in groups.keys] for k, key in enumerate(keys)
+        }
+        columns |= {RECORDS: groups.sizes, name: released}
+        with open(target, "wb") as stream:
+            self.table.write_table(stream, columns, compression=packing)
 
     def _answers(self, groups: Groups) -> list[float]:
         released: list[float] = []
@@ -337,7 +378,7 @@ class _Run:
                 "each record is taken as one individual's; if some have several, budgets add: name the column that "
                 "identifies them"
             )
-        if self.new:
+        if self.new and not self.fresh:
             notices.append(
                 f"the mechanism had no thresholds for groups of {', '.join(map(str, sorted(self.new)[:5]))}"
                 f"{' and others' if len(self.new) > 5 else ''}; they were laid out and certified by the same rule"
@@ -351,14 +392,15 @@ class _Run:
             worst_error=self.worst,
             answers_each=self.each,
             total_epsilon=total,
-            new_sizes=tuple(sorted(self.new)),
+            new_sizes=() if self.fresh else tuple(sorted(self.new)),
             mechanism=replace(made, guarantee=guarantee),
             sha256=sha256,
             notices=tuple(notices),
         )
 
 
-def _tally(people: dict[str, int], column: Any) -> None:
+def tally(people: dict[str, int], column: Any) -> None:
+    """Add the records of each individual of a batch."""
     import pyarrow.compute
 
     pc: Any = pyarrow.compute
@@ -400,150 +442,6 @@ def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
     """What is released for a cell: its middle, or the middle of the whole numbers in it for a count."""
     if query != "count":
         return quantizer.midpoint(cell)
-    edges = quantizer.edges
-    last = math.floor(edges[-1]) if cell == quantizer.levels - 1 else math.ceil(edges[cell + 1]) - 1
-    return Fraction(math.ceil(edges[cell]) + last, 2)
-
-
-def _write_answers(
-    table: Source,
-    target: Path,
-    packing: Compression | None,
-    header: Sequence[str],
-    groups: Groups,
-    released: Sequence[float],
-) -> None:
-    if table.kind == "Parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        keys = zip(*groups.keys, strict=True) if groups.keys[0] else ()
-        columns = [pa.array(key, pa.string()) for key in keys]
-        columns += [pa.array(groups.sizes, pa.int64()), pa.array(released, pa.float64())]
-        pq.write_table(pa.table(columns, names=list(header)), target)
-        return
-    options = getattr(table, "options", TextOptions())
-    with open(target, "wb") as stream:
-        sink: Any = compressed(LeftOpen(stream), packing) if packing else stream
-        lines: list[str] = []
-        writer = csv.writer(
-            _Lines(lines),
-            delimiter=options.delimiter,
-            quotechar=options.quote,
-            quoting=csv.QUOTE_MINIMAL if options.quote else csv.QUOTE_NONE,
-            lineterminator="\n",
-        )
-        writer.writerow(header)
-        for key, size, value in zip(groups.keys, groups.sizes, released, strict=True):
-            writer.writerow([*key, size, repr(value)])
-        sink.write("".join(lines).encode(options.encoding))
-        if packing:
-            sink.close()
-
-
-class _Lines:
-    """A list of lines, as the csv module writes to."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
-
-    def write(self, line: str) -> int:
-        """Keep a line."""
-        self._lines.append(line)
-        return len(line)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckedRelease:
-    """Whether a file can be what a mechanism released.
-
-    Attributes
-    ----------
-    answers : int
-    wrong : tuple of str
-        What cannot come from the mechanism; no person's value is among it.
-    same : bool or None
-        Whether the data given, released again, are this file to the last byte; None if none were given.
-    """
-
-    answers: int
-    wrong: tuple[str, ...]
-    same: bool | None
-
-    @property
-    def satisfied(self) -> bool:
-        """Whether nothing speaks against it."""
-        return not self.wrong and self.same is not False
-
-
-def check_quantised(
-    mechanism: PathLike,
-    released: PathLike,
-    *,
-    data: PathLike | None = None,
-    column: str | None = None,
-    equals: str | None = None,
-    text: TextOptions | None = None,
-) -> CheckedRelease:
-    """Check a released file against its mechanism: every answer is one that a cell gives, no group comes twice.
-
-    Parameters
-    ----------
-    data : path, optional
-        What was released from: then it is released again, and the bytes are compared.
-
-    Raises
-    ------
-    InputError
-        If the mechanism was edited or a file cannot be read.
-    """
-    held = read_verified(mechanism).mechanism
-    name = column or held.column
-    with open_source(released, text) as table:
-        wrong, answers = _wrong_answers(held, table, name)
-    same = None
-    if data is not None:
-        with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
-            again = Path(folder) / Path(released).name
-            apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
-            same = again.read_bytes() == Path(released).read_bytes()
-    return CheckedRelease(answers=answers, wrong=tuple(wrong), same=same)
-
-
-def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tuple[list[str], int]:
-    identity = mechanism.query == "identity"
-    answer = column if identity else f"{mechanism.query}_{mechanism.column}"
-    read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
-    for name in read:
-        require_column(name, table.header)
-    allowed = {m.individuals: _labels(mechanism.query, m.quantizer) for m in mechanism.mechanisms}
-    wrong: dict[str, int] = {}
-    seen: set[tuple[str, ...]] = set()
-    answers = 0
-    for batch in table.batches(encode=read):
-        answers += batch.num_rows
-        columns = [encode(batch.column(name), name) for name in read]
-        rows, counts = np.unique(np.stack([c.codes for c in columns]), axis=1, return_counts=True)
-        for codes, times in zip(rows.T.tolist(), counts.tolist(), strict=True):
-            cells = ["" if k < 0 else c.texts[k] for k, c in zip(codes, columns, strict=True)]
-            size = 1 if identity else _whole(cells[-1])
-            key = tuple(cells[1:-1])
-            if size not in allowed:
-                fault = "is said to be of a group of a size for which there are no thresholds"
-            elif cells[0] not in allowed[size]:
-                fault = "is not what any cell gives"
-            elif not identity and (times > 1 or key in seen):
-                fault = "is a second answer for its group"
-            else:
-                seen.add(key)
-                continue
-            wrong[fault] = wrong.get(fault, 0) + times
-    return [f"{times:,} of {answers:,} answers: each {fault}" for fault, times in wrong.items()], answers
-
-
-def _labels(query: str, quantizer: Quantizer) -> set[str]:
-    return {repr(float(released_number(query, quantizer, cell))) for cell in range(quantizer.levels)}
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1
+    below, above = quantizer.edge(cell), quantizer.edge(cell + 1)
+    last = math.floor(above) if cell == quantizer.levels - 1 else math.ceil(above) - 1
+    return Fraction(math.ceil(below) + last, 2)

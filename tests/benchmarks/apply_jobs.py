@@ -73,7 +73,7 @@ def apply(channel: str, source: str, target: str) -> dict[str, Any]:
             loaded, path, target, job_beside=channel, fresh_draw=True, keep_sensitive=True, force=True
         ).records
 
-    _warmed(release, source)
+    warmed(release, source)
     took = timed(lambda: release(source))
     return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
 
@@ -96,7 +96,7 @@ def stream(source: str, target: str) -> dict[str, Any]:
                     sink.write(batch, [pa.DictionaryArray.from_arrays(pa.array(codes), labels)])
         return sink.records
 
-    _warmed(copy, source)
+    warmed(copy, source)
     took = timed(lambda: copy(source))
     return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
 
@@ -108,12 +108,12 @@ def pyarrow_copy(source: str, target: str, text: bool = False) -> dict[str, Any]
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     rewrite = _parquet if source.endswith(".parquet") else _csv_text if text else _csv
-    _warmed(lambda path: rewrite(path, target), source)
+    warmed(lambda path: rewrite(path, target), source)
     took = timed(lambda: rewrite(source, target))
     return {"cpu": took.cpu, "wall": took.wall, "memory": peak_memory(), "records": took.result}
 
 
-def _warmed(work: Callable[[str], int], source: str) -> None:
+def warmed(work: Callable[[str], int], source: str) -> None:
     """Do the work on a small file of the same kind."""
     few = f"{source}.few{os.path.splitext(source)[1]}"
     people(FEW, few, short=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.benchmarks.apply_jobs import APPLY_JOBS
 from tests.benchmarks.measuring import peak_memory, timed
+from tests.benchmarks.reading_jobs import READING_JOBS
 
 
 def design(
@@ -78,6 +79,7 @@ JOBS: dict[str, Callable[..., dict[str, Any]]] = {
     "design": design,
     "enumeration": enumeration,
     **APPLY_JOBS,
+    **READING_JOBS,
 }
 
 

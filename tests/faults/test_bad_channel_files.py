@@ -214,6 +214,7 @@ SECOND = {
     "confidence": {
         "level": 0.95,
         "set": "clopper-pearson",
+        "shares": "estimated",
         "intervals": {"cells": [THIRDS, THIRDS], "shares": THIRDS},
     },
     "objective": {
@@ -233,7 +234,7 @@ def test_the_second_version_is_read_and_written(tmp_path):
     channel = Channel.load(tmp_path / "good.json")
     assert channel.rows == ((D, 0), (D // 4, 3 * D // 4))
     assert channel.joint.counts == ((1, 2), (3, 4))
-    assert channel.record.confidence.intervals.shares[1] == ("1/3", "2/3")
+    assert channel.record.confidence["intervals"]["shares"][1] == ["1/3", "2/3"]
     assert channel.record.objective.stay == {"Sales": "1/2"}
     assert channel.record.bins.edges == ("0", "1/2", "7")
     assert channel.record.budgets[0].eps_u == "inf"

@@ -373,3 +373,29 @@ def test_membership_is_generous_by_a_billionth_only():
         else:
             with pytest.raises(OutsidePolytope, match="row 0 gives 1"):
                 lower_envelope(polytope, point)
+
+
+# ------------------------------------------------------------------ known decompositions
+
+
+@pytest.mark.parametrize("limit", [0.0, 1e-3, None])
+def test_never_above_a_known_decomposition(limit):
+    """Whatever the limit, and without any solve of the master."""
+    polytope, target = lifts(5, 40, 0.5)
+    good = lower_envelope(polytope, target, method="columns", gap=1e-3)
+    poor = (np.ones(1), Points.from_dense(target))
+    known = [poor, (good.weights, good.points)]
+    found = lower_envelope(polytope, target, method="columns", gap=1e-3, time_limit=limit, incumbents=known)
+    check(found, polytope, target)
+    assert found.value <= good.value + 1e-12
+
+
+def test_what_is_no_decomposition_is_no_incumbent():
+    """Weights of another point, or points outside: only the members serve, as columns."""
+    polytope, target = lifts(3, 7, 0.4)
+    outside = (target, Points.units(np.arange(7), 7))
+    half = (np.full(1, 0.5), Points.from_dense(target))
+    found = lower_envelope(polytope, target, time_limit=0.0, incumbents=[outside, half])
+    check(found, polytope, target)
+    with pytest.raises(InvalidPolytope, match="start has points of length 2, not 7"):
+        lower_envelope(polytope, target, incumbents=[(np.ones(1), Points.units([0], 2))])

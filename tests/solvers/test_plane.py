@@ -112,7 +112,10 @@ def test_what_is_no_plane_is_left_to_the_tree():
     [
         ({"f": np.zeros(2)}, "f must be a contiguous array of|g must be a contiguous array of 2"),
         ({"best": np.zeros(3, dtype=np.float32)}, "best must be a contiguous array of 3 items of format d"),
-        ({"support": np.zeros((2, 3), dtype=np.int32)}, "support must be a contiguous array of 9 items of format i"),
+        (
+            {"support": np.zeros((2, 3), dtype=np.int32)},
+            "support must be a contiguous array of 9 items of format i",
+        ),
         ({"candidates": np.array([3], dtype=np.int32)}, "candidates must be indices of points"),
     ],
 )

@@ -8,9 +8,15 @@ import json
 
 import mechdesign as md
 from mechdesign.analysis.checking import Finding, FrequencyTest, ReleaseCheck, Suspect
-from mechdesign.report.check_text import MOST_SHOWN, check_record, check_text
-from mechdesign.report.estimate_text import estimate_csv, estimate_record, estimate_text
 from mechdesign.report.records import to_json
+from mechdesign.report.releases import (
+    MOST_SHOWN,
+    check_record,
+    check_text,
+    estimate_csv,
+    estimate_record,
+    estimate_text,
+)
 from tests.cases.releases import channel_of
 
 MERGING = channel_of(((1, 0), (0, 1), (0, 1)), [[30, 20, 10], [10, 20, 30]])

@@ -195,6 +195,9 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
         "0 of 8 cells zero",
         "not about the population",
         "the released column alone",
+        "lowest after highest after",
+        "What voids it",
+        "Every channel with this promise has local differential privacy",
         "Verified in exact arithmetic",
         "mechdesign apply c.json",
     ):
@@ -206,7 +209,7 @@ def test_the_report_says_what_is_guaranteed_and_about_what(folder, run):
     [
         (
             ("--notion", "ldp"),
-            "no released value is more than 2.7183 times as likely under one group as under another",
+            "No released value is more than 2.7183 times as likely under one group as under another",
         ),
         (("--notion", "max-lift"), "at most 2.7183 times as likely as before"),
         (("--notion", "min-lift"), "at least 0.36787 times as likely as before"),

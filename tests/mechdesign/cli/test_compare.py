@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 
 import pytest
 
@@ -26,10 +27,10 @@ def test_the_whole_of_it(folder, run):
     assert len(rows) == len(MECHANISMS) * 3 * 4
     assert (folder / "o.png").read_bytes().startswith(b"\x89PNG")
     sections = done.out.split("\n\n")
-    assert [s.splitlines()[0] for s in sections] == [
-        "alip, lam 0.35: % of H(X) kept",
-        "alip, lam 0.5: % of H(X) kept",
-        "ldp: % of H(X) kept",
+    assert [s.splitlines()[0] for s in sections if not s.startswith("Falling curves")] == [
+        "alip, lam 0.35: % of the information kept",
+        "alip, lam 0.5: % of the information kept",
+        "ldp: % of the information kept",
         "Recommended",
         "Written to o.csv and o.png.",
     ]
@@ -38,7 +39,9 @@ def test_the_whole_of_it(folder, run):
     ]
     printed = [line.split() for line in sections[0].splitlines()[2:]]
     assert [float(cells[0]) for cells in printed] == [0.5, 1.0, 1.5, 2.0]
-    assert [float(cells[1].rstrip("*")) for cells in printed] == [round(value, 2) for value in optimum]
+    assert [float(cells[1].rstrip("*")) for cells in printed] == [
+        math.floor(100 * value) / 100 for value in optimum
+    ]
 
 
 def test_json_is_one_object_and_nothing_is_written(folder, run):

@@ -128,3 +128,19 @@ def test_a_file_without_records_has_no_range(release, run):
     result = run(*MEASURE)
     assert result.code == 2
     assert "no records are left; a range needs at least one value" in result.err
+
+
+def test_ranges_are_measured_and_released_whatever_the_delimiter(folder, run):
+    (folder / "a.csv").write_text("x,y\n1,u\n2,v\n3,v\n")
+    (folder / "b.csv").write_text("x|y\n1|u\n2|v\n3|v\n", encoding="utf-16")
+    how = ("--delimiter", "|", "--encoding", "utf-16")
+    measured = run("nonstochastic", "measure", "a.csv", "--x", "x", "--y", "y")
+    again = run("nonstochastic", "measure", "b.csv", "--x", "x", "--y", "y", *how)
+    assert (measured.code, again.code) == (0, 0), again.err
+    assert again.out == measured.out
+    typed = ("--column", "x", "--epsilon", "1", "--range", "0,4")
+    assert run("quantize", "a.csv", "qa.csv", *typed).code == 0
+    result = run("quantize", "b.csv", "qb.csv", *typed, *how)
+    assert result.code == 0, result.err
+    released = (folder / "qb.csv").read_text(encoding="utf-16")
+    assert released.replace("|", ",") == (folder / "qa.csv").read_text()

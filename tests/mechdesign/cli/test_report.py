@@ -11,9 +11,9 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.cli import compare, findings, report_files
+from mechdesign.cli import compare, report_files
 from mechdesign.notions import MaxLift
-from mechdesign.report import pictures
+from mechdesign.report import collect, pictures
 from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
@@ -75,7 +75,7 @@ def test_a_report_of_a_channel_file_agrees_with_that_of_its_design(folder, run):
         "alip (eps_l 0.5, eps_u 0.5): satisfied.\nInternal report: b.json. Public report: bp.json.\n"
     )
     a, b, ap, bp = (json.loads((folder / f"{name}.json").read_text()) for name in ("a", "b", "ap", "bp"))
-    for key in ("promise", "before", "after", "channel", "codebook", "limits"):
+    for key in ("promise", "before", "after", "channel", "codebook", "holds_for", "voided_by"):
         assert a[key] == b[key]
     assert a["kept"] | {"remarks": []} == b["kept"] | {"remarks": []}
     assert "since the channel was designed" in b["kept"]["remarks"][0]
@@ -294,7 +294,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(findings, "_hash", stop)
+    monkeypatch.setattr(collect, "_hash", stop)
     result = run("design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md")
     assert result.code == 130
     assert "interrupted; c.json is written, its reports are not" in result.err

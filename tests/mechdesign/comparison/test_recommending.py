@@ -1,100 +1,92 @@
-"""The knee of a curve, and the cheapest mechanism that is nearly optimal there."""
+"""What 'twice as likely' costs and where keeping most begins, whatever the grid; and curves that fall."""
 
 from __future__ import annotations
 
 import pytest
 
-from mechdesign.comparison.recommending import knee, recommend
+import mechdesign as md
+from mechdesign.comparison.recommending import MOST, STEPS, TWICE, falls, recommend
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.run import compare
+from tests.cases.designs import uniform_table
+
+JOINT = uniform_table(6, m=3)
 
 
-def row(mechanism, epsilon, nmi, *, seconds=1.0, notion="alip", lam=0.5, satisfied=True):
-    return ComparisonRow(
-        mechanism,
-        notion,
-        epsilon,
-        lam,
-        epsilon / 2,
-        epsilon / 2,
-        nmi,
-        None,
-        0.1,
-        -0.1,
-        satisfied,
-        False,
-        seconds,
-    )
+def row(mechanism, epsilon, nmi, *, notion="alip", lam=0.5):
+    half = epsilon / 2
+    return ComparisonRow(mechanism, notion, epsilon, lam, half, half, nmi, None, 0.1, -0.1, True, False, 1.0)
 
 
 def curve(mechanism, values, **options):
     return [row(mechanism, float(k + 1), nmi, **options) for k, nmi in enumerate(values)]
 
 
-@pytest.mark.parametrize(
-    ("utilities", "at"),
-    [
-        ((0.0, 0.8, 0.9, 1.0), 1),
-        ((0.0, 0.5, 0.9, 1.0), 2),
-        ((0.2, 0.25, 0.9, 0.95), 2),
-        ((0.0, 1 / 3, 2 / 3, 1.0), None),
-        ((0.0, 0.1, 0.3, 1.0), None),
-        ((0.7, 0.7, 0.7, 0.7), None),
-        ((0.0, 1.0), None),
-        ((0.5,), None),
-    ],
-)
-def test_knee(utilities, at):
-    assert knee(range(len(utilities)), utilities) == at
+def advised(joint=JOINT, epsilons=(0.5, 1.0), **options):
+    return recommend(joint, compare(joint, epsilons=epsilons, **options).rows)
 
 
-def test_the_knee_does_not_depend_on_units():
-    values = [0.1, 0.6, 0.75, 0.85, 0.9]
-    assert knee([1, 2, 3, 4, 5], values) == knee([10, 20, 30, 40, 50], [3 * v + 1 for v in values])
+@pytest.mark.parametrize("lam", [0.35, 0.5, 0.65])
+def test_twice_is_twice(lam):
+    """eps_u of the budget is at most ln 2, and larger than ln 2 by the next representable budgets."""
+    (found,) = advised(lams=[lam])
+    assert [r.mechanism for r in found.twice] == list(dict.fromkeys(r.mechanism for r in found.twice))
+    for made in found.twice:
+        assert made.eps_u <= TWICE
+        assert made.eps_u == pytest.approx(TWICE)
+        assert made.max_log_lift <= TWICE
+        assert made.satisfied
 
 
-def test_the_cheapest_within_one_percent_is_named():
-    rows = [
-        *curve("optimal", (0.2, 0.90, 0.95, 1.0), seconds=5.0),
-        *curve("subset-response", (0.2, 0.8915, 0.95, 1.0), seconds=2.0),
-        *curve("subset-merging", (0.1, 0.8905, 0.93, 1.0), seconds=0.5),
-    ]
-    (found,) = recommend(rows)
-    assert (found.epsilon, found.row.mechanism, found.cheapest.mechanism) == (
-        2.0,
-        "optimal",
-        "subset-response",
-    )
-    assert found.share == pytest.approx(0.8915 / 0.90)
-    assert found.seconds == pytest.approx(8.0)
+@pytest.mark.parametrize("notion", ["lip", "ldp", "max-lift", "min-lift"])
+def test_notions_that_take_their_budget_whole(notion):
+    (found,) = advised(notions=[notion], mechanisms=["optimal"])
+    assert (found.lam, found.twice[0].epsilon) == (None, TWICE)
 
 
-def test_without_a_cheaper_one_it_is_the_optimum_itself():
-    rows = [*curve("optimal", (0.2, 0.9, 1.0)), *curve("complete-merging", (0.0, 0.4, 1.0), seconds=0.1)]
-    assert recommend(rows)[0].cheapest.mechanism == "optimal"
+def test_averages_bound_no_single_belief():
+    (found,) = advised(notions=["chi2"], mechanisms=["subset-merging"])
+    assert (found.twice, found.most, found.with_optimum) == ((), None, False)
 
 
-def test_without_the_optimum_nothing_is_said_of_nearness():
-    rows = [*curve("complete-merging", (0.0, 0.4, 1.0)), *curve("subset-merging", (0.2, 0.9, 1.0))]
-    (found,) = recommend(rows)
-    assert (found.row.mechanism, found.epsilon, found.cheapest, found.share) == (
-        "subset-merging",
-        2.0,
-        None,
-        None,
-    )
+def test_keeping_most_begins_between_two_steps_of_the_scale():
+    """The optimum keeps 90 % at the budget found and less one step of 2.2 % below."""
+    (found,) = advised(mechanisms=["optimal"])
+    assert found.most.nmi >= MOST
+    below = found.most.epsilon / 2 ** (1 / STEPS)
+    assert md.design(JOINT, md.ALIP.from_epsilon(below)).nmi < MOST
 
 
-def test_rows_that_violate_their_notion_are_not_recommended():
-    rows = [
-        *curve("optimal", (0.2, 0.9, 1.0)),
-        *curve("subset-merging", (0.2, 0.9, 1.0), seconds=0.1, satisfied=False),
-    ]
-    assert recommend(rows)[0].cheapest.mechanism == "optimal"
+def test_the_answers_depend_neither_on_the_grid_nor_on_the_clock():
+    first, second = advised(epsilons=(0.25, 0.5)), advised(epsilons=(1.0, 3.0, 5.0))
+    for one, other in zip(first, second, strict=True):
+        assert one.most.epsilon == other.most.epsilon
+        assert [(r.mechanism, r.epsilon, r.nmi) for r in one.twice] == [
+            (r.mechanism, r.epsilon, r.nmi) for r in other.twice
+        ]
 
 
 def test_one_recommendation_for_each_notion_and_lam():
-    rows = [*curve("optimal", (0.2, 0.9, 1.0)), *curve("optimal", (0.2, 0.3, 1.0), notion="ldp", lam=None)]
-    assert [(r.notion, r.lam, r.epsilon) for r in recommend(rows)] == [
-        ("alip", 0.5, 2.0),
-        ("ldp", None, None),
+    found = advised(notions=["alip", "ldp"], lams=[0.35, 0.5], mechanisms=["optimal"])
+    assert [(r.notion, r.lam) for r in found] == [("alip", 0.35), ("alip", 0.5), ("ldp", None)]
+
+
+def test_a_budget_beyond_the_largest_is_no_answer():
+    (found,) = recommend(JOINT, [row("optimal", 1.0, 0.5, lam=1.0 - 2.0**-12)])
+    assert found.twice == ()
+
+
+def test_the_steepest_fall_of_a_curve_is_found_and_rounding_is_none():
+    rows = [
+        *curve("optimal", (0.2, 0.9, 0.8999, 1.0)),
+        *curve("subset-merging", (0.2, 0.6, 0.55, 0.3, 0.7)),
+        *curve("subset-merging", (0.2, 0.3), lam=0.65),
+        *curve("complete-merging", (0.5,)),
     ]
+    (found,) = falls(reversed(rows))
+    assert (found.mechanism, found.lam, found.before.epsilon, found.after.epsilon) == (
+        "subset-merging",
+        0.5,
+        3.0,
+        4.0,
+    )

@@ -111,6 +111,17 @@ def test_taxi_on_real_data(script, real, capsys):
     assert "19,791 of 20,000 trips" in capsys.readouterr().out
 
 
+def test_months_on_real_data(script, real, tmp_path):
+    """537 households, 28 days a month: the total is kept, both months are audited and checked, errors fall with it."""
+    rows = script("monthly").main(["--out", str(tmp_path)])
+    assert all(row["bits"] <= row["total"] for row in rows)
+    assert {(row["audit"], row["check"], row["answers"]) for row in rows} == {("kept", "same", 28)}
+    for month in ("first", "next"):
+        errors = [row["mean error"] for row in rows if row["month"] == month]
+        assert errors == sorted(errors, reverse=True)
+    assert (tmp_path / "monthly.csv").exists()
+
+
 def test_without_data(script, monkeypatch):
     monkeypatch.delenv("MECHDESIGN_DATA", raising=False)
     with pytest.raises(SystemExit, match="MECHDESIGN_DATA must name"):

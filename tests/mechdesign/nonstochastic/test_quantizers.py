@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from fractions import Fraction
@@ -13,14 +14,16 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.domains import interval
+from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.noiseless import Ledger, Release, certify, certify_table, certify_together
 from mechdesign.nonstochastic.quantizers import (
+    EvenThresholds,
     Quantizer,
     double_at_least,
     quantizer_between,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.queries import mean_query, sum_query
+from mechdesign.nonstochastic.queries import linear_query, mean_query, sum_query
 
 thirds = uniform_quantizer(0, 1, 3)
 
@@ -140,3 +143,37 @@ def test_together_refusals():
         certify_together(query, [])
     with pytest.raises(InputError, match="same range"):
         certify_together(query, [uniform_quantizer(0, 2, 2), uniform_quantizer(0, 3, 2)])
+
+
+steps = st.fractions(Fraction(1, 20), 3, max_denominator=20)
+
+
+@given(
+    lo=st.fractions(-3, 3, max_denominator=6),
+    first=steps,
+    step=steps,
+    number=st.integers(3, 30),
+    room=st.fractions(0, 4, max_denominator=12),
+    people=st.integers(1, 5),
+)
+def test_even_thresholds_are_counted_as_any_others(lo, first, step, number, room, people):
+    """A rule has the length, the members, the cells, the count and the witness of the same thresholds in a list."""
+    cuts = EvenThresholds(lo + first, step, number)
+    quantizer = Quantizer(lo, cuts[-1] + room, cuts)
+    assert quantizer == Quantizer(lo, cuts[-1] + room, tuple(cuts))
+    assert hash(quantizer) == hash(Quantizer(lo, cuts[-1] + room, tuple(cuts)))
+    assert quantizer.widest_cell == max(b - a for a, b in itertools.pairwise(quantizer.edges))
+    assert [quantizer.edge(k) for k in range(number + 2)] == list(quantizer.edges)
+    query = mean_query(people, interval(lo, quantizer.hi))
+    assert most_outputs(query, cuts) == most_outputs(query, tuple(cuts))
+    uneven = linear_query([1, Fraction(-2, 3)], interval(lo, quantizer.hi))
+    assert most_outputs(uneven, cuts) == most_outputs(uneven, tuple(cuts))
+
+
+def test_a_rule_that_does_not_increase_is_refused():
+    with pytest.raises(InputError, match="increase strictly"):
+        Quantizer(Fraction(0), Fraction(9), EvenThresholds(Fraction(5), Fraction(-1), 4))
+    with pytest.raises(InputError, match="must lie above 0 and not above 9"):
+        Quantizer(Fraction(0), Fraction(9), EvenThresholds(Fraction(5), Fraction(2), 4))
+    assert EvenThresholds(Fraction(1), Fraction(1), 4)[1:3] == (2, 3)
+    assert EvenThresholds(Fraction(1), Fraction(1), 4)[-1] == 4

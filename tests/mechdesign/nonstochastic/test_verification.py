@@ -12,7 +12,7 @@ from mechdesign.nonstochastic import certify, count_query, identity_query, inter
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile, SizedQuantizer
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import is_mechanism_file, read_verified, verify_file
+from mechdesign.nonstochastic.verification import read_verified, verify_file
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4))
 
@@ -95,10 +95,3 @@ def test_an_identity_of_a_crowd_and_a_count_of_anything(tmp_path):
     made.save(tmp_path / "c.json")
     with pytest.raises(InputError, match="a record counts as 0 or 1"):
         read_verified(tmp_path / "c.json")
-
-
-def test_telling_mechanism_files(file, tmp_path):
-    assert is_mechanism_file(file)
-    assert not is_mechanism_file(tmp_path / "in.csv")
-    assert not is_mechanism_file(tmp_path / "none.json")
-    assert not is_mechanism_file(tmp_path)

@@ -10,14 +10,13 @@ from html.parser import HTMLParser
 import numpy as np
 
 import mechdesign as md
-from mechdesign.cli.findings import Made, design_of, findings_of, frames
+from mechdesign.cli.commands import commands, design_of
 from mechdesign.cli.reporting import Reporter
 from mechdesign.mechanisms.result import Design
-from mechdesign.report.building import internal_report
-from mechdesign.report.promises import remarks
-from mechdesign.report.public import public_report
+from mechdesign.report.collect import attributed, internal_report, remarks_of
+from mechdesign.report.content import public_report
 from mechdesign.report.record import Report
-from mechdesign.report.report_file import report_text
+from mechdesign.report.writing import report_text
 from mechdesign.tables.joint import Joint
 
 HOSTILE = [
@@ -55,33 +54,29 @@ def hostile() -> Joint:
     )
 
 
-def made_of(design: Design) -> Made:
-    """As `design --report` sees it."""
-    return Made(
-        channel=design.channel,
-        notion=design.notion,
-        mechanism=design.mechanism,
-        method=design.method,
+def internal(design: Design, joint: Joint) -> Report:
+    """The internal report, as `design --report` makes it."""
+    return internal_report(
+        design.channel,
+        design.notion,
+        joint,
+        Reporter().work,
         certificate=design.certificate,
-        remarks=(*remarks(design), *design.messages),
+        remarks=(*remarks_of(design), *design.messages),
         seconds=design.seconds,
+        table="table.csv",
     )
 
 
 def both(design: Design, joint: Joint) -> tuple[Report, Report]:
     """The internal and the public report."""
-    made = made_of(design)
-    line = design_of(made, "TABLE.csv", "CHANNEL.json")
-    inside, outside = frames(made, design_line=line, files={}, file=None)
-    public = public_report(
-        design.channel,
-        design.notion,
-        outside,
-        mechanism=design.mechanism,
-        method=design.method,
-        satisfied=design.verified,
+    channel = design.channel
+    line = design_of(channel, "TABLE.csv", "CHANNEL.json")
+    public = public_report(channel, design.notion, satisfied=design.verified)
+    return (
+        attributed(internal(design, joint), channel, commands(line, None, public=False)),
+        attributed(public, channel, commands(line, None, public=True)),
     )
-    return internal_report(findings_of(made, joint, "table.csv", Reporter()), inside), public
 
 
 def reports(joint: Joint, notion: md.Notion, mechanism: str = "optimal") -> tuple[Report, Report]:

@@ -86,6 +86,13 @@ def test_colours_differ_in_grey_too():
     assert len({marker for _, marker in plots.LOOKS}) == len(plots.LOOKS)
 
 
+def test_curves_that_fall_are_explained_where_they_are_drawn():
+    assert plots.trade_off_figure(ROWS).legends[0].get_title().get_text() == ""
+    falling = [*ROWS, row("subset-merging", 4.0, 0.2, bound=0.95)]
+    note = plots.trade_off_figure(falling).legends[0].get_title().get_text()
+    assert note.startswith("subset-merging: sets are chosen anew at each budget, so a curve may fall")
+
+
 def test_infinite_leakage_is_a_gap_in_the_line():
     figure = plots.trade_off_figure([row("optimal", 1.0, 0.5), row("optimal", 2.0, 0.6, low=-math.inf)])
     values = list(figure.axes[2].get_lines()[0].get_ydata())

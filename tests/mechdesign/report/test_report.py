@@ -16,12 +16,12 @@ from mechdesign import mechanisms
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.cli import curve
+from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record
 from mechdesign.report import blocks, markdown, pictures
-from mechdesign.report.layout import laid_out
-from mechdesign.report.public import Frame, public_report
+from mechdesign.report.content import public_report
+from mechdesign.report.document import document_of
 from mechdesign.tables.joint import Joint
 from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
@@ -74,7 +74,7 @@ def check(report, joint, channel, notion):
     assert page.faults == []
     assert len(page.ids) == len(set(page.ids))
     plain = texts[".md"].replace("\\", "").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
-    for text in documented_texts(laid_out(report)):
+    for text in documented_texts(document_of(report)):
         assert text in page.text
         assert text.replace("\\", "") in plain
     record = cases.record(report)
@@ -142,18 +142,18 @@ def test_every_notion(notion, words):
     if not followed:
         assert "there is no axis to follow" in cases.texts(inside)[".html"]
     single = isinstance(notion, (md.ALIP, md.LIP, md.LDP, md.MaxLift, md.MinLift))
-    assert bool(record["promise"]["bounds"]) is True
+    assert record["promise"]["bounds"]
     assert bool(outside.promise.bounds) is single
 
 
 def test_one_sided_promises_say_what_they_leave_open():
     joint = uniform_table(5, m=3)
-    limits = " ".join(cases.reports(joint, md.MaxLift(0.4))[1].limits)
+    limits = " ".join(cases.reports(joint, md.MaxLift(0.4))[1].holds_for)
     assert "much less likely, or rule it out" in limits
     assert "give it away" not in limits
-    limits = " ".join(cases.reports(joint, md.MinLift(0.4))[1].limits)
+    limits = " ".join(cases.reports(joint, md.MinLift(0.4))[1].holds_for)
     assert "much more likely, or give it away" in limits
-    limits = " ".join(cases.reports(joint, md.LDP(0.4))[1].limits)
+    limits = " ".join(cases.reports(joint, md.LDP(0.4))[1].holds_for)
     assert "One side is free" not in limits
 
 
@@ -161,26 +161,19 @@ def test_bounds_without_the_table_are_those_of_the_promise_and_cover_the_attaine
     joint = uniform_table(6, m=3)
     for notion in (md.ALIP(0.3, 0.6), md.LIP(0.4), md.LDP(0.7), md.MaxLift(0.4), md.MinLift(0.4)):
         inside, outside = cases.reports(joint, notion)
-        promised = {bound.measure: bound.bound for bound in outside.promise.bounds}
+        promised = {bound.measure: bound.promised for bound in outside.promise.bounds}
         for bound in inside.promise.bounds:
             if bound.attained is not None:
-                assert bound.attained <= bound.bound
-                assert bound.measure not in promised or bound.bound <= promised[bound.measure] * (1 + 1e-12)
-    promised = {b.measure: b.bound for b in cases.reports(joint, md.LDP(0.7))[1].promise.bounds}
+                assert bound.promised is None or bound.attained <= bound.promised * (1 + 1e-12)
+            assert bound.promised == promised.get(bound.measure)
+    promised = {b.measure: b.promised for b in cases.reports(joint, md.LDP(0.7))[1].promise.bounds}
     assert promised["local differential privacy with respect to sensitive"] == 0.7
 
 
 @given(st.floats(1e-300, 700.0), st.floats(1e-300, 700.0))
 def test_two_budgets_make_one_of_local_differential_privacy_never_rounded_down(first, second):
-    report = public_report(
-        md.design(tiny(), md.LIP(5.0)).channel,
-        md.ALIP(first, second),
-        Frame(written=""),
-        mechanism=None,
-        method=None,
-        satisfied=None,
-    )
-    bound = next(b.bound for b in report.promise.bounds if b.measure.startswith("local differential"))
+    report = public_report(md.design(tiny(), md.LIP(5.0)).channel, md.ALIP(first, second), satisfied=None)
+    bound = next(b.promised for b in report.promise.bounds if b.measure.startswith("local differential"))
     exact = Fraction(first) + Fraction(second)
     assert exact <= Fraction(bound) <= exact * (1 + Fraction(1, 2**51))
 
@@ -200,9 +193,8 @@ def test_two_by_two_and_one_output():
     design = md.design(joint, md.ALIP(0.2, 0.2))
     check(cases.both(design, joint)[0], joint, design.channel, design.notion)
     channel, notion = one_output(joint)
-    made = replace(cases.made_of(design), channel=channel, notion=notion, mechanism=None, method=None)
-    inside, _ = cases.frames(made, design_line="mechdesign design", files={}, file=None)
-    report = cases.internal_report(cases.findings_of(made, joint, None, cases.Reporter()), inside)
+    made = replace(design, channel=channel, notion=notion, mechanism="", method="")
+    report = cases.internal(made, joint)
     record = check(report, joint, channel, notion)
     assert record["kept"]["nmi"] == 0.0
     assert record["promise"]["achieved"] == {"eps_l": 0.0, "eps_u": 0.0, "eps_ldp": 0.0}
@@ -278,10 +270,12 @@ def test_a_violation_is_said_first_and_marked():
     broken = replace(design, notion=md.ALIP(0.1, 0.1), verified=False)
     inside, outside = cases.both(broken, joint)
     for report in (inside, outside):
-        document = laid_out(report)
+        document = document_of(report)
         assert ("Verified", "VIOLATED") in document.highlights
         assert "VIOLATED, decided in exact arithmetic" in cases.texts(report)[".md"]
-    after = next(b for s in laid_out(inside).sections for b in s.blocks if isinstance(b, blocks.Maps)).maps[1]
+    after = next(
+        b for s in document_of(inside).sections for b in s.blocks if isinstance(b, blocks.Maps)
+    ).maps[1]
     assert {mark for line in after.marks for mark in line} == {"▲", "▼"}
     assert "of 4 cells outside what is allowed" in after.description
 
@@ -289,7 +283,7 @@ def test_a_violation_is_said_first_and_marked():
 def test_probabilities_have_no_number_of_records():
     report = cases.reports(uniform_table(5, m=3), md.ALIP(0.3, 0.3))[0]
     assert report.asked.records is None
-    assert "table of probabilities or weights as given" in report.limits[0]
+    assert "table of probabilities or weights as given" in report.holds_for[0]
     assert "Records in the table" not in cases.texts(report)[".html"]
 
 

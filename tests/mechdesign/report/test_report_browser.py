@@ -7,7 +7,7 @@ import re
 import pytest
 
 import mechdesign as md
-from mechdesign.cli import curve
+from mechdesign.comparison import curve
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.report import report_cases as cases
 from tests.mechdesign.report.browser import Browser, chromium

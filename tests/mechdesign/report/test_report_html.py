@@ -10,8 +10,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, html_page, pictures
-from mechdesign.report.layout import laid_out
+from mechdesign.report import blocks, html, pictures
+from mechdesign.report.document import document_of
 from tests.mechdesign.report import report_cases as cases
 
 LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
@@ -150,7 +150,7 @@ def test_what_matplotlib_is_missing_for(monkeypatch):
 def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
     monkeypatch.setattr(pictures, "import_module", None)
-    assert "<svg" not in html_page.html_page(laid_out(public))
+    assert "<svg" not in html.html_page(document_of(public))
 
 
 def test_a_picture_gets_ids_of_its_own_and_loses_what_is_superfluous():
@@ -176,7 +176,7 @@ def test_a_picture_gets_ids_of_its_own_and_loses_what_is_superfluous():
 def test_details_are_told_apart_from_their_pictures():
     grid = blocks.Grid("Caption", ("a", "b"), ((blocks.Cell("x"), blocks.Cell("1", 1.0)),), folded=True)
     document = blocks.Document("T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F")
-    page = html_page.html_page(document)
+    page = html.html_page(document)
     assert "<summary>Caption: in numbers</summary>" in page
     assert '<td class="s5">1</td>' in page
     assert '<th scope="row">x</th>' in page

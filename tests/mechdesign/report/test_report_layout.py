@@ -8,20 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.report.layout_channel import _tenths
-from mechdesign.report.layout_lifts import _ends
-from mechdesign.report.record import Lifts
-from mechdesign.report.shortening import (
+from mechdesign.report.blocks import (
     LONGEST_LABEL,
     MOST_MAP_COLUMNS,
     MOST_MAP_ROWS,
     Blocked,
     blocked,
-    isolated,
     label_remarks,
     row_remarks,
     short,
 )
+from mechdesign.report.document import _ends, _tenths
+from mechdesign.report.record import Lifts
+from mechdesign.report.wording import isolated
 
 
 @given(st.text())

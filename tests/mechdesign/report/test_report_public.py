@@ -13,7 +13,7 @@ import pytest
 import mechdesign as md
 from mechdesign.auditing.channel_measures import measure
 from mechdesign.channel.channel import Channel
-from mechdesign.report.public import Frame, public_report
+from mechdesign.report.content import public_report
 from mechdesign.report.wording import about, at_least, at_most, percent, percent_at_most
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.report import report_cases as cases
@@ -81,8 +81,8 @@ def secrets(joint: Joint, design) -> dict[str, set[str]]:
 def innocent(joint: Joint, notion: md.Notion, channel: Channel) -> set[str]:
     """Numbers that belong to the channel or the promise: their spelling cannot give a count away."""
     bare = replace(channel, joint=None)
-    empty = public_report(bare, notion, Frame(written=""), mechanism=None, method=None, satisfied=True)
-    values = [bound.bound for bound in empty.promise.bounds]
+    empty = public_report(bare, notion, satisfied=True)
+    values = [bound.promised for bound in empty.promise.bounds]
     values += [v for v in (empty.promise.low, empty.promise.high) if v is not None]
     values += [v for v in empty.asked.notion.values() if isinstance(v, float)]
     values += [entry.share for row in empty.channel.rows for entry in row]
@@ -129,13 +129,7 @@ def test_it_is_the_same_whatever_the_table_is(tmp_path):
         replace(design.channel, joint=other),
         Channel.load(tmp_path / "public.json"),
     ]
-    frame = Frame(written="today")
-    made = [
-        cases.texts(
-            public_report(c, design.notion, frame, mechanism="optimal", method="vertices", satisfied=True)
-        )
-        for c in channels
-    ]
+    made = [cases.texts(public_report(c, design.notion, satisfied=True)) for c in channels]
     assert made[0] == made[1] == made[2]
 
 
@@ -149,10 +143,10 @@ def test_it_says_what_it_leaves_out_and_what_holds():
     for key in ("achieved", "used", "worst"):
         assert record["promise"][key] is None
     assert record["promise"]["beliefs"] == []
-    said = " ".join(record["limits"])
+    said = " ".join([*record["holds_for"], *record["voided_by"]])
     assert "not about the population" in said
     assert "covers the released column alone" in said
-    assert "releasing the same record twice" in said
+    assert "Releasing the same record twice" in said
     assert "Not shown in this version, because it is computed from the table" in said
 
 
@@ -166,10 +160,7 @@ def test_it_says_what_it_leaves_out_and_what_holds():
 )
 def test_the_verdict_is_what_is_known(satisfied, words):
     design = md.design(TABLE, md.ALIP(0.2, 0.2))
-    frame = Frame(written="today")
-    report = public_report(
-        design.channel, design.notion, frame, mechanism=None, method=None, satisfied=satisfied
-    )
+    report = public_report(design.channel, design.notion, satisfied=satisfied)
     assert words in report.promise.verdict
     assert report.promise.satisfied is satisfied
 
@@ -177,9 +168,7 @@ def test_the_verdict_is_what_is_known(satisfied, words):
 def test_a_channel_that_does_not_say_what_it_protects():
     design = md.design(TABLE, md.ALIP(0.2, 0.2))
     bare = Channel(design.channel.useful, design.channel.outputs, design.channel.rows)
-    report = public_report(
-        bare, design.notion, Frame(written="today"), mechanism=None, method=None, satisfied=None
-    )
+    report = public_report(bare, design.notion, satisfied=None)
     text = cases.parsed(cases.texts(report)[".html"]).text
     assert "protecting the sensitive column" in text
     assert "symbols not recorded" in text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -12,11 +14,15 @@ from mechdesign.report.wording import (
     about,
     at_least,
     at_most,
+    budget,
     count,
+    factor_at_least,
+    factor_at_most,
     item,
     label,
     paragraph,
     percent,
+    percent_at_least,
     percent_at_most,
 )
 
@@ -41,10 +47,48 @@ def test_bounds_are_rounded_outwards_and_not_far(value):
         (percent, 0.8508123, "85.081 %"),
         (percent_at_most, 0.8508123, "85.082 %"),
         (percent, 1.0, "100.000 %"),
+        (percent, 0.0, "0.000 %"),
+        (percent, 0.999996, ">99.999 %"),
+        (percent, 1e-9, "<0.001 %"),
+        (percent_at_most, 0.999996, "<100 %"),
+        (percent_at_most, 1e-9, "0.001 %"),
+        (percent_at_least, 0.999996, "99.999 %"),
+        (percent_at_least, 1e-9, ">0 %"),
+        (budget, 0.5, "0.5"),
+        (budget, 0.1234561, "0.1234561"),
+        (budget, 0.65 * 0.3, "0.195"),
+        (budget, 0.034999999999999996, "0.035"),
+        (budget, 700.0, "700"),
+        (factor_at_most, math.log(2.0), "2"),
+        (factor_at_least, math.log(2.0), "0.5"),
+        (factor_at_most, 5e-324, "1.0001"),
     ],
 )
 def test_numbers(function, value, text):
     assert function(value) == text
+
+
+budgets = st.floats(min_value=5e-324, max_value=700.0)
+
+
+@given(budgets)
+def test_a_printed_budget_is_never_smaller_than_the_one_that_was_verified(nats):
+    """A printed promise is never stronger: eps <= printed eps, and the factors lie outside exp(-eps) and exp(eps)."""
+    assert nats <= float(budget(nats)) <= nats * 1.00001 + 5e-324
+    with localcontext(prec=60):
+        assert Decimal(factor_at_most(nats)) > Decimal(nats).exp()
+        assert Decimal(factor_at_least(nats)) < (-Decimal(nats)).exp()
+
+
+@given(st.floats(min_value=0.0, max_value=1.0))
+def test_shares_are_rounded_in_their_direction_and_certainty_is_certain(share):
+    """at least <= share <= at most; 0 % and 100 % are printed of 0 and 1 alone, but for valid one-sided bounds."""
+    texts = {function(share) for function in (percent, percent_at_most, percent_at_least)}
+    assert ("100.000 %" in texts) == (share == 1.0)
+    assert ("0.000 %" in texts) == (share == 0.0)
+    high, low = percent_at_most(share), percent_at_least(share)
+    assert high == "<100 %" or Fraction(share) * 100 <= Fraction(high.removesuffix(" %"))
+    assert low == ">0 %" or Fraction(low.removesuffix(" %")) <= Fraction(share) * 100
 
 
 def test_counts():

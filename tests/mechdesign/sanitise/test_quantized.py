@@ -20,7 +20,8 @@ from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 from mechdesign.nonstochastic.verification import read_verified, verify_file
 from mechdesign.report import mechanism_text as words
-from mechdesign.sanitise.quantized import apply_mechanism, check_quantised
+from mechdesign.sanitise.quantized import apply_mechanism
+from mechdesign.sanitise.quantized_check import check_quantised
 
 ROWS = "house,day,kwh,note\n" + "".join(
     f'{h},{d},{h * d / 3!r},"x, {h}"\n' for h in range(1, 5) for d in (1, 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report.layout import laid_out
+from mechdesign.report.document import document_of
 from mechdesign.report.record import FORMAT, VERSION, Report
 from mechdesign.report.records import to_json
 
@@ -53,12 +53,12 @@ def report_text(report: Report, ending: str) -> str:
     if ending == ".json":
         return to_json({"format": FORMAT, "version": VERSION, **asdict(report)}) + "\n"
     if ending == HTML:
-        from mechdesign.report.html_page import html_page
+        from mechdesign.report.html import html_page
 
-        return html_page(laid_out(report))
+        return html_page(document_of(report))
     from mechdesign.report.markdown import markdown
 
-    return markdown(laid_out(report))
+    return markdown(document_of(report))
 
 
 def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from mechdesign.auditing.verdict import Achieved
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.run import Comparison, compare
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.progress import Progress
+from mechdesign.mechanisms import OPTIMAL
+from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.notions import LARGEST_BUDGET, Notion
-
-if TYPE_CHECKING:
-    from mechdesign.auditing.verdict import Achieved
-    from mechdesign.cli.work import Work
-    from mechdesign.comparison.run import Comparison
-    from mechdesign.report.record import Curve
-    from mechdesign.tables.joint import Joint
+from mechdesign.tables.joint import Joint
 
 LONGEST = 20.0
 """Seconds for the whole curve: a report is a by-product, `compare` is there for more."""
@@ -34,6 +32,16 @@ VARIED = ("subset-response", "subset-merging", "complete-merging")
 """Mechanisms with options that `compare` does not vary."""
 
 MORE = "`mechdesign compare` computes the curve without a limit."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The trade-off: rows of the mechanism (and of the optimum), the chosen point, what the budget axis is."""
+
+    axis: str
+    chosen: ComparisonRow
+    rows: tuple[ComparisonRow, ...]
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ def chosen_row(
 
 
 def curve_through(
-    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, seconds: float, work: Work
+    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, seconds: float, progress: Progress | None
 ) -> tuple[Curve | None, str]:
     """The curve through the chosen row, or why there is none.
 
@@ -102,17 +110,15 @@ def curve_through(
     ----------
     seconds : float
         What the chosen channel took; 0 if nobody knows.
-    work : Work
+    progress : callable, optional
         Told of every budget done.
     """
-    from mechdesign.report.record import Curve
-
     if seconds > LONGEST / FEWEST:
         return None, (
             f"No curve: the channel took {seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its curve. "
             f"{MORE}"
         )
-    collected = _collect(joint, notion, axis, chosen, work)
+    collected = _collect(joint, notion, axis, chosen, progress)
     rows = sorted(
         [collected.chosen, *collected.rows], key=lambda row: (row.mechanism != chosen.mechanism, row.epsilon)
     )
@@ -162,9 +168,9 @@ class _Collected:
         return tuple(texts)
 
 
-def _collect(joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, work: Work) -> _Collected:
-    from mechdesign.mechanisms import OPTIMAL
-
+def _collect(
+    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, progress: Progress | None
+) -> _Collected:
     beside = [OPTIMAL] if chosen.mechanism != OPTIMAL and _has_optimum(notion) else []
     # Only the optimum is missing at the chosen budget.
     tasks = [(1.0, beside)] * bool(beside) + [(factor, [chosen.mechanism, *beside]) for factor in FACTORS]
@@ -174,7 +180,8 @@ def _collect(joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, wo
     started = time.monotonic()
     slowest = 0.0
     for k, (epsilon, names) in enumerate(tasks):
-        work.at(k, len(tasks))
+        if progress is not None:
+            progress(k, len(tasks))
         began = time.monotonic()
         if began - started + slowest > LONGEST:
             break
@@ -196,8 +203,6 @@ def _collect(joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, wo
 
 
 def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
-    from mechdesign.comparison.run import compare
-
     return compare(
         joint,
         epsilons=[epsilon],
@@ -209,8 +214,6 @@ def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> C
 
 
 def _has_optimum(notion: Notion) -> bool:
-    from mechdesign.mechanisms.posteriors import check_polytope
-
     try:
         check_polytope(notion)
     except InputError:

@@ -1,0 +1,414 @@
+"""The exact verdict for a whole confidence set: what a channel promises for every population in it.
+
+For an output with the column w(x) = W(y|x), P(y|s) = sum_x P(x|s) w(x) is largest over the box of P(.|s) when its
+free mass lies on the largest w, and smallest when it lies on the smallest: one sort for each output. Lifts follow,
+
+    largest l(s, y) = h_s / min over P(S) of [P(s) h_s + sum over t != s of P(t) g_t],
+
+and the smallest with h and g exchanged, because a lift grows with P(y|s) and falls with every other P(y|t); P(S)
+is again chosen in a box. All this in integers, compared with enclosures of exp like the verdict on a table; nothing
+here is shared with the search that designs channels for such sets.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import mul
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, audit, log_upper
+from mechdesign.channel.channel import Channel
+from mechdesign.core.binomial import SCALE
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed
+from mechdesign.notions import LiftLimits, Notion
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
+from mechdesign.tables.joint import Joint
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PopulationAudit:
+    """An exact verdict on every population of a confidence set, and where the channel is worst.
+
+    `achieved` bounds the lifts and their quotients for all of them, rounded up to doubles; `worst` is the cell that
+    uses most of the budget of `notion`.
+    """
+
+    satisfied: bool
+    notion: Notion
+    level: float
+    achieved: Achieved
+    worst: Worst
+
+
+class Bound(NamedTuple):
+    """An extreme of one output over the set: ``above / below``, reached by symbol `s` (against `t` for a quotient)."""
+
+    above: int
+    below: int
+    s: int
+    y: int
+    t: int | None = None
+
+
+class Extremes(NamedTuple):
+    """The largest lift, the largest inverse of a lift and the largest quotient of two lifts of one output."""
+
+    high: Bound
+    low: Bound
+    ratio: Bound
+
+
+class Population:
+    """A confidence set prepared for many outputs; columns are integers over one common denominator.
+
+    Parameters
+    ----------
+    chosen : ConfidenceSet
+    order : sequence of int, optional
+        Position in the set of every row of the channel.
+    weights : sequence of int, optional
+        Counts of the symbols, in the order of the set: what P(y) is made of, which unseen symbols are released with.
+    """
+
+    def __init__(
+        self,
+        chosen: ConfidenceSet,
+        order: Sequence[int] | None = None,
+        weights: Sequence[int] | None = None,
+    ) -> None:
+        at = range(len(chosen.lower[0])) if order is None else order
+        self._chosen = chosen
+        self._lower = [[row[x] for x in at] for row in chosen.lower]
+        self._spread = [
+            [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
+        ]
+        self._weights: list[int] = []
+        if chosen.rest:
+            if weights is None:
+                raise InputError("a set with unseen symbols needs the counts of the others")
+            self._weights = [weights[x] for x in at]
+            for s, end in enumerate(chosen.rest):
+                self._lower[s].append(0)
+                self._spread[s].append(end)
+        self._room = [SCALE - sum(row) for row in self._lower]
+        self._spreads = [sum(row) for row in self._spread]
+        ends = (*chosen.share_lower, *chosen.share_upper)
+        self._unit = math.lcm(*(end.denominator for end in ends))
+        scaled = [end.numerator * (self._unit // end.denominator) for end in ends]
+        size = len(self._lower)
+        self._share_lower = scaled[:size]
+        self._share_spread = [b - a for a, b in zip(scaled[:size], scaled[size:], strict=True)]
+        self._share_room = self._unit - sum(self._share_lower)
+
+    def output(self, column: Entries) -> tuple[list[int], list[int]]:
+        """2**60 times the largest and the smallest P(y|s) for every s, in units of the column's denominator."""
+        at, values = self._with_rest(column)
+        order = sorted(range(len(at)), key=values.__getitem__, reverse=True)
+        where, w = [at[i] for i in order], [values[i] for i in order]
+        most: list[int] = []
+        least: list[int] = []
+        for lower, spread, room, total in zip(
+            self._lower, self._spread, self._room, self._spreads, strict=True
+        ):
+            free = [spread[x] for x in where]
+            base = sum(map(mul, [lower[x] for x in where], w))
+            masses = list(accumulate(free, initial=0))
+            worth = list(accumulate(map(mul, free, w), initial=0))
+            most.append(base + _on_the_first(min(room, masses[-1]), masses, worth, w))
+            # The symbols that never give this output take what they can; what is left fills the support
+            # from its end, which is to leave out the first.
+            left_out = min(masses[-1], total - room)
+            least.append(base + worth[-1] - _on_the_first(left_out, masses, worth, w))
+        return most, least
+
+    def _with_rest(self, column: Entries) -> Entries:
+        """The column with the entry of unseen symbols, P(y) on the table, last; all times the number of records."""
+        if not self._weights:
+            return column
+        at, values = column
+        total = sum(self._weights)
+        mean = sum(self._weights[x] * value for x, value in zip(at, values, strict=True))
+        return (*at, len(self._weights)), (*(total * value for value in values), mean)
+
+    def extremes(self, column: Entries, y: int = 0) -> Extremes:
+        """The extreme lifts of one output over the set."""
+        most, least = self.output(column)
+        size = len(most)
+        s, t = _widest_pair(most, least)
+        ratio = Bound(most[s], least[t], s, y, t) if size > 1 else Bound(1, 1, 0, y, 0)
+        high = low = None
+        for k in range(size):
+            above = Bound(most[k] * self._unit, self._mean(least, k, most[k], 1), k, y)
+            below = Bound(self._mean(most, k, least[k], -1), least[k] * self._unit, k, y)
+            high = above if high is None or _exceeds(above, high) else high
+            low = below if low is None or _exceeds(below, low) else low
+        if high is None or low is None:
+            raise InputError("a table needs at least one sensitive symbol")
+        return Extremes(high, low, ratio)
+
+    def worst(self, columns: Sequence[Entries]) -> Extremes:
+        """The extremes of all outputs together (of equal ones the first), exactly.
+
+        Floating point says which outputs can have them at all, with its errors enclosed; integers decide.
+
+        Raises
+        ------
+        InputError
+            If there is no output.
+        """
+        if not columns:
+            raise InputError("a channel needs at least one output")
+        exact: dict[int, Extremes] = {}
+        found: list[Bound] = []
+        for side, (low, high) in enumerate(self._screened(columns)):
+            for y in np.flatnonzero(high >= low.max()).tolist():
+                exact.setdefault(y, self.extremes(columns[y], y))
+            found.append(_largest([exact[y][side] for y in sorted(exact)]))
+        return Extremes(*found)
+
+    def usage(self, columns: Sequence[Entries], limits: LiftLimits) -> Array:
+        """The share of its budget that each output uses, (k,), in floating point and rounded up."""
+        (_, high), (_, low), (_, ratio) = self._screened(columns)
+        sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
+        return np.max([np.log(values) / limit for values, limit in sides if math.isfinite(limit)], axis=0)
+
+    def _screened(self, columns: Sequence[Entries]) -> list[tuple[Array, Array]]:
+        """For every output a lower and an upper bound of its `high`, `low` and `ratio`, (k,) each."""
+        n = len(self._lower[0])
+        w = np.zeros((len(columns), n))
+        for y, (at, values) in enumerate(map(self._with_rest, columns)):
+            top = max(values)
+            w[y, list(at)] = [value / top for value in values]
+        # With w at most 1 every sum below is one of n + |S| non-negative terms of total at most 2.
+        error = (n + len(self._lower) + 16) * 2.0**-51
+        order = np.argsort(-w, axis=1, kind="stable")
+        falling = np.take_along_axis(w, order, axis=1)
+        most, least = np.empty((2, len(columns), len(self._lower)))
+        for s, (lower, spread) in enumerate(zip(self._lower, self._spread, strict=True)):
+            low, free = np.array(lower) / SCALE, (np.array(spread) / SCALE)[order]
+            room = self._room[s] / SCALE
+            for end, sign in ((most, 1), (least, -1)):
+                before = np.cumsum(free[:, ::sign], axis=1) - free[:, ::sign]
+                filled = np.clip(room - before, 0.0, free[:, ::sign])
+                end[:, s] = w @ low + (filled * falling[:, ::sign]).sum(axis=1)
+        return [
+            _quotients(most, self._means(least, most, 1), error),
+            _quotients(self._means(most, least, -1), least, error),
+            _widest(most, least, error),
+        ]
+
+    def _means(self, values: Array, own: Array, sign: int) -> Array:
+        """`_mean` for every output and symbol, (k, |S|)."""
+        size = values.shape[1]
+        c = np.repeat(values[:, None, :], size, axis=1)
+        c[:, np.arange(size), np.arange(size)] = own
+        low, spread = (
+            np.array([e / self._unit for e in ends]) for ends in (self._share_lower, self._share_spread)
+        )
+        order = np.argsort(sign * c, axis=2)
+        free = spread[order]
+        before = np.cumsum(free, axis=2) - free
+        filled = np.clip(self._share_room / self._unit - before, 0.0, free)
+        return c @ low + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
+
+    def _mean(self, values: list[int], s: int, own: int, sign: int) -> int:
+        """The least (sign 1) or largest (sign -1) sum_t P(t) values_t over the shares, with `own` for s."""
+        c = [own if t == s else value for t, value in enumerate(values)]
+        mean = sum(map(mul, self._share_lower, c))
+        room = self._share_room
+        if room:
+            for t in sorted(range(len(c)), key=lambda t: sign * c[t]):
+                taken = min(room, self._share_spread[t])
+                mean += taken * c[t]
+                room -= taken
+        return mean
+
+
+def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) -> int:
+    """The sum of the largest w under `mass`, which fills the free places in their order."""
+    if mass == 0:
+        return 0
+    i = bisect_left(masses, mass) - 1
+    return worth[i] + (mass - masses[i]) * w[i]
+
+
+def _widest_pair(most: list[int], least: list[int]) -> tuple[int, int]:
+    """Positions s != t with the largest most[s] / least[t]."""
+    best: tuple[int, int] | None = None
+    by_most = sorted(range(len(most)), key=lambda k: -most[k])[:2]
+    by_least = sorted(range(len(least)), key=least.__getitem__)[:2]
+    for s in by_most:
+        for t in by_least:
+            if s != t and (best is None or most[s] * least[best[1]] > most[best[0]] * least[t]):
+                best = s, t
+    return best or (0, 0)
+
+
+def _quotients(above: Array, below: Array, error: float) -> tuple[Array, Array]:
+    """Bounds of the largest quotient in each row, from numbers that are wrong by at most `error`."""
+    with np.errstate(divide="ignore"):
+        low = np.maximum(above - error, 0.0) / (below + error)
+        high = (above + error) / np.maximum(below - error, 0.0)
+    return low.max(axis=1), high.max(axis=1)
+
+
+def _widest(most: Array, least: Array, error: float) -> tuple[Array, Array]:
+    """Bounds of the largest most[s] / least[t] in each row over s != t."""
+    if most.shape[1] == 1:
+        return np.ones(len(most)), np.ones(len(most))
+    every = np.arange(len(most))
+    s, t = most.argmax(axis=1), least.argmin(axis=1)
+    others, rest = least.copy(), most.copy()
+    others[every, s] = np.inf
+    rest[every, t] = -np.inf
+    above = np.stack([most[every, s], rest.max(axis=1)], axis=1)
+    below = np.stack([others.min(axis=1), least[every, t]], axis=1)
+    return _quotients(above, below, error)
+
+
+def _exceeds(one: Bound, other: Bound) -> bool:
+    """Whether the first quotient is larger; a zero denominator means infinity."""
+    return one.above * other.below > other.above * one.below
+
+
+def audit_population(
+    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
+) -> PopulationAudit:
+    """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set.
+
+    Parameters
+    ----------
+    channel : Channel
+        Its rows may stand in another order than the useful symbols of the joint.
+    joint : Joint
+        The table that the set belongs to, for the names of symbols.
+    notion : Notion
+        On single lifts: ALIP, LIP, LDP, max-lift or min-lift.
+    chosen : ConfidenceSet
+
+    Raises
+    ------
+    InputError
+        If the notion bounds averages over S, or the useful symbols of channel and joint differ.
+    """
+    limits = lift_limits(notion)
+    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
+    worst = population.worst(channel.integers.columns)
+    return verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
+
+
+def audit_for_set(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
+    """The audit of the table with the verdict and the worst cell of the whole set; raises as `audit_population`."""
+    there = audit_population(channel, joint, notion, chosen)
+    return replace(audit(channel, joint, notion), satisfied=there.satisfied, worst=there.worst)
+
+
+def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
+    """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
+    limits = lift_limits(notion)
+    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
+    by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
+    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+
+
+def verdict(
+    found: Extremes,
+    sensitive: Sequence[str],
+    outputs: Sequence[str],
+    notion: Notion,
+    limits: LiftLimits,
+    level: float,
+) -> PopulationAudit:
+    """The verdict from the extremes of all outputs together."""
+    high, low, ratio = found
+    achieved = achieved_of(found)
+    sides = (
+        (limits.upper, achieved.eps_u, high),
+        (limits.lower, achieved.eps_l, low),
+        (limits.ratio, achieved.eps_ldp, ratio),
+    )
+    # As for a table: the quotient exceeds 1 exactly where the side is violated.
+    _, _, bound = max((side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0])
+    above, below = (bound.below, bound.above) if bound is low else (bound.above, bound.below)
+    worst = Worst(
+        sensitive[bound.s],
+        outputs[bound.y],
+        above / below if below else math.inf,
+        None if bound.t is None else sensitive[bound.t],
+    )
+    return PopulationAudit(_within(found, limits), notion, level, achieved, worst)
+
+
+def achieved_of(found: Extremes) -> Achieved:
+    """The smallest doubles that bound the extremes."""
+    return Achieved(*(log_upper(each.above, each.below) for each in (found.low, found.high, found.ratio)))
+
+
+def lift_limits(notion: Notion) -> LiftLimits:
+    """The bounds on single lifts, or InputError for a notion on averages over S."""
+    limits = notion.limits
+    if isinstance(limits, LiftLimits):
+        return limits
+    raise InputError(
+        f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, lip, "
+        "ldp, max-lift or min-lift"
+    )
+
+
+def _largest(bounds: Sequence[Bound]) -> Bound:
+    best = bounds[0]
+    for bound in bounds[1:]:
+        best = bound if _exceeds(bound, best) else best
+    return best
+
+
+def _within(extremes: Extremes, limits: LiftLimits) -> bool:
+    checks = ((extremes.high, limits.upper), (extremes.low, limits.lower), (extremes.ratio, limits.ratio))
+    return all(
+        math.isinf(limit) or (bound.below > 0 and at_most_exp(bound.above, bound.below, limit))
+        for bound, limit in checks
+    )
+
+
+def row_order(channel: Channel, joint: Joint) -> list[int]:
+    """Position in the joint of every row of the channel."""
+    index = joint.useful.index
+    unknown = [", ".join(symbol) for symbol in channel.useful.symbols if symbol not in index]
+    if unknown:
+        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
+    if len(channel.useful) != len(joint.useful):
+        missing = sorted(set(joint.useful.symbols) - set(channel.useful.symbols))
+        raise InputError(
+            f"the channel has no row for the useful symbol {listed([', '.join(m) for m in missing])} of the table"
+        )
+    return [index[symbol] for symbol in channel.useful.symbols]
+
+
+def set_behind(channel: Channel, joint: Joint, *, own: bool = True) -> ConfidenceSet | None:
+    """The set of populations that a channel was designed for, computed from counts; None for a promise about the table.
+
+    `own` says that `joint` is the channel's own table: then the intervals must be those in its file.
+    """
+    record = channel.record.confidence
+    if record is None:
+        return None
+    if own:
+        return set_of_record(record, joint)
+    if record.get("shares") == "known":
+        raise InputError(
+            "the channel was designed with known shares, which a public file and another table do not have: audit the "
+            "internal channel file on its own table"
+        )
+    estimated = record.get("shares") == "estimated"
+    return confidence_set(joint, record["level"], estimate_shares=estimated, unseen=record.get("unseen", 0))

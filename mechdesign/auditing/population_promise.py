@@ -1,0 +1,190 @@
+"""What the promise of any channel becomes for the population, which outputs and symbols are to blame, and the remedy.
+
+A channel designed on few records promises something of these records. For the population that they are a sample of,
+the largest and the smallest lift over a confidence set say what is left of it. Outputs made of symbols with few
+records are the ones that are hardly known; publishing one together with another output is the remedy at hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.population import Bound, Population, achieved_of, row_order
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.channel.channel import Channel
+from mechdesign.core.binomial import SCALE
+from mechdesign.notions import LIP, LiftLimits, Notion
+from mechdesign.tables.confidence import DEFAULT_LEVEL, ConfidenceSet, confidence_set
+from mechdesign.tables.joint import Joint
+
+Array = NDArray[np.float64]
+
+MOST_MERGERS = 3
+"""Outputs merged in an attempt to show what merging gives: more is a new design, which `confidence` makes."""
+
+WORTH_SAYING = 0.95
+"""A merger is worth showing if it leaves at most this share of the budget that is used."""
+
+HALF = 0.5
+"""Symbols are named until they make up this share of what the interval adds to the lift."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Where an extreme over the set lies: the cell, its lift there, and the symbols whose intervals make it so.
+
+    `records` counts the records that have the sensitive symbol and each of the useful `symbols`.
+    """
+
+    sensitive: str
+    output: str
+    lift: float
+    symbols: tuple[str, ...]
+    records: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What publishing some outputs as one would give: for the population, and in shares of H(X) lost."""
+
+    groups: tuple[tuple[str, ...], ...]
+    achieved: Achieved
+    lost: float
+
+
+@dataclass(frozen=True)
+class PopulationPromise:
+    """The budgets that hold for the population with probability `level`, their causes and the remedy.
+
+    `largest` and `smallest` are the extreme lifts; `merged` is None where merging up to three outputs gives
+    little.
+    """
+
+    level: float
+    achieved: Achieved
+    largest: Cause
+    smallest: Cause
+    merged: Merged | None
+
+
+def population_promise(
+    channel: Channel,
+    joint: Joint,
+    notion: Notion | None = None,
+    *,
+    chosen: ConfidenceSet | None = None,
+    level: float = DEFAULT_LEVEL,
+) -> PopulationPromise:
+    """What `channel` promises of the population that the counts of `joint` are a sample of.
+
+    Parameters
+    ----------
+    channel : Channel
+        However it was made.
+    joint : Joint
+        Counts of records.
+    notion : Notion, optional
+        Decides which side the remedy should mend; both lifts without it.
+    chosen : ConfidenceSet, optional
+        The set that the channel was designed for; by default that of the counts at `level`, shares estimated.
+
+    Raises
+    ------
+    InputError
+        If the table holds no counts, or its symbols are not those of the channel.
+    """
+    population_set = confidence_set(joint, level) if chosen is None else chosen
+    order = row_order(channel, joint)
+    population = Population(population_set, order, joint.useful_counts)
+    columns = list(channel.integers.columns)
+    worst = population.worst(columns)
+    return PopulationPromise(
+        level=population_set.level,
+        achieved=achieved_of(worst),
+        largest=_cause(channel, joint, population_set, worst.high, order, rising=True),
+        smallest=_cause(channel, joint, population_set, worst.low, order, rising=False),
+        merged=_remedy(channel, joint, notion, population, order),
+    )
+
+
+def _cause(
+    channel: Channel, joint: Joint, chosen: ConfidenceSet, bound: Bound, order: Sequence[int], *, rising: bool
+) -> Cause:
+    """The cell of `bound` and the symbols that the interval of its own row blames."""
+    at, values = channel.integers.columns[bound.y]
+    s = bound.s
+    row, total = joint.counts[s], joint.sensitive_counts[s]
+    excess: list[tuple[float, int]] = []
+    for i, value in zip(at, values, strict=True):
+        x = order[i]
+        end = (chosen.upper if rising else chosen.lower)[s][x] / SCALE
+        excess.append((abs(end - row[x] / total) * value, x))
+    excess.sort(reverse=True)
+    blamed: list[int] = []
+    said, everything = 0.0, sum(part for part, _ in excess)
+    for part, x in excess:
+        blamed.append(x)
+        said += part
+        if said >= HALF * everything:
+            break
+    above, below = (bound.above, bound.below) if rising else (bound.below, bound.above)
+    return Cause(
+        joint.sensitive.names[s],
+        channel.outputs[bound.y],
+        above / below if below else math.inf,
+        tuple(joint.useful.names[x] for x in blamed),
+        tuple(row[x] for x in blamed),
+    )
+
+
+def _remedy(
+    channel: Channel, joint: Joint, notion: Notion | None, population: Population, order: Sequence[int]
+) -> Merged | None:
+    """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
+    limits = (LIP(1.0) if notion is None else notion).limits
+    if not isinstance(limits, LiftLimits):
+        limits = LIP(1.0).limits
+    columns = list(channel.integers.columns)
+    groups = [(label,) for label in channel.outputs]
+    used = population.usage(columns, limits)
+    before = float(used.max())
+    for _ in range(min(MOST_MERGERS, len(columns) - 2)):
+        y = int(used.argmax())
+        others = [k for k in range(len(columns)) if k != y]
+        joined = [_sum(columns[y], columns[k]) for k in others]
+        best = int(population.usage(joined, limits).argmin())
+        k = others[best]
+        columns[k], groups[k] = joined[best], groups[k] + groups[y]
+        del columns[y], groups[y]
+        used = population.usage(columns, limits)
+        if used.max() <= WORTH_SAYING * before:
+            weights = np.array(joint.useful_counts, dtype=np.float64)[list(order)]
+            lost = _information(channel.integers.columns, weights) - _information(columns, weights)
+            share = lost / float(joint.p_x @ -np.log(joint.p_x))
+            achieved = achieved_of(population.worst(columns))
+            return Merged(tuple(group for group in groups if len(group) > 1), achieved, max(0.0, share))
+    return None
+
+
+def _sum(one: Entries, other: Entries) -> Entries:
+    total = dict(zip(*one, strict=True))
+    for x, value in zip(*other, strict=True):
+        total[x] = total.get(x, 0) + value
+    at = sorted(total)
+    return at, [total[x] for x in at]
+
+
+def _information(columns: Sequence[Entries], weights: Array) -> float:
+    """I(X;Y) - H(X) = sum of P(x, y) log P(x|y), in floating point; rows have one common denominator."""
+    value = mass = 0.0
+    for at, values in columns:
+        q = weights[list(at)] * np.array([float(v) for v in values])
+        value += float(q @ np.log(q / q.sum()))
+        mass += float(q.sum())
+    return value / mass

@@ -1,0 +1,172 @@
+"""The verbs of channels on mechanism files: audit, show, measure, apply and check tell them by their first bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import typer
+
+from mechdesign.cli import options as o
+from mechdesign.cli.line import option
+from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mechdesign.cli.reporting import Reporter
+    from mechdesign.formats.compression import Compression
+    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.sanitise.quantized import Outside
+
+FORMAT = b'"mechdesign.quantizer"'
+"""The format of a mechanism file, which its first line says."""
+
+HEAD = 4096
+"""Bytes that are looked at."""
+
+NO = 1
+"""Exit code when the answer is no."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismOptions:
+    """What is said for a mechanism file alone."""
+
+    PANEL: ClassVar[str] = "With a mechanism file of `quantize` in place of a channel"
+
+    equals: str | None = option(
+        "--equals", metavar="VALUE", help="For a count: count the records with this value."
+    )
+    outside: str | None = option(
+        "--outside",
+        metavar="WHAT",
+        help="A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
+    )
+
+
+def is_mechanism(path: str | None) -> bool:
+    """Whether a file says that it is a mechanism file; what cannot be read is none."""
+    try:
+        with open(path or "", "rb") as stream:
+            return FORMAT in stream.read(HEAD)
+    except OSError:
+        return False
+
+
+def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
+    """Count everything again that the file claims."""
+    from mechdesign.nonstochastic.verification import verify_file
+    from mechdesign.report.mechanism_text import verdict_record, verdict_text
+
+    with reporter.work("auditing"):
+        found = verify_file(path)
+    kept = "keeps" if found.satisfied else "violates"
+    reporter.done("audited", f"{path} {kept} what it says", satisfied=found.satisfied)
+    common.answer(lambda: verdict_record(found), lambda: verdict_text(found))
+    return 0 if found.satisfied else NO
+
+
+def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as_csv: bool) -> None:
+    """Print the cells."""
+    from mechdesign.nonstochastic.verification import read_verified
+    from mechdesign.report.mechanism_text import cells_csv, cells_text, verdict_record
+
+    found = read_verified(path)
+    reporter.done("shown", f"{path} is shown")
+    if as_csv:
+        typer.echo(cells_csv(found))
+    else:
+        common.answer(lambda: verdict_record(found), lambda: cells_text(found))
+
+
+def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:
+    """Print the budget and the error of each size of group."""
+    from mechdesign.nonstochastic.verification import read_verified
+    from mechdesign.report.mechanism_text import budget_rows, budget_text
+
+    found = read_verified(path)
+    reporter.done("measured", f"{path} is measured")
+    common.answer(lambda: {"sizes": budget_rows(found)}, lambda: budget_text(found))
+
+
+def apply_to(
+    path: str,
+    source: str,
+    target: str,
+    reporter: Reporter,
+    common: o.CommonOptions,
+    numbers: MechanismOptions,
+    *,
+    renamed: dict[str, str],
+    individual: tuple[str, ...],
+    text: TextOptions,
+    compression: Compression | None,
+    force: bool,
+) -> int:
+    """Release the numbers of a table through the mechanism."""
+    from mechdesign.report.mechanism_text import applied_record, applied_text
+    from mechdesign.sanitise.quantized import OUTSIDE, apply_mechanism
+    from mechdesign.sanitise.source import STANDARD
+    from mechdesign.sanitise.target import Stopped, stoppable
+
+    if len(individual) > 1 or len(renamed) > 1:
+        raise InputError("a mechanism has one column, and one column that identifies individuals")
+    outside: Outside | None = next((known for known in OUTSIDE if known == numbers.outside), None)
+    if numbers.outside is not None and outside is None:
+        raise InputError(f"--outside {numbers.outside!r} must be one of {', '.join(OUTSIDE)}")
+    try:
+        with stoppable():
+            with reporter.work("quantising", unit="B") as work:
+                done = apply_mechanism(
+                    path,
+                    source,
+                    target,
+                    column=next(iter(renamed.values()), None),
+                    individual=next(iter(individual), None),
+                    equals=numbers.equals,
+                    outside=outside,
+                    text=text,
+                    compression=compression,
+                    force=force,
+                    progress=work.at,
+                )
+            reporter.finished = True
+            reporter.notices(done.notices)
+            reporter.done("applied", f"written to {target}", output=target, records=done.records)
+            if target != STANDARD:
+                common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
+    except Stopped as stopped:
+        reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
+        return stopped.exit_code
+    return 0
+
+
+def check_against(
+    path: str,
+    released: str,
+    reporter: Reporter,
+    common: o.CommonOptions,
+    numbers: MechanismOptions,
+    *,
+    original: str | None,
+    renamed: dict[str, str],
+    text: TextOptions,
+) -> int:
+    """Check a released file against the mechanism."""
+    from dataclasses import asdict
+
+    from mechdesign.report.mechanism_text import release_check_text
+    from mechdesign.sanitise.quantized_check import check_quantised
+
+    with reporter.work("checking"):
+        found = check_quantised(
+            path,
+            released,
+            data=original,
+            column=next(iter(renamed.values()), None),
+            equals=numbers.equals,
+            text=text,
+        )
+    reporter.done("checked", f"{released} is checked", plausible=found.satisfied, records=found.answers)
+    record = {"plausible": found.satisfied, **asdict(found)}
+    common.answer(lambda: record, lambda: release_check_text(found, released))
+    return 0 if found.satisfied else NO

@@ -1,0 +1,406 @@
+"""What a report says, as a record: picks, names and words; it computes nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.means import Used
+from mechdesign.auditing.population_promise import PopulationPromise
+from mechdesign.auditing.verdict import Achieved, Worst
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
+from mechdesign.comparison.curve import Curve
+from mechdesign.mechanisms.result import Certificate
+from mechdesign.notions import LiftLimits, Notion, to_record
+from mechdesign.report.blocks import short
+from mechdesign.report.population_text import population_sentences
+from mechdesign.report.record import (
+    Asked,
+    Belief,
+    Bound,
+    ChannelTable,
+    Entry,
+    Kept,
+    Lifts,
+    Meaning,
+    Population,
+    Promise,
+    Report,
+)
+from mechdesign.report.wording import about, at_most, count, title
+from mechdesign.tables.confidence import ConfidenceSet
+from mechdesign.tables.joint import Joint
+
+NAMELESS = "the sensitive column"
+
+COVERS = (
+    "It covers the released column alone, against an observer who knows this table and the channel and nothing "
+    "else about the record."
+)
+POPULATION = "there the leakage is usually larger, and the more so the fewer records there are."
+PUBLIC_SAMPLE = (
+    "The promise is about the table that the channel was designed for, not about the population that its records "
+    f"come from: {POPULATION} The table and its size are not shown here."
+)
+OTHER_PRIOR = (
+    "Whoever starts from other probabilities of {sensitive}, with {useful} given {sensitive} as in the table, finds "
+    "them multiplied or divided by at most exp({eps_ldp})."
+)
+ZERO_CELLS = (
+    "A zero cell says that this {sensitive} and this {useful} do not occur together in the table; it does not "
+    "say that they cannot."
+)
+FREE_SIDE = "One side is free: a released value may make a {sensitive} {how}."
+WITHHELD = (
+    "Not shown in this version, because it is computed from the table: what is kept of {useful}, the trade-off curve, "
+    "the lifts, the codebook and the budgets that are really used."
+)
+VOIDS = (
+    "Other columns left in the file, or other knowledge of {useful}.",
+    "Releasing the same record twice, independently: each record gets one draw, and two can leak more than both "
+    "budgets together.",
+)
+
+MEASURES: Mapping[str, tuple[str, str, str | None]] = {
+    "ldp": ("local differential privacy with respect to {s}", "nats", "max_log_lift_ratio"),
+    "information": (
+        "mutual information with {s} (Shannon; Sibson and Arimoto of every order)",
+        "nats",
+        "mutual_information",
+    ),
+    "total_variation": ("total variation T({s};released)", "", "total_variation"),
+    "l1_lift": ("l1-lift", "", "l1_lift"),
+    "chi2_lift": ("chi2-lift, and chi2({s};released)", "", "chi2_lift"),
+    "alpha_lift": ("alpha-lift, every alpha > 1", "", None),
+    "l1_lift_inverse": ("l1-lift-inverse", "", "l1_lift_inverse"),
+    "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
+    "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", None),
+}
+"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `channel_measures`.
+
+The suprema over alpha have no name there: they are the extreme lifts, so `guarantees` of the achieved budgets attains
+them.
+"""
+
+VERDICTS = {
+    True: "Verified in exact arithmetic on the integers of the channel",
+    False: "VIOLATED, decided in exact arithmetic on the integers of the channel",
+}
+
+
+def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -> Report:
+    """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
+    # From here on nobody can look at the table, not even by mistake.
+    origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
+    bare = replace(channel, joint=None, record=ChannelRecord(provenance=origin))
+    asked = _asked(bare, notion)
+    sensitive, useful = names_of(asked)
+    verdict = {
+        True: f"{VERDICTS[True]}, with the table that is not shown here.",
+        False: f"{VERDICTS[False]}, with the table that is not shown here.",
+        None: "Not checked here, for want of the table; whoever holds it can check it exactly.",
+    }[satisfied]
+    promised = _promised(notion)
+    return Report(
+        audience="public",
+        asked=asked,
+        promise=_promise(notion, sensitive, verdict, satisfied),
+        holds_for=(
+            PUBLIC_SAMPLE,
+            *_covers(notion, sensitive, useful, promised.eps_ldp),
+            WITHHELD.format(useful=useful),
+        ),
+        voided_by=tuple(text.format(useful=useful) for text in VOIDS),
+        channel=_channel_table(bare),
+    )
+
+
+def summary_report(
+    channel: Channel,
+    notion: Notion,
+    joint: Joint,
+    *,
+    satisfied: bool,
+    achieved: Achieved,
+    used: Used | None,
+    beliefs: Sequence[tuple[float, float]],
+    utility: Mapping[str, float],
+    certificate: Certificate,
+    worst: Worst | None = None,
+    population: PopulationPromise | None = None,
+    chosen: ConfidenceSet | None = None,
+    attained: Mapping[str, float] | None = None,
+    remarks: Sequence[str] = (),
+    seconds: float | None = None,
+    table: str | None = None,
+) -> Report:
+    """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
+
+    Parameters
+    ----------
+    beliefs
+        As from `auditing.beliefs.belief_ranges`.
+    utility
+        At least `nmi`, `mutual_information` and `entropy`, those of the integers.
+    population, chosen
+        What holds for the population, and the set of populations that the channel was designed for, if any.
+    attained
+        The leakages of `channel_measures`, where they were computed.
+    remarks
+        What the mechanism had to say.
+    table
+        Its name.
+    """
+    asked = _asked(channel, notion, joint, table)
+    sensitive, useful = names_of(asked)
+    zero = [ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []
+    verdict = " ".join([f"{VERDICTS[satisfied]}.", *achieved_texts(achieved, used)])
+    promise = _promise(notion, sensitive, verdict, satisfied, achieved, attained)
+    return Report(
+        audience="internal",
+        asked=asked,
+        promise=replace(
+            promise,
+            verdict=verdict if worst is None else f"{verdict} {worst_text(worst)}",
+            achieved=asdict(achieved),
+            used=None if used is None else asdict(used),
+            worst=None if worst is None else asdict(worst),
+            beliefs=tuple(
+                Belief(symbol=name, before=float(before), lowest=low, highest=high)
+                for name, before, (low, high) in zip(joint.sensitive.names, joint.p_s, beliefs, strict=True)
+            ),
+        ),
+        population=None if population is None else _population(population, chosen, joint),
+        holds_for=(
+            *([_sample(asked)] if chosen is None else []),
+            *zero,
+            *_covers(notion, sensitive, useful, achieved.eps_ldp),
+        ),
+        voided_by=tuple(text.format(useful=useful) for text in VOIDS),
+        kept=Kept(
+            nmi=utility["nmi"],
+            mutual_information=utility["mutual_information"],
+            entropy=utility["entropy"],
+            upper_bound_nmi=certificate.upper_bound_nmi,
+            gap_nmi=certificate.gap_nmi,
+            scope=certificate.scope,
+            remarks=tuple(remarks),
+            seconds=seconds,
+        ),
+        channel=_channel_table(channel),
+    )
+
+
+def full_report(
+    summary: Report,
+    channel: Channel,
+    joint: Joint,
+    measures: ChannelMeasures,
+    curve: Curve | None,
+    absent: Mapping[str, str],
+) -> Report:
+    """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
+    released = joint.p @ channel.matrix
+    after = released / joint.p_s[:, None] / released.sum(axis=0)
+    names = joint.sensitive.names
+    return replace(
+        summary,
+        curve=curve,
+        before=Lifts(sensitive=names, columns=joint.useful.names, values=_tuples(joint.lift.tolist())),
+        after=Lifts(sensitive=names, columns=channel.outputs, values=_tuples(after.tolist())),
+        codebook=tuple(
+            Meaning(
+                output=out.output,
+                probability=out.probability,
+                posterior=tuple(sorted(posterior.items(), key=lambda item: -item[1])),
+                lowest_lift=out.min_lift,
+                highest_lift=out.max_lift,
+            )
+            for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
+        ),
+        absent=dict(absent),
+    )
+
+
+def names_of(asked: Asked) -> tuple[str, str]:
+    """The sensitive and the useful columns, as one name each."""
+    return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
+
+
+def certificate_of(channel: Channel) -> Certificate:
+    """What the channel's record proves of the optimum; the empty certificate where it is silent or odd."""
+    proof = channel.record.certificate or {}
+    bound, gap, scope = (proof.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope"))
+    if isinstance(bound, float | int) and isinstance(gap, float | int) and isinstance(scope, str):
+        return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
+    return Certificate()
+
+
+def origin_of(channel: Channel, key: str) -> str | None:
+    """A text that the channel's record keeps of its origin."""
+    value = channel.record.provenance.get(key)
+    return value if isinstance(value, str) else None
+
+
+def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
+    """The budgets that a channel keeps to, in words: those of its own notion if that is an average, and all lifts."""
+    own = [] if used is None else [
+        f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."
+    ]  # fmt: skip
+    return [
+        *own,
+        f"Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
+        f"{at_most(achieved.eps_ldp)} (nats, rounded up).",
+    ]
+
+
+def worst_text(worst: Worst) -> str:
+    """The cell that uses most of its budget, in words."""
+    against = f", most of all against {short(worst.against)}" if worst.against is not None else ""
+    return (
+        f"Worst: the output {short(worst.output)} makes {short(worst.sensitive)} {about(worst.lift)} times as "
+        f"likely as before{against}."
+    )
+
+
+def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> Asked:
+    protected = channel.sensitive
+    asked = Asked(
+        sensitive_columns=protected.columns if protected is not None else (),
+        useful_columns=channel.useful.columns,
+        sensitive_symbols=protected.names if protected is not None else (),
+        useful_symbols=channel.useful.names,
+        outputs=len(channel.outputs),
+        notion=to_record(notion),
+        notion_text=notion.text,
+        mechanism=origin_of(channel, "mechanism"),
+        method=origin_of(channel, "method"),
+    )
+    if joint is None:
+        return asked
+    return replace(
+        asked,
+        table=table,
+        records=joint.records,
+        cells=len(joint.sensitive) * len(joint.useful),
+        zero_cells=sum(cell == 0 for row in joint.counts for cell in row),
+    )
+
+
+def _promised(notion: Notion) -> Achieved:
+    """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
+    limits = notion.limits
+    if not isinstance(limits, LiftLimits):
+        return Achieved(math.inf, math.inf, math.inf)
+    # A ratio bounds both sides, for the mean of the lifts is 1.
+    lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
+    return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))
+
+
+def _promise(
+    notion: Notion,
+    sensitive: str,
+    verdict: str,
+    satisfied: bool | None,
+    achieved: Achieved | None = None,
+    attained: Mapping[str, float] | None = None,
+) -> Promise:
+    limits = notion.limits
+    single = isinstance(limits, LiftLimits)
+    return Promise(
+        statement=limits.condition(sensitive),
+        verdict=verdict,
+        satisfied=satisfied,
+        low=math.exp(-limits.lower) if single and math.isfinite(limits.lower) else None,
+        high=math.exp(limits.upper) if single and math.isfinite(limits.upper) else None,
+        achieved=None,
+        used=None,
+        worst=None,
+        bounds=_bounds(_promised(notion), sensitive, achieved, attained or {}),
+        beliefs=(),
+    )
+
+
+def _bounds(
+    promised: Achieved, sensitive: str, achieved: Achieved | None, attained: Mapping[str, float]
+) -> tuple[Bound, ...]:
+    """Every measure that the promise bounds or the channel's value is known of, in the order of `MEASURES`."""
+    follows = asdict(guarantees(promised.eps_l, promised.eps_u))
+    follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
+    if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
+        # What holds of every channel whatsoever is no consequence of a promise.
+        follows = dict.fromkeys(follows, math.inf)
+    suprema = {} if achieved is None else asdict(guarantees(achieved.eps_l, achieved.eps_u))
+    known = {} if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp}
+    known |= attained
+    bounds: list[Bound] = []
+    for name, (words, unit, key) in MEASURES.items():
+        bound = follows[name] if math.isfinite(follows[name]) else None
+        value = suprema.get(name) if key is None else known.get(key)
+        if bound is not None or value is not None:
+            bounds.append(Bound(measure=words.format(s=sensitive), unit=unit, promised=bound, attained=value))
+    return tuple(bounds)
+
+
+def _sum_above(first: float, second: float) -> float:
+    """The sum of two budgets, never rounded down."""
+    total = first + second
+    if math.isinf(total) or math.fsum((first, second, -total)) <= 0.0:
+        return total
+    return math.nextafter(total, math.inf)
+
+
+def _population(promise: PopulationPromise, chosen: ConfidenceSet | None, joint: Joint) -> Population:
+    return Population(
+        level=promise.level,
+        eps_l=promise.achieved.eps_l,
+        eps_u=promise.achieved.eps_u,
+        eps_ldp=promise.achieved.eps_ldp,
+        sentences=tuple(population_sentences(promise, chosen, joint.total)),
+    )
+
+
+def _sample(asked: Asked) -> str:
+    """What the promise is about: N, zero cells, and no population."""
+    cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
+    if asked.records is None:
+        return f"The promise is about the table of probabilities or weights as given ({cells})."
+    return (
+        f"The promise is about the table given ({count(asked.records, 'record')}, {cells}), not about the population "
+        f"that the records come from: {POPULATION}"
+    )
+
+
+def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
+    """Against whom the promise holds, and what it leaves open."""
+    limits = notion.limits
+    texts = [COVERS]
+    if isinstance(limits, LiftLimits) and math.isinf(limits.ratio):
+        if math.isinf(limits.lower):
+            texts.append(FREE_SIDE.format(sensitive=sensitive, how="much less likely, or rule it out"))
+        if math.isinf(limits.upper):
+            texts.append(FREE_SIDE.format(sensitive=sensitive, how="much more likely, or give it away"))
+    if math.isfinite(eps_ldp):
+        texts.append(OTHER_PRIOR.format(sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)))
+    return texts
+
+
+def _channel_table(channel: Channel) -> ChannelTable:
+    d = channel.denominator
+    return ChannelTable(
+        symbols=channel.useful.names,
+        outputs=channel.outputs,
+        denominator=d,
+        rows=tuple(
+            tuple(Entry(output=y, weight=entry, share=entry / d) for y, entry in row)
+            for row in channel.integers.entries()
+        ),
+    )
+
+
+def _tuples(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in rows)

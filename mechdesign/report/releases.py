@@ -1,0 +1,175 @@
+"""What is said of released files: the verdict of `check` and the frequencies of `estimate`, as text, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
+from mechdesign.analysis.frequencies import Frequencies, JointFrequencies
+from mechdesign.report.wording import at_most, count, item, label, paragraph
+
+MOST_SHOWN = 10
+"""Suspects named in the text; JSON has all."""
+
+_AGAINST = {
+    "originals": "the labels of each original symbol against its row of the channel",
+    "table": "the labels against what the channel's table predicts",
+    "any data": "the labels against everything that any data could give",
+}
+
+_OF = {"table": " of records like those of the table"}
+"""For which data a test keeps its promise, where these are not all."""
+
+NUMBERS = ("estimate", "standard_error", "lower", "upper")
+
+_METHODS = {"unbiased": "unbiased", "ml": "maximum likelihood"}
+_TARGETS = {
+    "population": "for the population that the records are a sample of",
+    "records": "for the frequencies among the records of the file",
+}
+
+
+def check_text(check: ReleaseCheck, path: str) -> str:
+    """Verdict, findings, the test of frequencies and what was not checked, without a final newline."""
+    verdict = "plausible" if check.plausible else "NOT PLAUSIBLE"
+    # Of other records a faithful release may fail this test, and the verdict must not say more than it.
+    narrow = not check.plausible and not check.findings and check.frequencies.against == "table"
+    whose = ", if the records are like those of its table" if narrow else ""
+    lines = [f"{label(path)}: {verdict} as a draw of the channel{whose} ({count(check.records, 'record')})."]
+    if check.findings:
+        lines += ["", "Impossible"]
+        for found in check.findings:
+            more = (
+                f" ({count(found.records, 'record')} in all)"
+                if found.records > 1 and found.kind != "cells"
+                else ""
+            )
+            lines.append(item(label(found.text) + more))
+    lines += ["", "Frequencies", *_test(check.frequencies)]
+    if check.also is not None:
+        lines += _test(check.also)
+    if check.notices:
+        lines += ["", "Note", *(item(label(notice)) for notice in check.notices)]
+    return "\n".join(lines)
+
+
+def _test(test: FrequencyTest) -> list[str]:
+    if test.records == 0:
+        return [paragraph("nothing to test.")]
+    verdict = "plausible" if test.plausible else "not plausible"
+    lines = [
+        item(
+            f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} "
+            f"(a faithful release{_OF.get(test.against, '')} fails with a chance of at most {test.level:g})"
+        )
+    ]
+    for suspect in test.suspects[:MOST_SHOWN]:
+        lines.append(
+            paragraph(
+                f"{label(suspect.name)}: {count(suspect.records, 'record')}, adjusted p-value at most "
+                f"{at_most(suspect.p_value)}",
+                "      ",
+            )
+        )
+    if len(test.suspects) > MOST_SHOWN:
+        lines.append(paragraph(f"and {len(test.suspects) - MOST_SHOWN} more", "      "))
+    return lines
+
+
+def check_record(check: ReleaseCheck) -> dict[str, Any]:
+    """What `check --json` prints."""
+    return {
+        "plausible": check.plausible,
+        "records": check.records,
+        "findings": [{"kind": f.kind, "text": f.text, "records": f.records} for f in check.findings],
+        "frequencies": _test_record(check.frequencies),
+        "also": None if check.also is None else _test_record(check.also),
+        "notices": list(check.notices),
+    }
+
+
+def _test_record(test: FrequencyTest) -> dict[str, Any]:
+    return {
+        "against": test.against,
+        "plausible": test.plausible,
+        "p_value": test.p_value,
+        "level": test.level,
+        "records": test.records,
+        "methods": test.methods,
+        "suspects": [{"name": s.name, "records": s.records, "p_value": s.p_value} for s in test.suspects],
+    }
+
+
+def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
+    """A line for each frequency, without a final newline.
+
+    Parameters
+    ----------
+    result : Frequencies or JointFrequencies
+    column : str
+        Name of the useful column.
+    by : str, optional
+        Name of the kept column of joint frequencies.
+    """
+    keys = ("name",) if by is None else ("name", "other")
+    titles = (column,) if by is None else (column, by)
+    records = result.rows()
+    texts = [[label(str(record[key])) for key in keys] for record in records]
+    widths = [max(len(titles[k]), *(len(text[k]) for text in texts)) for k in range(len(keys))]
+    head = "  ".join(f"{label(title):<{width}}" for title, width in zip(titles, widths, strict=True))
+    lines = [
+        f"Frequencies of {' by '.join(map(label, titles))} from {count(result.records, 'released record')}, "
+        f"{_METHODS[result.method]}; {100 * result.level:g} % intervals",
+        f"{_TARGETS[result.target]}.",
+        "",
+        f"  {head}  estimate  std.error  interval",
+    ]
+    for text, record in zip(texts, records, strict=True):
+        name = "  ".join(f"{cell:<{width}}" for cell, width in zip(text, widths, strict=True))
+        lines.append(f"  {name}  {record['estimate']:8.5f}  {_interval(record)}")
+    if result.notices:
+        lines += ["", "Note", *(item(label(notice)) for notice in result.notices)]
+    return "\n".join(lines)
+
+
+def _interval(record: dict[str, Any]) -> str:
+    if record["standard_error"] != record["standard_error"]:
+        return "        -  not known from released data"
+    return f"{record['standard_error']:9.5f}  {record['lower']:.5f} to {record['upper']:.5f}"
+
+
+def estimate_csv(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
+    """The same as CSV with all digits; unknown numbers are empty."""
+    titles: Sequence[str] = (column,) if by is None else (column, by)
+    keys = ("name",) if by is None else ("name", "other")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*titles, *NUMBERS])
+    for record in result.rows():
+        numbers = ["" if record[key] != record[key] else repr(record[key]) for key in NUMBERS]
+        writer.writerow([*(record[key] for key in keys), *numbers])
+    return text.getvalue()
+
+
+def estimate_record(
+    result: Frequencies | JointFrequencies, column: str, by: str | None = None
+) -> dict[str, Any]:
+    """What `estimate --json` prints."""
+    record: dict[str, Any] = {
+        "column": column,
+        "by": by,
+        "records": result.records,
+        "method": result.method,
+        "target": result.target,
+        "level": result.level,
+        "frequencies": result.rows(),
+        "notices": list(result.notices),
+    }
+    if isinstance(result, Frequencies) and result.likelihood is not None:
+        fit = result.likelihood
+        record["log_likelihood"] = fit.log_likelihood
+        record["log_likelihood_deficit"] = fit.deficit
+    return record

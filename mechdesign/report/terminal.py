@@ -1,0 +1,346 @@
+"""What commands print for people: a design, a verdict, a channel, its measures, a comparison."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Any
+
+from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
+from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendation, falls
+from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.comparison.run import Comparison
+from mechdesign.mechanisms.result import Design
+from mechdesign.report.blocks import Block, Bullets, Grid, Remark, Text
+from mechdesign.report.collect import design_report
+from mechdesign.report.content import achieved_texts, names_of, worst_text
+from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
+from mechdesign.report.record import Report
+from mechdesign.report.wording import (
+    about,
+    at_least,
+    at_most,
+    count,
+    item,
+    label,
+    paragraph,
+    percent,
+    percent_at_least,
+    title,
+)
+from mechdesign.tables.joint import Joint
+
+DIGITS_OF_QUOTIENTS = Context(prec=62)
+"""Every quotient by a power of two up to 2^62 ends within 62 digits; other denominators round there."""
+
+MOST_LINES = 16
+"""Budgets shown for a notion; a longer grid is thinned evenly, the CSV has all of it."""
+
+WITHIN = f"{100 * (1 - NEARLY):g}%"
+
+
+def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> str:
+    """What `design` prints: what matters first, derived measures last; without a final newline."""
+    report = design_report(design, joint, all_measures=all_measures)
+    parts = [lead_of(report.asked)]
+    for section in summary_sections(_shortened(report)):
+        lines = [line for block in section.blocks for line in _lines(block)]
+        if section.anchor == "kept":
+            lines.append(
+                paragraph(f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s).")
+            )
+        parts += ["", section.title, *lines]
+    return "\n".join([*parts, "", "Other measures of leakage", *_measures(report, all_measures)])
+
+
+def _shortened(report: Report) -> Report:
+    """The report with at most `MOST_LINES` beliefs, those that can move most."""
+    beliefs = report.promise.beliefs
+    if len(beliefs) <= MOST_LINES:
+        return report
+    kept = set(sorted(beliefs, key=lambda b: min(b.before - b.highest, b.lowest - b.before))[:MOST_LINES])
+    chosen = tuple(belief for belief in beliefs if belief in kept)
+    remark = f"Those {MOST_LINES} of {len(beliefs):,} are shown whose probability can change most; --report has all."
+    promise = replace(report.promise, beliefs=chosen, verdict=f"{report.promise.verdict} {remark}")
+    return replace(report, promise=promise)
+
+
+def _lines(block: Block) -> list[str]:
+    """A block of the summary as lines of text."""
+    match block:
+        case Text(text) | Remark(text):
+            return [paragraph(text)]
+        case Bullets(items):
+            return [item(text) for text in items]
+        case Grid():
+            rows = [block.header, *([cell.text for cell in row] for row in block.rows)]
+            return aligned(rows, left=(*range(block.heads), *block.left))
+        case _:
+            raise TypeError(f"a summary holds no {type(block).__name__}")
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
+    """Rows of cells in columns, those in `left` flush left, indented."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(
+            f"{cell:<{width}}" if k in left else f"{cell:>{width}}"
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]  # fmt: skip
+
+
+def _measures(report: Report, all_measures: bool) -> list[str]:
+    """The derived measures: the promise's own for every channel, then what this channel attains."""
+    if all_measures:
+        return [line for block in measure_blocks(report.promise) for line in _lines(block)]
+    sensitive, _ = names_of(report.asked)
+    follows = [
+        f"{bound.measure.split(' (')[0]} at most {amount(bound.promised, bound.unit)}"
+        for bound in report.promise.bounds
+        if bound.promised is not None and bound.unit
+    ]
+    promised = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
+    reached = "" if report.promise.achieved is None else (
+        f"This one attains local differential privacy {at_most(report.promise.achieved['eps_ldp'])} with respect to "
+        f"{sensitive}. "
+    )  # fmt: skip
+    return [paragraph(f"{promised}{reached}--all-measures lists them all.")]
+
+
+def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
+    """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
+    verdict = "satisfied" if audit.satisfied else "VIOLATED"
+    return "\n".join(
+        [
+            f"{audit.notion.text}: {verdict}, decided in exact arithmetic.",
+            *achieved_texts(audit.achieved, audit.used),
+            worst_text(audit.worst),
+            *map(paragraph, population),
+        ]
+    )
+
+
+def matrix_csv(channel: Channel) -> str:
+    """The matrix W(y|x): useful symbols down, outputs along, exact decimals where they end."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([",".join(channel.useful.columns), *channel.outputs])
+    d = Decimal(channel.denominator)
+    for name, row in zip(channel.useful.names, channel.rows, strict=True):
+        writer.writerow([name, *(_decimal(DIGITS_OF_QUOTIENTS.divide(Decimal(entry), d)) for entry in row)])
+    return text.getvalue()
+
+
+def _decimal(value: Decimal) -> str:
+    return f"{value.normalize(DIGITS_OF_QUOTIENTS):f}"
+
+
+def channel_text(channel: Channel) -> str:
+    """Both directions without the zeros: what each symbol becomes, and what each output says."""
+    useful = title(channel.useful.columns)
+    lines = [
+        f"{useful}: {count(len(channel.useful), 'symbol')}, {count(len(channel.outputs), 'output')}, "
+        f"denominator {channel.denominator}.",
+        "",
+        "What is published for each symbol",
+    ]
+    for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
+        shares = {channel.outputs[y]: entry / channel.denominator for y, entry in row}
+        lines.append(_entry(name, shares))
+    lines.append("")
+    if channel.joint is None:
+        lines.append("No codebook: a public channel does not carry the table that it needs.")
+    else:
+        lines.append("What each output says (codebook)")
+        lines += [_entry(output, posterior) for output, posterior in channel.codebook().items()]
+    return "\n".join(lines)
+
+
+def _entry(name: str, shares: dict[str, float]) -> str:
+    largest_first = sorted(shares.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{label(other)} {percent(share)}" for other, share in largest_first)
+    return f"  {label(name)}: {listed}"
+
+
+def measures_text(measures: ChannelMeasures) -> str:
+    """Two sections, one measure a line, without a final newline."""
+    rows = {**measures.utility, **measures.leakage}
+    width = max(map(len, rows))
+    lines = ["What is kept of the useful column (nats)"]
+    lines += [f"  {name:<{width}}  {about(value)}" for name, value in measures.utility.items()]
+    lines += [
+        "",
+        "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)",
+    ]
+    lines += [f"  {name:<{width}}  {about(value)}" for name, value in measures.leakage.items()]
+    return "\n".join([*lines, "", *_guarantees(measures)])
+
+
+def _guarantees(measures: ChannelMeasures) -> list[str]:
+    """What the theorems promise, next to what is attained."""
+    rows = [
+        (
+            line.measure,
+            "?" if line.attained is None else about(line.attained),
+            f"{'<=' if line.at_most else '>='} {at_most(line.bound) if line.at_most else at_least(line.bound)}",
+            line.source,
+        )
+        for line in measures.guarantees
+    ]
+    return [
+        "What the lifts and the averages guarantee, next to what is attained",
+        *aligned(rows, left=range(len(rows[0]))),
+    ]
+
+
+def outputs_text(measures: ChannelMeasures) -> str:
+    """One output a line: probability and the measures that need no order, without a final newline."""
+    names = (
+        "probability",
+        "max_lift",
+        "min_lift",
+        "l1_lift",
+        "chi2_lift",
+        "l1_lift_inverse",
+        "chi2_lift_inverse",
+    )
+    rows = [("output", *names)]
+    rows += [(label(out.output), *(about(getattr(out, name)) for name in names)) for out in measures.outputs]
+    return "\n".join(aligned(rows, left=range(len(names) + 1)))
+
+
+def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
+    """The report of `compare`, without a final newline."""
+    rows = comparison.rows
+    sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in _curves(rows)]
+    fallen = falls(rows)
+    if fallen:
+        sections.append("\n".join(["Falling curves", *(paragraph(fall_text(fall)) for fall in fallen)]))
+    if recommendations is not None:
+        advice = [paragraph(_advice(found)) for found in recommendations]
+        sections.append("\n".join(["Recommended", *advice]))
+    return "\n\n".join(sections)
+
+
+def _curves(rows: Sequence[ComparisonRow]) -> list[tuple[str, float | None]]:
+    return list(dict.fromkeys(row.curve for row in rows))
+
+
+def _name(notion: str, lam: float | None) -> str:
+    return notion if lam is None else f"{notion}, lam {lam:g}"
+
+
+def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
+    mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
+    at = {(row.mechanism, row.epsilon): row for row in rows}
+    bounds = {row.epsilon: row.upper_bound_nmi for row in rows if row.upper_bound_nmi is not None}
+    budgets = sorted({row.epsilon for row in rows})
+    step = -(-len(budgets) // MOST_LINES)
+    header = ["epsilon", *mechanisms, *(["at most"] if bounds else [])]
+    lines = [header]
+    for epsilon in budgets[::step]:
+        cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
+        bound = bounds.get(epsilon)
+        limit = "-" if bound is None else str(_hundredths(bound, ROUND_CEILING))
+        lines.append([f"{epsilon:g}", *cells, *([limit] if bounds else [])])
+    marks = [
+        f"{sign} {words}"
+        for sign, words in (("*", "repaired"), ("!", "violates its notion"))
+        if any(sign in cell for line in lines[1:] for cell in line)
+    ]
+    thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
+    notes = "; ".join([*thinned, *marks])
+    heading = f"{_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
+    return "\n".join([heading, *aligned(lines)])
+
+
+def _kept(row: ComparisonRow | None) -> str:
+    if row is None:
+        return "-"
+    mark = "!" if not row.satisfied else "*" if row.repaired else ""
+    return f"{_hundredths(row.nmi, ROUND_FLOOR)}{mark}"
+
+
+def _hundredths(share: float, rounding: str) -> Decimal:
+    """A share in percent with two decimals, rounded in the direction that claims less."""
+    return (Decimal(share) * 100).quantize(Decimal("0.01"), rounding=rounding)
+
+
+def _advice(found: Recommendation) -> str:
+    name = _name(found.notion, found.lam)
+    texts = [f"{name}:", _twice(found.twice)]
+    if found.most is not None:
+        texts.append(
+            f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:.3g}, where {found.most.mechanism} keeps "
+            f"{percent_at_least(found.most.nmi)}."
+        )
+    elif found.with_optimum:
+        texts.append(f"No budget keeps {100 * MOST:g} %.")
+    else:
+        texts.append(f"The optimum was not run, so where keeping {100 * MOST:g} % begins is not said.")
+    return " ".join(texts)
+
+
+def _twice(rows: Sequence[ComparisonRow]) -> str:
+    """What every mechanism keeps where no belief can double, the best first, and which are nearly as good."""
+    if not rows:
+        return "A notion on averages bounds no single belief, so no budget keeps one from doubling."
+    ordered = sorted(rows, key=lambda row: -row.nmi)
+    kept = ", ".join(f"{row.mechanism} {percent_at_least(row.nmi)}" for row in ordered)
+    half = ordered[0].notion == "min-lift"
+    what = "less than half as likely" if half else "more than twice as likely"
+    near = [row.mechanism for row in ordered[1:] if row.nmi >= NEARLY * ordered[0].nmi]
+    also = f" ({' and '.join(near)} within {WITHIN} of the best)" if near else ""
+    return f"With nothing {what} as before (epsilon {ordered[0].epsilon:.4g}), what is kept is: {kept}{also}."
+
+
+def fall_text(fall: Fall) -> str:
+    """Why a heuristic may keep less at a larger budget, and what to do about it."""
+    before, after = fall.before, fall.after
+    return (
+        f"{fall.mechanism} ({_name(fall.notion, fall.lam)}) keeps {percent_at_least(before.nmi)} at epsilon "
+        f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
+        "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
+    )
+
+
+def comparison_record(
+    comparison: Comparison,
+    recommendations: Sequence[Recommendation] | None,
+    *,
+    output: str | None,
+    plot: str | None,
+    seconds: float,
+) -> dict[str, Any]:
+    """What `compare --json` prints."""
+    return {
+        "rows": [asdict(row) for row in comparison.rows],
+        "kept": comparison.kept,
+        "recommendations": None
+        if recommendations is None
+        else [_advised(found) for found in recommendations],
+        "notices": [*comparison.notices, *map(fall_text, falls(comparison.rows))],
+        "output": output,
+        "plot": plot,
+        "seconds": seconds,
+    }
+
+
+def _advised(found: Recommendation) -> dict[str, Any]:
+    return {
+        "notion": found.notion,
+        "lam": found.lam,
+        "at_most_twice": [
+            {"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice
+        ],
+        "keeps_most": None
+        if found.most is None
+        else {"share": MOST, "epsilon": found.most.epsilon, "nmi": found.most.nmi},
+    }

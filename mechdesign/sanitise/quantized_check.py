@@ -1,0 +1,116 @@
+"""A released file against the mechanism that it is said to come from."""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mechdesign.core.files import PathLike
+from mechdesign.formats.cells import encode, require_column
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Source, open_source
+from mechdesign.nonstochastic.mechanism_file import MechanismFile
+from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.verification import read_verified
+from mechdesign.sanitise.quantized import RECORDS, apply_mechanism, released_number
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedRelease:
+    """Whether a file can be what a mechanism released.
+
+    Attributes
+    ----------
+    answers : int
+    wrong : tuple of str
+        What cannot come from the mechanism; no person's value is among it.
+    same : bool or None
+        Whether the data given, released again, are this file to the last byte; None if none were given.
+    """
+
+    answers: int
+    wrong: tuple[str, ...]
+    same: bool | None
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether nothing speaks against it."""
+        return not self.wrong and self.same is not False
+
+
+def check_quantised(
+    mechanism: PathLike,
+    released: PathLike,
+    *,
+    data: PathLike | None = None,
+    column: str | None = None,
+    equals: str | None = None,
+    text: TextOptions | None = None,
+) -> CheckedRelease:
+    """Check a released file against its mechanism: every answer is one that a cell gives, no group comes twice.
+
+    Parameters
+    ----------
+    data : path, optional
+        What was released from: then it is released again, and the bytes are compared.
+
+    Raises
+    ------
+    InputError
+        If the mechanism was edited or a file cannot be read.
+    """
+    held = read_verified(mechanism).mechanism
+    name = column or held.column
+    with open_source(released, text) as table:
+        wrong, answers = _wrong_answers(held, table, name)
+    same = None
+    if data is not None:
+        with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+            again = Path(folder) / Path(released).name
+            apply_mechanism(mechanism, data, again, column=column, equals=equals, text=text)
+            same = again.read_bytes() == Path(released).read_bytes()
+    return CheckedRelease(answers=answers, wrong=tuple(wrong), same=same)
+
+
+def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tuple[list[str], int]:
+    identity = mechanism.query == "identity"
+    answer = column if identity else f"{mechanism.query}_{mechanism.column}"
+    read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
+    for name in read:
+        require_column(name, table.header)
+    allowed = {m.individuals: _labels(mechanism.query, m.quantizer) for m in mechanism.mechanisms}
+    wrong: dict[str, int] = {}
+    seen: set[tuple[str, ...]] = set()
+    answers = 0
+    for batch in table.batches(encode=read):
+        answers += batch.num_rows
+        columns = [encode(batch.column(name), name) for name in read]
+        rows, counts = np.unique(np.stack([c.codes for c in columns]), axis=1, return_counts=True)
+        for codes, times in zip(rows.T.tolist(), counts.tolist(), strict=True):
+            cells = ["" if k < 0 else c.texts[k] for k, c in zip(codes, columns, strict=True)]
+            size = 1 if identity else _whole(cells[-1])
+            key = tuple(cells[1:-1])
+            if size not in allowed:
+                fault = "is said to be of a group of a size for which there are no thresholds"
+            elif cells[0] not in allowed[size]:
+                fault = "is not what any cell gives"
+            elif not identity and (times > 1 or key in seen):
+                fault = "is a second answer for its group"
+            else:
+                seen.add(key)
+                continue
+            wrong[fault] = wrong.get(fault, 0) + times
+    return [f"{times:,} of {answers:,} answers: each {fault}" for fault, times in wrong.items()], answers
+
+
+def _labels(query: str, quantizer: Quantizer) -> set[str]:
+    return {repr(float(released_number(query, quantizer, cell))) for cell in range(quantizer.levels)}
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else -1

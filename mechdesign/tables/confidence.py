@@ -1,0 +1,294 @@
+"""What counts say about the population they are a sample of: intervals for every cell, as exact rationals.
+
+Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s, P(.|s)), so each
+cell is binomial, and Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is the p at which a binomial
+tail is just as small as the share of 1 - level that the cell may spend. Bonferroni over all ends makes all bounds
+true at once with probability `level` or more. The shares P(s) are bounded alike, or known, or not needed.
+
+Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can compute them again.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mechdesign.core.binomial import SCALE, lower_end
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.notions import LiftLimits, Notion
+from mechdesign.tables.joint import Joint
+
+LEAST_LEVEL = 0.5
+"""Confidence below one half is no confidence: the promise would fail for most samples."""
+
+DEFAULT_LEVEL = 0.95
+"""The level at which a channel designed without one is looked at."""
+
+SHARE_TOLERANCE = Fraction(1, 10**6)
+"""Known shares may miss a sum of 1 by this much (printed ones are rounded) and are then normalised."""
+
+METHOD = "clopper-pearson"
+
+
+@dataclass(frozen=True)
+class ConfidenceSet:
+    """All populations that the counts do not contradict: P(x|s) and P(s) between their ends.
+
+    Parameters
+    ----------
+    level : float
+        The set holds the population with at least this probability over the draw of the sample.
+    lower, upper : |S| tuples of |X| integers
+        ``lower[s][x] <= 2**60 P(x|s) <= upper[s][x]``; the row sums of P(.|s) are 1 besides.
+    share_lower, share_upper : |S| tuples of Fraction
+        Ends of P(s), equal where the shares are known and 0 and 1 where nothing is said of them.
+    unseen : int
+        Symbols of X on the list that was fixed beforehand which no record has. They have no row in a channel: their
+        records are released as those of which nothing is known, with the outputs' overall probabilities.
+    rest : |S| tuple of integers
+        Upper ends, in units of 2**-60, of the probability of all of these together; empty without any.
+    """
+
+    level: float
+    lower: tuple[tuple[int, ...], ...]
+    upper: tuple[tuple[int, ...], ...]
+    share_lower: tuple[Fraction, ...]
+    share_upper: tuple[Fraction, ...]
+    unseen: int = 0
+    rest: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for lower, upper in zip(self.lower, self.upper, strict=True):
+            if not all(0 <= a <= b <= SCALE for a, b in zip(lower, upper, strict=True)):
+                raise InputError("an interval of the confidence set has no place in [0, 1]")
+            if not sum(lower) <= SCALE <= sum(upper):
+                raise InputError("the intervals of a sensitive symbol hold no distribution at all")
+        if not sum(self.share_lower) <= 1 <= sum(self.share_upper):
+            raise InputError("the intervals of the shares hold no distribution at all")
+
+    @property
+    def shares_are_known(self) -> bool:
+        """Whether P(s) was given rather than estimated or left open."""
+        return self.share_lower == self.share_upper
+
+    @property
+    def shares_are_free(self) -> bool:
+        """Whether nothing is said of P(s)."""
+        return not any(self.share_lower) and all(end == 1 for end in self.share_upper)
+
+    def to_record(self) -> dict[str, Any]:
+        """The set as the channel file writes it; ends are texts "p/q"."""
+        cells = [
+            [[_text(a), _text(b)] for a, b in zip(lower, upper, strict=True)]
+            for lower, upper in zip(self.lower, self.upper, strict=True)
+        ]
+        ends = zip(self.share_lower, self.share_upper, strict=True)
+        shares = "known" if self.shares_are_known else "free" if self.shares_are_free else "estimated"
+        return {
+            "level": self.level,
+            "set": METHOD,
+            "shares": shares,
+            "unseen": self.unseen,
+            "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]},
+        }
+
+
+def _text(end: int) -> str:
+    return str(Fraction(end, SCALE))
+
+
+def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
+    """The set that `to_record` describes, computed again from the counts.
+
+    Level and known shares are what the file says; every interval is computed, and must be the one in the file.
+
+    Raises
+    ------
+    InputError
+        If the record has another form, or intervals that the counts do not give.
+    """
+    try:
+        level, kind, unseen = record["level"], record["shares"], record["unseen"]
+        known = None
+        if kind == "known":
+            texts = (pair[0] for pair in record["intervals"]["shares"])
+            known = dict(zip(joint.sensitive.symbols, map(Fraction, texts), strict=True))
+        if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
+            raise ValueError
+    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
+        raise InputError(
+            "the confidence set of the channel file is not readable; design the channel again"
+        ) from None
+    again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
+    if again.to_record()["intervals"] != record["intervals"]:
+        raise InputError(
+            "the intervals in the channel file are not those of its counts: the file was changed, or made from "
+            "another table"
+        )
+    return again
+
+
+def check_level(level: Any) -> float:
+    """The level as a float.
+
+    Raises
+    ------
+    InputError
+        Unless it is a number in [0.5, 1).
+    """
+    if isinstance(level, bool) or not isinstance(level, numbers.Real) or not LEAST_LEVEL <= level < 1.0:
+        raise InputError(
+            f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
+        )
+    return float(level)
+
+
+def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
+    """Known P(s) in the order of the table, exactly.
+
+    Parameters
+    ----------
+    shares : mapping from sensitive symbol (its text, or the tuple of a crossed one) to its share
+        Decimals as text, `Decimal` or `Fraction` are exact; a float is the shortest decimal that names it.
+
+    Raises
+    ------
+    InputError
+        On unknown or missing symbols, a share that is no number in (0, 1], or a sum that is not 1.
+    """
+    names = {name: s for s, name in enumerate(joint.sensitive.names)}
+    names |= {symbol: s for s, symbol in enumerate(joint.sensitive.symbols)}  # type: ignore[dict-item]
+    unknown = [str(symbol) for symbol in shares if symbol not in names]
+    if unknown:
+        raise InputError(
+            f"the shares name {listed(unknown)}, which the table has no records of; leave it out"
+        )
+    given: dict[int, Fraction] = {}
+    for symbol, share in shares.items():
+        try:
+            value = fraction_of(repr(share) if isinstance(share, float) else share)
+        except InputError as error:
+            raise InputError(f"the share of {quoted(symbol)} is not usable: {error}") from None
+        if not 0 < value <= 1:
+            raise InputError(f"the share of {quoted(symbol)} ({quoted(share)}) must be above 0 and at most 1")
+        if names[symbol] in given:
+            raise InputError(f"the share of {quoted(symbol)} is given twice")
+        given[names[symbol]] = value
+    missing = [name for s, name in enumerate(joint.sensitive.names) if s not in given]
+    if missing:
+        raise InputError(f"the shares do not name {listed(missing)}; every sensitive symbol needs its share")
+    total = sum(given.values(), Fraction(0))
+    if abs(total - 1) > SHARE_TOLERANCE:
+        raise InputError(
+            f"the shares sum to {float(total):.9g} and not to 1 (within {float(SHARE_TOLERANCE):g})"
+        )
+    return tuple(given[s] / total for s in range(len(given)))
+
+
+def read_shares(path: str) -> dict[str, str]:
+    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, has another header, or a row without two cells.
+    """
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, strict=True) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} cannot be read as a CSV file of shares: {error}") from None
+    if not rows or rows[0] != ["symbol", "share"]:
+        raise InputError(f"{path} must begin with the header symbol,share")
+    shares: dict[str, str] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != 2:
+            raise InputError(f"{path}, row {number}: {len(row)} cells, not a symbol and its share")
+        if row[0] in shares:
+            raise InputError(f"{path}: the share of {quoted(row[0])} is given twice")
+        shares[row[0]] = row[1]
+    return shares
+
+
+def needs_shares(notion: Notion) -> bool:
+    """Whether the notion speaks of P(s): quotients of two rows (LDP) do not."""
+    limits = notion.limits
+    return not isinstance(limits, LiftLimits) or math.isfinite(limits.lower) or math.isfinite(limits.upper)
+
+
+def check_counts(joint: Joint) -> None:
+    """Raise InputError unless the table counts records."""
+    if not joint.is_counts:
+        raise InputError(
+            "confidence needs counts of records: probabilities do not say how many records they come from, and "
+            "weighted records are not a sample of independent ones"
+        )
+
+
+def confidence_set(
+    joint: Joint,
+    level: float = DEFAULT_LEVEL,
+    *,
+    shares: Mapping[Any, Any] | None = None,
+    estimate_shares: bool = True,
+    unseen: int = 0,
+) -> ConfidenceSet:
+    """The Clopper-Pearson set of a table of counts.
+
+    Each of its E ends may fail with probability (1 - level) / E; ends are two for every cell and, where P(s) is
+    estimated, two for every sensitive symbol.
+
+    Parameters
+    ----------
+    joint : Joint
+        Counts of independent records of one population, its symbols fixed without looking at them.
+    level : float
+        In [0.5, 1), taken as the decimal that it prints as.
+    shares : mapping, optional
+        Known P(s) of every sensitive symbol.
+    estimate_shares : bool
+        False leaves P(s) open where it is not known: quotients of two rows do not need it.
+    unseen : int
+        How many symbols of X were on the list beforehand but occur in no record.
+
+    Raises
+    ------
+    InputError
+        If the table holds no counts, or level or shares are out of range.
+    """
+    check_counts(joint)
+    spent = 1 - Fraction(repr(check_level(level)))
+    known = None if shares is None else check_shares(shares, joint)
+    if type(unseen) is not int or unseen < 0:
+        raise InputError(f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at least 0")
+    size, n = len(joint.counts), len(joint.counts[0]) + unseen
+    estimated = known is None and estimate_shares
+    alpha = spent / (2 * (size * n + (size if estimated else 0)))
+    rows = [_ends_of(row, alpha) for row in joint.counts]
+    if known is not None:
+        low = high = known
+    elif estimated:
+        ends = _ends_of(joint.sensitive_counts, alpha)
+        low, high = (tuple(Fraction(end, SCALE) for end in side) for side in ends)
+    else:
+        low, high = (Fraction(0),) * size, (Fraction(1),) * size
+    lower, upper = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
+    rest: tuple[int, ...] = ()
+    if unseen:
+        nothing = (SCALE - lower_end(total, total, alpha) for total in joint.sensitive_counts)
+        rest = tuple(min(unseen * end, SCALE) for end in nothing)
+    return ConfidenceSet(float(level), lower, upper, low, high, unseen, rest)
+
+
+def _ends_of(counts: Sequence[int], alpha: Fraction) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    total = sum(counts)
+    return (
+        tuple(lower_end(count, total, alpha) for count in counts),
+        tuple(SCALE - lower_end(total - count, total, alpha) for count in counts),
+    )

@@ -1,0 +1,1458 @@
+/* Branch and bound for the minimum of a separable concave function over a set of probability vectors with
+ * uncertain rows: f as in `_kernel.c`, over the v >= 0, sum v = 1, whose w_x = v_x / point_x satisfies
+ *
+ *     h_s <= ratio g_t (s != t),    h_s <= upper (pi_s h_s + sum over t != s of pi_t g_t),
+ *     g_s >= lower (pi_s g_s + sum over t != s of pi_t h_t)
+ *
+ * for every pi of a box in the simplex, where h_s and g_s are the largest and the smallest p.w over the box of s,
+ * {lo_s <= p <= hi_s, sum p = 1}. These are linear rows a.v <= 0, one for each choice of vertices of the boxes:
+ * far too many to list. A sort of w finds those that a point violates most, so the linear programs begin with a
+ * few rows and take in what their solutions violate; a row whose slack is basic is dropped again, which keeps the
+ * basis as small as the number of tight rows. Tree, chords and bounds are those of `_kernel.c`; a bound is the
+ * Lagrangian over the rows at hand, and a row fewer only makes it lower.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Primal infeasibility and reduced costs below these count as zero; they steer the simplex only. */
+#define PRIMAL_TOL 2e-13
+#define PIVOT_TOL 1e-9
+/* Violations below this are left: of the bounded set, where a row fewer costs next to nothing, and of the set
+ * that columns must lie in, whose margin and exact repair take care of it. */
+#define OUTER_TOL 1e-9
+#define INNER_TOL 1e-12
+/* Rounding allowance of the Lagrangian, as in `_kernel.c`. */
+#define SAFETY 16.0
+/* Rows that fail by less than this share of the worst one wait for the next round. */
+#define SHARE_OF_WORST 1.0
+#define SMALLEST_WIDTH 1e-9
+
+enum { ENTROPY = 0, GINI = 1 };
+
+/* The dense loops over all columns are most of the time; where compiler and system can choose a version
+ * at load time, they use the wider vectors of the machine at hand. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__)
+#define HOT __attribute__((target_clones("avx2,fma", "default")))
+#else
+#define HOT
+#endif
+
+static double now_seconds(void)
+{
+    struct timespec t;
+#ifdef CLOCK_MONOTONIC
+    clock_gettime(CLOCK_MONOTONIC, &t);
+#else
+    timespec_get(&t, TIME_UTC);
+#endif
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ problem and work space */
+
+typedef struct {
+    int n, S, kind;
+    double *lo, *spread;     /* S x (n + 1): the last place has w = 1 whatever v is */
+    double *room;            /* S: 1 - sum lo */
+    double *scale;           /* n: 1 / point */
+    double *pi_lo, *pi_spread, pi_room;
+    double ratio, upper, lower; /* infinity, infinity, 0 where a side is free */
+    double margin, allowance;   /* rows are a.v <= -margin for columns, a.v <= allowance for bounds */
+    double *root_u;
+} Problem;
+
+/* Rows that a basis or an open node refers to. */
+typedef struct {
+    double *a;               /* capacity x n */
+    double *least, *weight;  /* least and largest |entry| */
+    int *refs, *unused;
+    int capacity, free;
+} Pool;
+
+typedef struct {
+    int M, cap;          /* rows at hand, the first one is sum v = 1; room for so many */
+    int *id;             /* cap: row of the pool */
+    int inner;
+    double loose;        /* violations of the bounded set that are left */
+    double *ones;
+    double *L, *U, *c;   /* n + cap: structurals, then slacks s = a.v */
+    double *x, *d;
+    double *alpha;
+    int *where;
+    int *basis;          /* cap */
+    double *Binv;        /* cap x cap */
+    double *xB, *pi, *work, *col;
+    double *gauss;       /* cap x 2 cap */
+    int *cand;
+    double *ratio;
+    double *l, *u, *v, *g; /* n */
+    /* separation */
+    int *order;          /* n + 1, by falling w, kept from call to call */
+    double *w;           /* n + 1 */
+    double *h, *gg;      /* S */
+    double *p;           /* n + 1 */
+    double *row;         /* n + 1 */
+    double *share;       /* S */
+    int *rank;           /* S */
+    int since;           /* pivots since the last factorisation */
+    long long pivots, lps;
+} Work;
+
+static double *row_of(const Pool *q, const Work *w, int k, int n)
+{
+    return k == 0 ? w->ones : q->a + (size_t)w->id[k] * (size_t)n;
+}
+
+static double phi(int kind, double x)
+{
+    if (x <= 0.0) return 0.0;
+    return kind == ENTROPY ? -x * log(x) : x - x * x;
+}
+
+static double objective(const Problem *p, const double *y, const double *v)
+{
+    double total = 0.0;
+    for (int j = 0; j < p->n; j++) if (v[j] > 0.0) total += phi(p->kind, v[j]) - y[j] * v[j];
+    return total;
+}
+
+static void work_free(Work *w)
+{
+    free(w->id); free(w->ones); free(w->L); free(w->U); free(w->c); free(w->x); free(w->d); free(w->alpha);
+    free(w->where); free(w->basis); free(w->Binv); free(w->xB); free(w->pi); free(w->work); free(w->col);
+    free(w->gauss); free(w->cand); free(w->ratio); free(w->l); free(w->u); free(w->v); free(w->g);
+    free(w->order); free(w->w); free(w->h); free(w->gg); free(w->p); free(w->row); free(w->share); free(w->rank);
+    memset(w, 0, sizeof *w);
+}
+
+static int work_init(Work *w, const Problem *p)
+{
+    memset(w, 0, sizeof *w);
+    w->cap = 2 * p->n + 64;
+    size_t n = (size_t)p->n, M = (size_t)w->cap, T = n + M, S = (size_t)p->S;
+    w->id = calloc(M, sizeof(int)); w->ones = calloc(n, 8); w->L = calloc(T, 8); w->U = calloc(T, 8);
+    w->c = calloc(T, 8); w->x = calloc(T, 8); w->d = calloc(T, 8); w->alpha = calloc(T, 8);
+    w->where = calloc(T, sizeof(int)); w->basis = calloc(M, sizeof(int)); w->Binv = calloc(M * M, 8);
+    w->xB = calloc(M, 8); w->pi = calloc(M, 8); w->work = calloc(M, 8); w->col = calloc(M, 8);
+    w->gauss = calloc(2 * M * M, 8); w->cand = calloc(T, sizeof(int)); w->ratio = calloc(T, 8);
+    w->l = calloc(n, 8); w->u = calloc(n, 8); w->v = calloc(n, 8); w->g = calloc(n, 8);
+    w->order = calloc(n + 1, sizeof(int)); w->w = calloc(n + 1, 8); w->h = calloc(S, 8); w->gg = calloc(S, 8);
+    w->p = calloc(n + 1, 8); w->row = calloc(n + 1, 8); w->share = calloc(S, 8); w->rank = calloc(S, sizeof(int));
+    if (!w->id || !w->ones || !w->L || !w->U || !w->c || !w->x || !w->d || !w->alpha || !w->where || !w->basis
+        || !w->Binv || !w->xB || !w->pi || !w->work || !w->col || !w->gauss || !w->cand || !w->ratio || !w->l || !w->u
+        || !w->v || !w->g || !w->order || !w->w || !w->h || !w->gg || !w->p || !w->row || !w->share || !w->rank) {
+        work_free(w);
+        return -1;
+    }
+    for (int j = 0; j < p->n; j++) w->ones[j] = 1.0;
+    for (int j = 0; j <= p->n; j++) w->order[j] = j;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ rows that come and go */
+
+static void row_release(Pool *q, int id)
+{
+    if (--q->refs[id] == 0) q->unused[q->free++] = id;
+}
+
+/* A place for one more row, with one reference; -1 without memory. */
+static int row_new(Pool *q, int n)
+{
+    if (q->free == 0) {
+        int cap = q->capacity ? 2 * q->capacity : 1024;
+        double *a = realloc(q->a, sizeof(double) * (size_t)cap * (size_t)n);
+        if (a) q->a = a;
+        double *least = realloc(q->least, sizeof(double) * (size_t)cap);
+        if (least) q->least = least;
+        double *weight = realloc(q->weight, sizeof(double) * (size_t)cap);
+        if (weight) q->weight = weight;
+        int *refs = realloc(q->refs, sizeof(int) * (size_t)cap);
+        if (refs) q->refs = refs;
+        int *unused = realloc(q->unused, sizeof(int) * (size_t)cap);
+        if (unused) q->unused = unused;
+        if (!a || !least || !weight || !refs || !unused) return -1;
+        for (int i = cap - 1; i >= q->capacity; i--) q->unused[q->free++] = i;
+        q->capacity = cap;
+    }
+    int id = q->unused[--q->free];
+    q->refs[id] = 1;
+    return id;
+}
+
+/* The ends of the slack of row k. A row's value is never below its least entry, which makes every variable boxed. */
+static void bound_row(const Problem *p, const Pool *q, Work *w, int k)
+{
+    int j = p->n + k;
+    if (k == 0) w->L[j] = w->U[j] = 1.0;
+    else {
+        double least = q->least[w->id[k]];
+        w->U[j] = w->inner ? -p->margin : p->allowance;
+        w->L[j] = (least < w->U[j] ? least : w->U[j]) - 1e-9 * (1.0 + fabs(least));
+    }
+    w->c[j] = 0.0;
+}
+
+static void set_rows(const Problem *p, const Pool *q, Work *w, int inner)
+{
+    w->inner = inner;
+    for (int k = 0; k < w->M; k++) bound_row(p, q, w, k);
+}
+
+/* One more row, its slack basic with the value `value`. */
+static void append_row(const Problem *p, const Pool *q, Work *w, int id, double value)
+{
+    int n = p->n, k = w->M++, cap = w->cap;
+    w->id[k] = id;
+    const double *a = row_of(q, w, k, n);
+    double *last = w->Binv + (size_t)k * (size_t)cap;
+    for (int t = 0; t <= k; t++) last[t] = 0.0;
+    for (int i = 0; i < k; i++) {
+        double *row = w->Binv + (size_t)i * (size_t)cap;
+        row[k] = 0.0;
+        if (w->basis[i] < n) {
+            double f = a[w->basis[i]];
+            if (f != 0.0) for (int t = 0; t < k; t++) last[t] += f * row[t];
+        }
+    }
+    last[k] = -1.0;
+    w->basis[k] = n + k;
+    w->where[n + k] = k;
+    w->xB[k] = value;
+    w->d[n + k] = w->x[n + k] = w->alpha[n + k] = 0.0;
+    bound_row(p, q, w, k);
+}
+
+/* Drop the rows whose slacks are basic: they hold nothing. */
+static void drop_rows(const Problem *p, Pool *q, Work *w)
+{
+    int n = p->n, cap = w->cap;
+    for (int k = w->M - 1; k > 0; k--) {
+        int i = w->where[n + k];
+        if (i < 0) continue;
+        int last = w->M - 1;
+        row_release(q, w->id[k]);
+        if (i != last) {
+            memcpy(w->Binv + (size_t)i * (size_t)cap, w->Binv + (size_t)last * (size_t)cap, sizeof(double) * (size_t)w->M);
+            w->basis[i] = w->basis[last];
+            w->xB[i] = w->xB[last];
+            w->where[w->basis[i]] = i;
+        }
+        if (k != last) {
+            for (int t = 0; t < last; t++) w->Binv[(size_t)t * (size_t)cap + k] = w->Binv[(size_t)t * (size_t)cap + last];
+            w->id[k] = w->id[last];
+            int from = n + last, to = n + k;
+            w->L[to] = w->L[from]; w->U[to] = w->U[from]; w->x[to] = w->x[from]; w->d[to] = w->d[from];
+            w->where[to] = w->where[from];
+            if (w->where[to] >= 0) w->basis[w->where[to]] = to;
+        }
+        w->M--;
+    }
+}
+
+static void forget_rows(Pool *q, Work *w)
+{
+    for (int k = 1; k < w->M; k++) row_release(q, w->id[k]);
+    w->M = 1;
+}
+
+/* p of largest (sign 1) or smallest (sign -1) p.w over the box of s, added to `to` times `factor`. */
+static void add_vertex(const Problem *p, const Work *w, int s, int sign, double factor, double *to)
+{
+    int n = p->n + 1;
+    const double *lo = p->lo + (size_t)s * (size_t)n, *spread = p->spread + (size_t)s * (size_t)n;
+    double room = p->room[s];
+    for (int j = 0; j < n; j++) to[j] += factor * lo[j];
+    for (int i = 0; i < n && room > 0.0; i++) {
+        int j = w->order[sign > 0 ? i : n - 1 - i];
+        double taken = spread[j] < room ? spread[j] : room;
+        to[j] += factor * taken;
+        room -= taken;
+    }
+}
+
+/* The shares that make the mean of the values least (sign 1) or largest (sign -1), in w->share. */
+static double extreme_mean(const Problem *p, Work *w, const double *values, int s, double own, int sign)
+{
+    int S = p->S;
+    double mean = 0.0, room = p->pi_room;
+    for (int t = 0; t < S; t++) {
+        w->share[t] = p->pi_lo[t];
+        mean += p->pi_lo[t] * (t == s ? own : values[t]);
+    }
+    for (int t = 0; t < S; t++) { /* few symbols: insertion sort */
+        double key = sign * (t == s ? own : values[t]);
+        int i = t;
+        for (; i > 0; i--) {
+            int other = w->rank[i - 1];
+            if (sign * (other == s ? own : values[other]) <= key) break;
+            w->rank[i] = other;
+        }
+        w->rank[i] = t;
+    }
+    for (int i = 0; i < S && room > 0.0; i++) {
+        int t = w->rank[i];
+        double taken = p->pi_spread[t] < room ? p->pi_spread[t] : room;
+        w->share[t] += taken;
+        mean += taken * (t == s ? own : values[t]);
+        room -= taken;
+    }
+    return mean;
+}
+
+/* h and g of the point in w->v. */
+HOT static void extremes(const Problem *p, Work *w)
+{
+    int n = p->n + 1, S = p->S;
+    for (int j = 0; j < n - 1; j++) w->w[j] = w->v[j] * p->scale[j];
+    w->w[n - 1] = 1.0;
+    for (int i = 1; i < n; i++) { /* the order of the last call is nearly right */
+        int j = w->order[i], k = i;
+        double key = w->w[j];
+        for (; k > 0 && w->w[w->order[k - 1]] < key; k--) w->order[k] = w->order[k - 1];
+        w->order[k] = j;
+    }
+    for (int s = 0; s < S; s++) {
+        const double *lo = p->lo + (size_t)s * (size_t)n, *spread = p->spread + (size_t)s * (size_t)n;
+        double base = 0.0, most = 0.0, least = 0.0, room = p->room[s];
+        for (int j = 0; j < n; j++) base += lo[j] * w->w[j];
+        for (int i = 0; i < n && room > 0.0; i++) {
+            int j = w->order[i];
+            double taken = spread[j] < room ? spread[j] : room;
+            most += taken * w->w[j];
+            room -= taken;
+        }
+        room = p->room[s];
+        for (int i = n - 1; i >= 0 && room > 0.0; i--) {
+            int j = w->order[i];
+            double taken = spread[j] < room ? spread[j] : room;
+            least += taken * w->w[j];
+            room -= taken;
+        }
+        w->h[s] = base + most;
+        w->gg[s] = base + least;
+    }
+}
+
+/* Put the row in w->row into the pool and the program. */
+static int take_row(const Problem *p, Pool *q, Work *w, double value)
+{
+    int n = p->n, id = row_new(q, n);
+    if (id < 0) return -1;
+    double *a = q->a + (size_t)id * (size_t)n, least = INFINITY, weight = 0.0;
+    for (int j = 0; j < n; j++) {
+        a[j] = w->row[j] * p->scale[j] + w->row[n];
+        if (a[j] < least) least = a[j];
+        if (fabs(a[j]) > weight) weight = fabs(a[j]);
+    }
+    q->least[id] = least;
+    q->weight[id] = weight;
+    append_row(p, q, w, id, value);
+    return 1;
+}
+
+/* Add the most violated row of each kind at w->v; returns their number, -1 without memory, -2 without room. */
+static int separate(const Problem *p, Pool *q, Work *w)
+{
+    int S = p->S, added = 0, n = p->n;
+    double rhs = w->inner ? -p->margin : p->allowance, tol = w->inner ? INNER_TOL : w->loose;
+    extremes(p, w);
+    if (p->ratio < INFINITY && S > 1) {
+        int s = -1, t = -1;
+        double worst = -INFINITY;
+        for (int a = 0; a < S; a++) for (int b = 0; b < S; b++) {
+            if (a == b) continue;
+            double viol = w->h[a] - p->ratio * w->gg[b];
+            if (viol > worst) { worst = viol; s = a; t = b; }
+        }
+        /* with the worst pair, what fails against either of its members */
+        for (int k = 0; k < 2 * S; k++) {
+            int a = k < S ? k : s, b = k < S ? t : k - S;
+            double viol = w->h[a] - p->ratio * w->gg[b];
+            if (a == b || (k >= S && b == t) || !(viol > rhs + tol * (1.0 + w->h[a])) || viol < SHARE_OF_WORST * worst) continue;
+            if (w->M >= w->cap) { if (added) break; return -2; }
+            memset(w->row, 0, sizeof(double) * (size_t)(n + 1));
+            add_vertex(p, w, a, 1, 1.0, w->row);
+            add_vertex(p, w, b, -1, -p->ratio, w->row);
+            if (take_row(p, q, w, viol) < 0) return -1;
+            added++;
+        }
+    }
+    for (int side = 0; side < 2; side++) {
+        double factor = side == 0 ? p->upper : p->lower;
+        if (side == 0 ? !(factor < INFINITY) : !(factor > 0.0)) continue;
+        const double *own = side == 0 ? w->h : w->gg, *others = side == 0 ? w->gg : w->h;
+        int sign = side == 0 ? 1 : -1, worst_s = -1;
+        double worst = -INFINITY;
+        for (int s = 0; s < S; s++) {
+            double viol = sign * (own[s] - factor * extreme_mean(p, w, others, s, own[s], sign));
+            if (viol > worst) { worst = viol; worst_s = s; }
+        }
+        if (worst > rhs + tol * (1.0 + w->h[worst_s])) {
+            if (w->M >= w->cap) return -2;
+            extreme_mean(p, w, others, worst_s, own[worst_s], sign);
+            memset(w->row, 0, sizeof(double) * (size_t)(n + 1));
+            for (int t = 0; t < S; t++) {
+                double f = -sign * factor * w->share[t];
+                if (t == worst_s) add_vertex(p, w, t, sign, sign + f, w->row);
+                else if (f != 0.0) add_vertex(p, w, t, -sign, f, w->row);
+            }
+            if (take_row(p, q, w, worst) < 0) return -1;
+            added++;
+        }
+    }
+    return added;
+}
+
+/* ------------------------------------------------------------------ bounded dual simplex */
+
+static void slack_basis(const Problem *p, Work *w)
+{
+    int M = w->M, T = p->n + w->cap;
+    for (int j = 0; j < T; j++) w->where[j] = -1;
+    for (int i = 0; i < M; i++) memset(w->Binv + (size_t)i * (size_t)w->cap, 0, sizeof(double) * (size_t)M);
+    for (int i = 0; i < M; i++) {
+        w->basis[i] = p->n + i;
+        w->where[p->n + i] = i;
+        w->Binv[(size_t)i * (size_t)w->cap + (size_t)i] = -1.0; /* slack columns are -e_i */
+    }
+}
+
+/* Invert the basis matrix; the slack basis replaces a (numerically) singular one. */
+static void factor(const Problem *p, const Pool *q, Work *w)
+{
+    int M = w->M, N = p->n, W = 2 * M;
+    double *G = w->gauss;
+    w->since = 0;
+    memset(G, 0, sizeof(double) * (size_t)(M * W));
+    for (int k = 0; k < M; k++) {
+        int j = w->basis[k];
+        if (j < N) for (int i = 0; i < M; i++) G[i * W + k] = row_of(q, w, i, N)[j];
+        else G[(j - N) * W + k] = -1.0;
+        G[k * W + M + k] = 1.0;
+    }
+    for (int k = 0; k < M; k++) {
+        int best = k;
+        for (int i = k + 1; i < M; i++) if (fabs(G[i * W + k]) > fabs(G[best * W + k])) best = i;
+        double pivot = G[best * W + k];
+        if (fabs(pivot) < 1e-12) { slack_basis(p, w); return; }
+        if (best != k) for (int t = 0; t < W; t++) { double z = G[k * W + t]; G[k * W + t] = G[best * W + t]; G[best * W + t] = z; }
+        double inv = 1.0 / pivot;
+        for (int t = k; t < W; t++) G[k * W + t] *= inv;
+        for (int i = 0; i < M; i++) {
+            double f = G[i * W + k];
+            if (i == k || f == 0.0) continue;
+            for (int t = k; t < W; t++) G[i * W + t] -= f * G[k * W + t];
+        }
+    }
+    for (int i = 0; i < M; i++) memcpy(w->Binv + (size_t)i * (size_t)w->cap, G + (size_t)i * W + M, sizeof(double) * (size_t)M);
+}
+
+/* The rows and the basis of an open node. */
+static void load_basis(const Problem *p, Pool *q, Work *w, int m, const int *id, const int16_t *basis)
+{
+    forget_rows(q, w);
+    w->M = m;
+    for (int k = 1; k < m; k++) { w->id[k] = id[k]; q->refs[id[k]]++; }
+    for (int j = 0; j < p->n + w->cap; j++) w->where[j] = -1;
+    for (int i = 0; i < m; i++) { w->basis[i] = basis[i]; w->where[basis[i]] = i; }
+    set_rows(p, q, w, 0);
+    factor(p, q, w);
+}
+
+/* Multipliers, reduced costs, nonbasic values and basic values from scratch for the current basis. */
+HOT static void recompute(const Problem *p, const Pool *q, Work *w)
+{
+    int M = w->M, N = p->n, n = N;
+    (void)n;
+    for (int k = 0; k < M; k++) w->pi[k] = 0.0;
+    for (int i = 0; i < M; i++) {
+        double cb = w->c[w->basis[i]];
+        if (cb != 0.0) for (int k = 0; k < M; k++) w->pi[k] += cb * w->Binv[(size_t)i * (size_t)w->cap + (size_t)k];
+    }
+    memcpy(w->d, w->c, sizeof(double) * (size_t)N);
+    for (int k = 0; k < M; k++) {
+        double t = w->pi[k];
+        w->d[N + k] = t; /* slack: cost 0, column -e_k */
+        if (t == 0.0) continue;
+        const double *row = row_of(q, w, k, n);
+        double *d = w->d;
+        for (int j = 0; j < N; j++) d[j] -= t * row[j];
+    }
+    for (int j = 0; j < N + M; j++) w->x[j] = w->where[j] >= 0 ? 0.0 : (w->d[j] >= 0.0 ? w->L[j] : w->U[j]);
+    for (int k = 0; k < M; k++) {
+        const double *row = row_of(q, w, k, n);
+        double s = 0.0;
+        for (int j = 0; j < N; j++) s += row[j] * w->x[j];
+        w->work[k] = s - w->x[N + k];
+    }
+    for (int i = 0; i < M; i++) {
+        double s = 0.0;
+        for (int k = 0; k < M; k++) s -= w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] * w->work[k];
+        w->xB[i] = s;
+    }
+}
+
+static void heap_down(int *heap, const double *key, int size, int i)
+{
+    int item = heap[i];
+    double kv = key[item];
+    for (;;) {
+        int c = 2 * i + 1;
+        if (c >= size) break;
+        if (c + 1 < size && key[heap[c + 1]] < key[heap[c]]) c++;
+        if (key[heap[c]] >= kv) break;
+        heap[i] = heap[c];
+        i = c;
+    }
+    heap[i] = item;
+}
+
+enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
+
+/* Rounds of new rows in one program of a node, and in others; it is cut short beyond, which costs sharpness
+ * alone, and children go on with the rows of their parent. */
+#define NODE_ROUNDS 8
+#define MOST_ROUNDS 500
+
+/* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
+ * the nonbasics sit at the bound that their reduced cost asks for. `*reached` is the value of the
+ * Lagrangian at the first multipliers, and at the last ones afterwards; the run stops early once it has surely passed `cutoff`. */
+HOT static int dual_simplex(const Problem *p, const Pool *q, Work *w, double *reached, double cutoff)
+{
+    int M = w->M, N = p->n, n = N, T = N + M;
+    int limit = 40 * M + 200;
+    double value = *reached;
+    w->lps++;
+    for (int iter = 0; iter < limit; iter++) {
+        int r = -1;
+        double worst = 0.0;
+        for (int i = 0; i < M; i++) {
+            int b = w->basis[i];
+            double scale = PRIMAL_TOL * (1.0 + fabs(w->xB[i]));
+            double low = w->L[b] - w->xB[i], high = w->xB[i] - w->U[b];
+            double viol = low > high ? low : high;
+            if (viol > scale && viol > worst) { worst = viol; r = i; }
+        }
+        *reached = value;
+        if (r < 0) return LP_OPTIMAL;
+        if (value > cutoff) return LP_CUTOFF;
+        int leave = w->basis[r];
+        int to_lower = w->xB[r] < w->L[leave];
+        double target = to_lower ? w->L[leave] : w->U[leave];
+        const double *rho = w->Binv + (size_t)r * (size_t)w->cap;
+        double *alpha = w->alpha;
+        memset(alpha, 0, sizeof(double) * (size_t)N);
+        for (int k = 0; k < M; k++) {
+            double t = rho[k];
+            alpha[N + k] = -t;
+            if (t == 0.0) continue;
+            const double *row = row_of(q, w, k, n);
+            for (int j = 0; j < N; j++) alpha[j] += t * row[j];
+        }
+        /* x_B[r] + sum alpha_j x_j is constant. To raise x_B[r], x_j must move so that alpha_j dx_j < 0:
+         * at its lower bound alpha_j < 0, at its upper bound alpha_j > 0; mirrored when it must fall. */
+        double sign = to_lower ? 1.0 : -1.0;
+        int count = 0;
+        for (int j = 0; j < T; j++) {
+            if (w->where[j] >= 0 || w->L[j] == w->U[j]) continue;
+            double a = sign * alpha[j];
+            int at_lower = w->x[j] == w->L[j];
+            if (at_lower ? a < -PIVOT_TOL : a > PIVOT_TOL) {
+                double q = fabs(w->d[j]) / fabs(a);
+                w->ratio[j] = q;
+                w->cand[count++] = j;
+            }
+        }
+        for (int i = count / 2 - 1; i >= 0; i--) heap_down(w->cand, w->ratio, count, i);
+        double slope = worst, step = 0.0;
+        int enter = -1;
+        for (int k = 0; k < M; k++) w->work[k] = 0.0;
+        int flipped = 0;
+        while (count > 0) {
+            int j = w->cand[0];
+            double reach = fabs(alpha[j]) * (w->U[j] - w->L[j]);
+            value += slope * (w->ratio[j] - step);
+            step = w->ratio[j];
+            if (slope - reach <= 0.0) { enter = j; break; }
+            slope -= reach;
+            /* passing this break point is worth it: flip j to its other bound and go on */
+            double move = w->x[j] == w->L[j] ? w->U[j] - w->L[j] : w->L[j] - w->U[j];
+            w->x[j] = w->x[j] == w->L[j] ? w->U[j] : w->L[j];
+            if (j < N) for (int k = 0; k < M; k++) w->work[k] += row_of(q, w, k, n)[j] * move;
+            else w->work[j - N] -= move;
+            flipped = 1;
+            w->cand[0] = w->cand[--count];
+            if (count > 0) heap_down(w->cand, w->ratio, count, 0);
+        }
+        if (enter < 0) {
+            /* dual unbounded: leave the ray in `work` for the proof of emptiness */
+            for (int k = 0; k < M; k++) w->work[k] = -sign * rho[k];
+            return LP_INFEASIBLE;
+        }
+        if (flipped) for (int i = 0; i < M; i++) {
+            double s = 0.0;
+            for (int k = 0; k < M; k++) s += w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] * w->work[k];
+            w->xB[i] -= s;
+        }
+        for (int i = 0; i < M; i++) {
+            if (enter < N) {
+                double s = 0.0;
+                for (int k = 0; k < M; k++) s += w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] * row_of(q, w, k, n)[enter];
+                w->col[i] = s;
+            } else w->col[i] = -w->Binv[(size_t)i * (size_t)w->cap + (size_t)(enter - N)];
+        }
+        double pivot = w->col[r];
+        double move = (w->xB[r] - target) / pivot;
+        double theta = w->d[enter] / alpha[enter];
+        for (int j = 0; j < T; j++) w->d[j] -= theta * alpha[j];
+        w->d[enter] = 0.0;
+        w->d[leave] = -theta;
+        for (int i = 0; i < M; i++) w->xB[i] -= move * w->col[i];
+        w->xB[r] = w->x[enter] + move;
+        w->where[leave] = -1;
+        w->x[leave] = target;
+        w->where[enter] = r;
+        w->basis[r] = enter;
+        double inv = 1.0 / pivot;
+        for (int k = 0; k < M; k++) w->Binv[(size_t)r * (size_t)w->cap + (size_t)k] *= inv;
+        for (int i = 0; i < M; i++) {
+            double f = w->col[i];
+            if (i == r || f == 0.0) continue;
+            for (int k = 0; k < M; k++) w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] -= f * w->Binv[(size_t)r * (size_t)w->cap + (size_t)k];
+        }
+        w->pivots++;
+        if (++w->since >= 60) { factor(p, q, w); recompute(p, q, w); }
+    }
+    return LP_LIMIT;
+}
+
+static void multipliers(Work *w)
+{
+    int M = w->M;
+    for (int k = 0; k < M; k++) w->pi[k] = 0.0;
+    for (int i = 0; i < M; i++) {
+        double cb = w->c[w->basis[i]];
+        if (cb != 0.0) for (int k = 0; k < M; k++) w->pi[k] += cb * w->Binv[(size_t)i * (size_t)w->cap + (size_t)k];
+    }
+}
+
+static void primal_point(const Problem *p, Work *w)
+{
+    for (int j = 0; j < p->n; j++) {
+        double t = w->where[j] >= 0 ? w->xB[w->where[j]] : w->x[j];
+        w->v[j] = t < w->L[j] ? w->L[j] : (t > w->U[j] ? w->U[j] : t);
+    }
+}
+
+/* The Lagrangian of min constant + c.x over box and rows at multipliers pi, rounded down; the reduced
+ * costs stay in w->alpha. `magnitude` bounds every |c_j| before cancellation. For a feasible x the
+ * rounding of the reduced costs is weighted by x itself: its total mass is one, and row k
+ * sees at most its largest entry of it; the sums are bounded term by term. */
+HOT static double lagrangian(const Problem *p, const Pool *q, Work *w, const double *c, const double *pi, double constant, double magnitude)
+{
+    int M = w->M, N = p->n, n = N;
+    (void)n;
+    double total = constant, size = fabs(constant), terms = magnitude;
+    double *d = w->alpha;
+    if (c) memcpy(d, c, sizeof(double) * (size_t)N);
+    else memset(d, 0, sizeof(double) * (size_t)N);
+    for (int k = 0; k < M; k++) {
+        double t = pi[k];
+        if (t == 0.0) continue;
+        const double *row = row_of(q, w, k, n);
+        for (int j = 0; j < N; j++) d[j] -= t * row[j];
+        double s = t * (t > 0.0 ? w->L[N + k] : w->U[N + k]);
+        total += s;
+        size += fabs(s);
+        terms += fabs(t) * (k == 0 ? 1.0 : q->weight[w->id[k]]);
+    }
+    for (int j = 0; j < N; j++) {
+        double s = d[j] > 0.0 ? d[j] * w->L[j] : d[j] * w->U[j];
+        total += s;
+        size += fabs(s);
+    }
+    total -= DBL_EPSILON * ((double)(N + M) * size + SAFETY * (double)(M + 4) * terms);
+    return isnan(total) ? -INFINITY : total; /* an overflow proves nothing */
+}
+
+/* Whether multipliers `ray` prove that box and rows have no common point. */
+static int proves_empty(const Problem *p, const Pool *q, Work *w, const double *ray)
+{
+    return lagrangian(p, q, w, NULL, ray, 0.0, 0.0) > 0.0;
+}
+
+/* Solve over all rows: take in what the solution violates until it violates none. */
+static int solve(const Problem *p, Pool *q, Work *w, double start, double cutoff)
+{
+    double reached = start;
+    int most = w->inner ? MOST_ROUNDS : NODE_ROUNDS;
+    for (int round = 0; round < most; round++) {
+        int status = dual_simplex(p, q, w, &reached, cutoff);
+        if (status != LP_OPTIMAL) return status;
+        primal_point(p, w);
+        int added = separate(p, q, w);
+        if (added == 0) return LP_OPTIMAL;
+        if (added == -1) return LP_MEMORY;
+        if (added == -2) {
+            int before = w->M;
+            drop_rows(p, q, w);
+            if (w->M == before) return LP_LIMIT;
+        }
+    }
+    return LP_LIMIT;
+}
+
+/* ------------------------------------------------------------------ the tree */
+
+typedef struct Box {
+    int refs, m;
+    int *id;        /* m: rows; the first is none of the pool */
+    float *l, *u;   /* n each, rounded outwards */
+    int16_t *basis; /* m */
+} Box;
+
+typedef struct {
+    double bound;
+    Box *box;
+    int k;          /* coordinate whose interval differs from the box */
+    float l, u;
+} Node;
+
+typedef struct {
+    PyObject_HEAD
+    Problem p;
+    Pool q;
+    Work w;
+    double *y;
+    double magnitude;
+    double cutoff, column_cutoff;
+    double best;        /* least cost of a point seen so far: steers, proves nothing */
+    double tolerance, slack, leaf;
+    Node *heap;
+    int size, capacity;
+    double closed;      /* least bound of leaves that cannot be split further */
+    long long nodes, boxes, peak_boxes, box_limit;
+    /* columns found: compressed rows */
+    int ncols, col_capacity, nnz, nnz_capacity, max_columns;
+    int *indptr, *indices;
+    double *values, *costs;
+    int busy;
+} Search;
+
+static Box *box_new(Search *s, const double *l, const double *u)
+{
+    int n = s->p.n, M = s->w.M;
+    size_t ints = sizeof(int) * (size_t)M, floats = sizeof(float) * 2 * (size_t)n;
+    Box *b = malloc(sizeof(Box) + ints + floats + sizeof(int16_t) * (size_t)M);
+    if (!b) return NULL;
+    b->refs = 0;
+    b->m = M;
+    b->id = (int *)(b + 1);
+    b->l = (float *)(b->id + M);
+    b->u = b->l + n;
+    b->basis = (int16_t *)(b->u + n);
+    for (int j = 0; j < n; j++) {
+        float a = (float)l[j], z = (float)u[j];
+        if ((double)a > l[j]) a = nextafterf(a, -1.0f);
+        if ((double)z < u[j]) z = nextafterf(z, 2.0f);
+        b->l[j] = a < 0.0f ? 0.0f : a;
+        b->u[j] = z;
+    }
+    b->id[0] = 0;
+    for (int k = 1; k < M; k++) { b->id[k] = s->w.id[k]; s->q.refs[b->id[k]]++; }
+    for (int i = 0; i < M; i++) b->basis[i] = (int16_t)s->w.basis[i];
+    if (++s->boxes > s->peak_boxes) s->peak_boxes = s->boxes;
+    return b;
+}
+
+static void box_drop(Search *s, Box *b)
+{
+    if (--b->refs > 0) return;
+    for (int k = 1; k < b->m; k++) row_release(&s->q, b->id[k]);
+    free(b);
+    s->boxes--;
+}
+
+static int push(Search *s, Node node)
+{
+    if (s->size == s->capacity) {
+        int cap = s->capacity ? 2 * s->capacity : 1024;
+        Node *h = realloc(s->heap, sizeof(Node) * (size_t)cap);
+        if (!h) return -1;
+        s->heap = h;
+        s->capacity = cap;
+    }
+    int i = s->size++;
+    while (i > 0) {
+        int up = (i - 1) / 2;
+        if (s->heap[up].bound <= node.bound) break;
+        s->heap[i] = s->heap[up];
+        i = up;
+    }
+    s->heap[i] = node;
+    node.box->refs++;
+    return 0;
+}
+
+static Node pop(Search *s)
+{
+    Node top = s->heap[0], last = s->heap[--s->size];
+    int i = 0;
+    for (;;) {
+        int c = 2 * i + 1;
+        if (c >= s->size) break;
+        if (c + 1 < s->size && s->heap[c + 1].bound < s->heap[c].bound) c++;
+        if (s->heap[c].bound >= last.bound) break;
+        s->heap[i] = s->heap[c];
+        i = c;
+    }
+    if (s->size) s->heap[i] = last;
+    return top;
+}
+
+/* ------------------------------------------------------------------ columns */
+
+static int add_column(Search *s, const double *v, double cost)
+{
+    int n = s->p.n, count = 0;
+    if (s->ncols >= s->max_columns) return 0;
+    for (int j = 0; j < n; j++) if (v[j] > 0.0) count++;
+    /* a vertex met twice is met with the same support and the same cost to many digits */
+    for (int c = 0; c < s->ncols; c++) {
+        if (s->indptr[c + 1] - s->indptr[c] != count || fabs(s->costs[c] - cost) > 1e-10) continue;
+        int same = 1;
+        for (int t = s->indptr[c]; t < s->indptr[c + 1] && same; t++) same = fabs(v[s->indices[t]] - s->values[t]) < 1e-9;
+        if (same) return 0;
+    }
+    if (s->ncols + 2 > s->col_capacity) {
+        int cap = s->col_capacity ? 2 * s->col_capacity : 256;
+        int *a = realloc(s->indptr, sizeof(int) * (size_t)(cap + 1));
+        if (a) s->indptr = a;
+        double *b = realloc(s->costs, sizeof(double) * (size_t)cap);
+        if (b) s->costs = b;
+        if (!a || !b) return -1;
+        s->col_capacity = cap;
+    }
+    if (s->nnz + count > s->nnz_capacity) {
+        int cap = 2 * (s->nnz + count) + 1024;
+        int *a = realloc(s->indices, sizeof(int) * (size_t)cap);
+        if (a) s->indices = a;
+        double *b = realloc(s->values, sizeof(double) * (size_t)cap);
+        if (b) s->values = b;
+        if (!a || !b) return -1;
+        s->nnz_capacity = cap;
+    }
+    if (s->ncols == 0) s->indptr[0] = 0;
+    for (int j = 0; j < n; j++) if (v[j] > 0.0) { s->indices[s->nnz] = j; s->values[s->nnz++] = v[j]; }
+    s->costs[s->ncols++] = cost;
+    s->indptr[s->ncols] = s->nnz;
+    return 1;
+}
+
+/* A point of this cost is known: nodes are of interest only below it, less the tolerance and the share
+ * `slack` of the cost (far from optimal prices a sharper bound would enumerate a sublevel set for nothing). */
+static void note_cost(Search *s, double cost)
+{
+    if (cost >= s->best) return;
+    s->best = cost;
+    s->leaf = 0.1 * (s->tolerance + s->slack * fabs(cost));
+    if (s->leaf > OUTER_TOL) s->w.loose = s->leaf;
+    double c = cost - s->tolerance - s->slack * fabs(cost);
+    if (c < s->cutoff) s->cutoff = c;
+}
+
+/* Keep the point in w->v if it is cheap enough. Without slack only the minimum is asked for, so from
+ * then on only cheaper points are. */
+static int take_column(Search *s, double cost)
+{
+    if (cost < s->column_cutoff && add_column(s, s->w.v, cost) < 0) return -1;
+    note_cost(s, cost);
+    if (s->slack == 0.0 && cost < s->column_cutoff) s->column_cutoff = cost;
+    return 0;
+}
+
+/* Smoothing of the entropy's slope at zero during descent: large first, so that a support can still
+ * change, then small, so that the end point is a true local minimum. */
+static const double SMOOTH[3] = {0.05, 1e-3, 1e-9};
+
+/* Local search by successive linearisation from w->v, inside the inner set, beginning at smoothing
+ * `stage`. With the last stage alone no step goes uphill. The point reached is a vertex; returns its
+ * cost, or infinity if the first linear program did not finish. */
+static double descend(Search *s, int stage)
+{
+    const Problem *p = &s->p;
+    Pool *q = &s->q;
+    Work *w = &s->w;
+    (void)q;
+    int n = p->n, N = n;
+    double best = INFINITY;
+    set_rows(p, q, w, 1);
+    for (int j = 0; j < N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
+    for (int round = 0; round < 24; round++) {
+        double eps = SMOOTH[stage], at_zero = -log(eps);
+        for (int j = 0; j < n; j++) {
+            double x = w->v[j];
+            w->c[j] = (p->kind == ENTROPY ? (x > eps ? -log(x) : at_zero) : -2.0 * x) - s->y[j];
+        }
+        recompute(p, q, w);
+        if (solve(p, q, w, -INFINITY, INFINITY) != LP_OPTIMAL)
+            return round > 0 ? objective(p, s->y, w->v) : INFINITY;
+        primal_point(p, w);
+        drop_rows(p, q, w);
+        for (int j = 0; j < n; j++) if (w->v[j] < 1e-13) w->v[j] = 0.0;
+        double cost = objective(p, s->y, w->v);
+        if (stage == 2 && cost >= best - 1e-12) return cost;
+        if (cost < best - 1e-12) best = cost;
+        else stage++;
+    }
+    return objective(p, s->y, w->v);
+}
+
+/* ------------------------------------------------------------------ nodes */
+
+/* Chord costs of the box in w->l, w->u; returns the constant term. */
+static double set_chords(Search *s)
+{
+    const Problem *p = &s->p;
+    Pool *q = &s->q;
+    Work *w = &s->w;
+    (void)q;
+    double constant = 0.0, last = 1.0, last_log = 0.0; /* most upper ends are equal to their neighbour's */
+    for (int j = 0; j < p->n; j++) {
+        double l = w->l[j], u = w->u[j], slope = 0.0;
+        w->L[j] = l;
+        w->U[j] = u;
+        if (u > l) {
+            if (l == 0.0 && p->kind == ENTROPY) {
+                if (u != last) { last = u; last_log = log(u); }
+                slope = -last_log;
+            } else if (l == 0.0) slope = 1.0 - u;
+            else if (u - l > SMALLEST_WIDTH * u) slope = (phi(p->kind, u) - phi(p->kind, l)) / (u - l);
+            else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
+                double a = phi(p->kind, l), b = phi(p->kind, u);
+                constant += (a < b ? a : b) - s->y[j] * l - fabs(s->y[j]) * (u - l);
+                w->c[j] = 0.0;
+                continue;
+            }
+            slope -= s->y[j];
+        }
+        w->c[j] = slope;
+        if (l > 0.0) constant += phi(p->kind, l) - s->y[j] * l - slope * l;
+    }
+    return constant;
+}
+
+/* Upper ends that the sum leaves to each coordinate; 0 if the box misses the simplex. */
+static int tighten_by_sum(const Problem *p, Work *w)
+{
+    double low = 0.0, high = 0.0;
+    for (int j = 0; j < p->n; j++) { low += w->l[j]; high += w->u[j]; }
+    if (low > 1.0 + 1e-7 || high < 1.0 - 1e-7) return 0;
+    double room = 1.0 - low + 1e-12 + DBL_EPSILON * p->n; /* the sum's own rounding */
+    for (int j = 0; j < p->n; j++) {
+        double top = w->l[j] + (room > 0.0 ? room : 0.0);
+        if (top < w->u[j]) w->u[j] = top;
+    }
+    return 1;
+}
+
+/* Solve the chord program of the box in w->l, w->u from the basis in w; returns its safe bound. `*reduced`
+ * is the bound that the reduced costs left in w->alpha stand for: not always the better one. */
+static double node_bound(Search *s, int *status, double *constant, double *reduced)
+{
+    Work *w = &s->w;
+    *constant = set_chords(s);
+    recompute(&s->p, &s->q, w);
+    double start = *reduced = lagrangian(&s->p, &s->q, w, w->c, w->pi, *constant, s->magnitude);
+    if (start > s->cutoff) { *status = LP_CUTOFF; return start; }
+    *status = solve(&s->p, &s->q, w, start, s->cutoff + 1e-9);
+    if (*status == LP_INFEASIBLE) {
+        double *ray = w->xB; /* free to use: the basis is left behind */
+        memcpy(ray, w->work, sizeof(double) * (size_t)s->w.M);
+        if (proves_empty(&s->p, &s->q, w, ray)) return INFINITY;
+        for (int k = 0; k < s->w.M; k++) ray[k] = -ray[k];
+        if (proves_empty(&s->p, &s->q, w, ray)) return INFINITY;
+        *status = LP_LIMIT;
+        recompute(&s->p, &s->q, w);
+    }
+    multipliers(w);
+    double b = *reduced = lagrangian(&s->p, &s->q, w, w->c, w->pi, *constant, s->magnitude);
+    return b > start ? b : start;
+}
+
+/* With cutoff - bound = g, a coordinate with reduced cost d > 0 at its lower end cannot exceed
+ * l + g/d in any point that beats the cutoff (and mirrored). Uses the reduced costs in w->alpha. */
+static double tighten_by_cost(Search *s, double bound)
+{
+    Work *w = &s->w;
+    double g = (s->cutoff - bound) * (1.0 + 1e-9) + 1e-14, shrunk = 0.0;
+    for (int j = 0; j < s->p.n; j++) {
+        double d = w->alpha[j], l = w->l[j], u = w->u[j];
+        if (u <= l) continue;
+        if (d > 0.0) {
+            double top = l + g / d;
+            if (top < u) { shrunk += 1.0 - (top - l) / (u - l); w->u[j] = top; }
+        } else if (d < 0.0) {
+            double bottom = u + g / d;
+            if (bottom > l) { shrunk += 1.0 - (u - bottom) / (u - l); w->l[j] = bottom; }
+        }
+    }
+    return shrunk;
+}
+
+static int process(Search *s, Node node)
+{
+    const Problem *p = &s->p;
+    Pool *q = &s->q;
+    Work *w = &s->w;
+    (void)q;
+    int n = p->n;
+    s->nodes++;
+    for (int j = 0; j < n; j++) { w->l[j] = node.box->l[j]; w->u[j] = node.box->u[j]; }
+    w->l[node.k] = node.l;
+    w->u[node.k] = node.u;
+    load_basis(p, q, w, node.box->m, node.box->id, node.box->basis);
+    double bound = node.bound, constant;
+    int status;
+    for (int pass = 0; pass < 4; pass++) {
+        if (!tighten_by_sum(p, w)) return 0;
+        double reduced, b = node_bound(s, &status, &constant, &reduced);
+        if (status == LP_MEMORY) return -1;
+        if (b > bound) bound = b;
+        if (bound > s->cutoff) return 0;
+        if (status != LP_OPTIMAL || reduced <= -INFINITY) break;
+        if (tighten_by_cost(s, reduced) < 0.5) break;
+    }
+    /* where the chords are worst */
+    primal_point(p, w);
+    drop_rows(p, q, w);
+    int k = -1;
+    double worst = 0.0, total = 0.0;
+    for (int j = 0; j < n; j++) {
+        double l = w->L[j], u = w->U[j], x = w->v[j];
+        if (u - l <= SMALLEST_WIDTH) continue;
+        double chord = phi(p->kind, l) + (phi(p->kind, u) - phi(p->kind, l)) * (x - l) / (u - l);
+        double e = phi(p->kind, x) - chord;
+        total += e;
+        if (e > worst) { worst = e; k = j; }
+    }
+    double value = objective(p, s->y, w->v);
+    Box *box = NULL;
+    float cut = 0.0f;
+    if (status == LP_OPTIMAL) note_cost(s, value);
+    if (k >= 0 && value - bound > s->leaf) {
+        double l = w->l[k], u = w->u[k], x = w->v[k];
+        double low = l + 0.1 * (u - l), high = u - 0.1 * (u - l);
+        x = x < low ? low : (x > high ? high : x);
+        cut = (float)x;
+        if ((double)cut <= l || (double)cut >= u) k = -1;
+        else if (!(box = box_new(s, w->l, w->u))) return -1;
+    } else k = -1;
+    if (status == LP_OPTIMAL && value < s->column_cutoff && s->ncols < s->max_columns) {
+        if (take_column(s, descend(s, 2)) < 0) {
+            if (box) { box->refs = 1; box_drop(s, box); }
+            return -1;
+        }
+    }
+    if (k < 0) {
+        if (bound < s->closed) s->closed = bound;
+        return 0;
+    }
+    Node left = {bound, box, k, box->l[k], cut}, right = {bound, box, k, cut, box->u[k]};
+    box->refs = 1;
+    int failed = push(s, left) < 0 || push(s, right) < 0;
+    box_drop(s, box);
+    return failed ? -1 : 0;
+}
+
+/* Ends of the intervals for the largest coordinate: the root is split by which coordinate is the
+ * largest and in which of these it lies, so every other one is at most its upper end and at most one
+ * minus its lower end. */
+static const double LARGEST[7] = {0.0, 0.25, 1.0 / 3.0, 0.4, 0.5, 0.75, 1.0};
+
+static int split_root(Search *s, int part, int parts)
+{
+    const Problem *p = &s->p;
+    Pool *q = &s->q;
+    Work *w = &s->w;
+    (void)q;
+    int n = p->n;
+    forget_rows(q, w);
+    set_rows(p, q, w, 0);
+    slack_basis(p, w);
+    for (int t = 0; t < 6; t++) {
+        double a = LARGEST[t], b = LARGEST[t + 1];
+        if (b * n < 1.0) continue;
+        double cap = b < 1.0 - a ? b : 1.0 - a, constant;
+        int status;
+        for (int j = 0; j < n; j++) { w->l[j] = 0.0; w->u[j] = p->root_u[j] < b ? p->root_u[j] : b; }
+        drop_rows(p, q, w);
+        factor(p, q, w);
+        double save = s->cutoff;
+        s->cutoff = INFINITY;
+        double reduced, all = node_bound(s, &status, &constant, &reduced);
+        s->cutoff = save;
+        if (status == LP_MEMORY) return -1;
+        if (all == INFINITY) continue;
+        /* one shared box with the cap of the others; each child changes one coordinate */
+        for (int j = 0; j < n; j++) if (w->u[j] > cap) w->u[j] = cap;
+        Box *box = box_new(s, w->l, w->u);
+        if (!box) return -1;
+        box->refs = 1;
+        constant = set_chords(s);
+        double base = lagrangian(p, q, w, w->c, w->pi, constant, s->magnitude);
+        if (a == 0.0) { /* every coordinate is small: nothing is gained by naming the largest */
+            Node all_small = {base, box, 0, box->l[0], box->u[0]};
+            int failed = base <= s->cutoff && part == 0 && push(s, all_small) < 0;
+            box_drop(s, box);
+            if (failed) return -1;
+            continue;
+        }
+        for (int j = 0; j < n; j++) {
+            double top = p->root_u[j] < b ? p->root_u[j] : b;
+            if (top < a) continue;
+            double old = w->alpha[j] > 0.0 ? 0.0 : w->alpha[j] * w->u[j];
+            double shift = w->alpha[j] - w->c[j]; /* minus the row prices of column j */
+            double at_a = phi(p->kind, a) - s->y[j] * a + shift * a, at_b = phi(p->kind, top) - s->y[j] * top + shift * top;
+            double bound = base - old + (at_a < at_b ? at_a : at_b);
+            bound -= SAFETY * DBL_EPSILON * (fabs(base) + fabs(old) + fabs(at_a) + fabs(at_b) + s->magnitude);
+            if (isnan(bound)) bound = -INFINITY;
+            if (bound > s->cutoff || (parts > 1 && j % parts != part)) continue;
+            float fa = (float)a, ft = (float)top;
+            if ((double)fa > a) fa = nextafterf(fa, -1.0f);
+            if ((double)ft < top) ft = nextafterf(ft, 2.0f);
+            Node child = {bound, box, j, fa, ft};
+            if (push(s, child) < 0) { box_drop(s, box); return -1; }
+        }
+        box_drop(s, box);
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the Python type */
+
+static void clear_tree(Search *s)
+{
+    for (int i = 0; i < s->size; i++) box_drop(s, s->heap[i].box);
+    s->size = 0;
+}
+
+static void Search_dealloc(Search *s)
+{
+    clear_tree(s);
+    free(s->heap); free(s->indptr); free(s->indices); free(s->values); free(s->costs); free(s->y);
+    free(s->p.lo); free(s->p.spread); free(s->p.room); free(s->p.scale); free(s->p.pi_lo); free(s->p.pi_spread);
+    free(s->p.root_u);
+    free(s->q.a); free(s->q.least); free(s->q.weight); free(s->q.refs); free(s->q.unused);
+    work_free(&s->w);
+    PyTypeObject *type = Py_TYPE(s);
+    type->tp_free((PyObject *)s);
+    Py_DECREF(type);
+}
+
+/* A search works for one thread at a time; after Ctrl-C another one may still be at work in it. */
+static int enter(Search *s)
+{
+    if (s->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "this search is still at work in another thread; wait for it or make another one");
+        return -1;
+    }
+    s->busy = 1;
+    return 0;
+}
+
+/* A private copy of `count` doubles from a buffer. */
+static double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(source, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) return NULL;
+    double *out = NULL;
+    if (view.itemsize != 8 || !view.format || strcmp(view.format, "d") != 0 || view.len != 8 * count)
+        PyErr_Format(PyExc_ValueError, "%s must be a contiguous array of %zd float64", name, count);
+    else if (!(out = malloc(sizeof(double) * (size_t)(count > 0 ? count : 1)))) PyErr_NoMemory();
+    else memcpy(out, view.buf, (size_t)view.len);
+    PyBuffer_Release(&view);
+    return out;
+}
+
+static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "top", "kind", NULL};
+    PyObject *lo, *spread, *room, *scale, *pi_lo, *pi_spread, *top;
+    double pi_room, ratio, upper, lower, margin, allowance;
+    int kind;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOddddddOi", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &top, &kind)) return NULL;
+    Py_ssize_t n = PyObject_Length(scale), S = PyObject_Length(room);
+    if (n < 1 || S < 1 || 3 * n + 64 > INT16_MAX || kind < ENTROPY || kind > GINI) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong sizes: at least one box and one coordinate, at most 10900 coordinates");
+        return NULL;
+    }
+    Search *s = (Search *)type->tp_alloc(type, 0);
+    if (!s) return NULL;
+    Problem *p = &s->p;
+    p->n = (int)n; p->S = (int)S; p->kind = kind;
+    p->pi_room = pi_room; p->ratio = ratio; p->upper = upper; p->lower = lower;
+    p->margin = margin; p->allowance = allowance;
+    if (!(p->lo = copy_doubles(lo, S * (n + 1), "lower")) || !(p->spread = copy_doubles(spread, S * (n + 1), "spread"))
+        || !(p->room = copy_doubles(room, S, "room")) || !(p->scale = copy_doubles(scale, n, "scale"))
+        || !(p->pi_lo = copy_doubles(pi_lo, S, "share_lower")) || !(p->pi_spread = copy_doubles(pi_spread, S, "share_spread"))
+        || !(p->root_u = copy_doubles(top, n, "top"))) {
+        Py_DECREF(s);
+        return NULL;
+    }
+    s->y = calloc((size_t)n, sizeof(double));
+    if (!s->y || work_init(&s->w, p) < 0) {
+        Py_DECREF(s);
+        return PyErr_NoMemory();
+    }
+    s->w.M = 1;
+    s->w.loose = OUTER_TOL;
+    set_rows(p, &s->q, &s->w, 0);
+    slack_basis(p, &s->w);
+    return (PyObject *)s;
+}
+
+static PyObject *Search_start(Search *s, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"y", "cutoff", "tolerance", "slack", "column_cutoff", "max_columns", "box_limit", "part", "parts", NULL};
+    PyObject *y;
+    double cutoff, column_cutoff, tolerance, slack;
+    int max_columns, part = 0, parts = 1;
+    long long box_limit;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OddddiL|ii", names, &y, &cutoff, &tolerance, &slack, &column_cutoff, &max_columns, &box_limit, &part, &parts)) return NULL;
+    double *copy = copy_doubles(y, s->p.n, "y");
+    if (!copy) return NULL;
+    if (enter(s) < 0) { free(copy); return NULL; }
+    free(s->y);
+    s->y = copy;
+    double top = 0.0;
+    for (int j = 0; j < s->p.n; j++) if (fabs(copy[j]) > top) top = fabs(copy[j]);
+    s->magnitude = top + 100.0; /* |log u| of a positive float32 stays below 104 */
+    s->cutoff = cutoff;
+    s->column_cutoff = column_cutoff;
+    s->max_columns = max_columns;
+    s->box_limit = box_limit;
+    s->tolerance = tolerance;
+    s->slack = slack;
+    s->leaf = 0.1 * tolerance;
+    s->w.loose = s->leaf > OUTER_TOL ? s->leaf : OUTER_TOL;
+    s->best = s->closed = INFINITY;
+    s->nodes = 0;
+    s->ncols = s->nnz = 0;
+    s->w.pivots = s->w.lps = 0;
+    clear_tree(s);
+    s->peak_boxes = s->boxes;
+    int failed;
+    Py_BEGIN_ALLOW_THREADS
+    failed = split_root(s, part, parts);
+    forget_rows(&s->q, &s->w);
+    slack_basis(&s->p, &s->w);
+    Py_END_ALLOW_THREADS
+    s->busy = 0;
+    if (failed) return PyErr_NoMemory();
+    Py_RETURN_NONE;
+}
+
+enum { RUN_DONE, RUN_PAUSED, RUN_COLUMNS, RUN_MEMORY };
+
+static PyObject *Search_run(Search *s, PyObject *args)
+{
+    long long nodes;
+    double seconds;
+    int columns;
+    if (!PyArg_ParseTuple(args, "Ldi", &nodes, &seconds, &columns)) return NULL;
+    int outcome = RUN_DONE, failed = 0;
+    if (enter(s) < 0) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    double end = now_seconds() + seconds;
+    long long first = s->nodes;
+    while (s->size > 0) {
+        if (s->ncols >= columns) { outcome = RUN_COLUMNS; break; }
+        if (s->boxes > s->box_limit) { outcome = RUN_MEMORY; break; }
+        if (s->nodes - first >= nodes || ((s->nodes & 15) == 0 && now_seconds() > end)) { outcome = RUN_PAUSED; break; }
+        Node node = pop(s);
+        if (node.bound > s->cutoff) { box_drop(s, node.box); continue; } /* the cutoff has moved */
+        failed = process(s, node);
+        box_drop(s, node.box);
+        if (failed) break;
+    }
+    Py_END_ALLOW_THREADS
+    s->busy = 0;
+    if (failed) return PyErr_NoMemory();
+    return PyLong_FromLong(outcome);
+}
+
+/* Local searches from w e_j + (1 - w) center for j = first, first + step, ..., one at least, until the time is
+ * over; returns the next j. They go on from the basis that the last one left, across calls, too. */
+static PyObject *Search_descend(Search *s, PyObject *args)
+{
+    PyObject *source;
+    double weight;
+    int first, step;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "Odiid", &source, &weight, &first, &step, &seconds)) return NULL;
+    if (first < 0 || step < 1) {
+        PyErr_SetString(PyExc_ValueError, "first must be at least 0 and step at least 1");
+        return NULL;
+    }
+    int n = s->p.n, failed = 0, j = first;
+    double *center = copy_doubles(source, n, "center");
+    if (!center) return NULL;
+    if (enter(s) < 0) { free(center); return NULL; }
+    Py_BEGIN_ALLOW_THREADS
+    double end = now_seconds() + seconds;
+    for (; j < n && !failed && (j == first || now_seconds() <= end); j += step) {
+        if (s->ncols >= s->max_columns) { j = n; break; }
+        for (int i = 0; i < n; i++) s->w.v[i] = (1.0 - weight) * center[i];
+        s->w.v[j] += weight;
+        failed = take_column(s, descend(s, 0)) < 0;
+    }
+    Py_END_ALLOW_THREADS
+    s->busy = 0;
+    free(center);
+    if (failed) return PyErr_NoMemory();
+    return PyLong_FromLong(j);
+}
+
+/* Safe upper bounds of the coordinates first, first + 1, ... over the outer set, by one linear program each,
+ * one at least, until the time is over: (next coordinate, all bounds as known so far). */
+static PyObject *Search_tighten(Search *s, PyObject *args)
+{
+    int first, j;
+    double seconds;
+    if (!PyArg_ParseTuple(args, "id", &first, &seconds)) return NULL;
+    if (first < 0) {
+        PyErr_SetString(PyExc_ValueError, "first must be at least 0");
+        return NULL;
+    }
+    if (enter(s) < 0) return NULL;
+    const Problem *p = &s->p;
+    Pool *q = &s->q;
+    Work *w = &s->w;
+    (void)q;
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(double) * p->n);
+    if (!out) { s->busy = 0; return NULL; }
+    double *top = (double *)PyBytes_AS_STRING(out);
+    Py_BEGIN_ALLOW_THREADS
+    double end = now_seconds() + seconds;
+    set_rows(p, q, w, 0);
+    for (int i = 0; i < p->n; i++) { w->L[i] = 0.0; w->U[i] = p->root_u[i]; w->c[i] = 0.0; }
+    if (first == 0) { forget_rows(q, w); slack_basis(p, w); }
+    for (j = first; j < p->n && (j == first || now_seconds() <= end); j++) {
+        w->c[j] = -1.0;
+        recompute(p, q, w);
+        solve(p, q, w, -INFINITY, INFINITY);
+        multipliers(w);
+        double b = -lagrangian(p, q, w, w->c, w->pi, 0.0, 1.0);
+        if (b < p->root_u[j]) p->root_u[j] = b > 0.0 ? b : 0.0;
+        w->U[j] = p->root_u[j]; /* at once, so that pauses change nothing */
+        w->c[j] = 0.0;
+        drop_rows(p, q, w);
+    }
+    memcpy(top, p->root_u, sizeof(double) * (size_t)p->n);
+    Py_END_ALLOW_THREADS
+    s->busy = 0;
+    return Py_BuildValue("iN", j, out);
+}
+
+/* min cost.x over the outer set: (status, safe bound, point). */
+static PyObject *Search_linear(Search *s, PyObject *args)
+{
+    PyObject *cost;
+    if (!PyArg_ParseTuple(args, "O", &cost)) return NULL;
+    const Problem *p = &s->p;
+    Pool *q = &s->q;
+    Work *w = &s->w;
+    (void)q;
+    double *c = copy_doubles(cost, p->n, "cost");
+    if (!c) return NULL;
+    if (enter(s) < 0) { free(c); return NULL; }
+    double magnitude = 0.0;
+    set_rows(p, q, w, 0);
+    for (int j = 0; j < p->n; j++) {
+        w->L[j] = 0.0;
+        w->U[j] = p->root_u[j];
+        w->c[j] = j < p->n ? c[j] : 0.0;
+        if (fabs(w->c[j]) > magnitude) magnitude = fabs(w->c[j]);
+    }
+    free(c);
+    forget_rows(q, w);
+    slack_basis(p, w);
+    recompute(p, q, w);
+    int status = solve(p, q, w, -INFINITY, INFINITY);
+    double bound;
+    if (status == LP_INFEASIBLE) {
+        for (int k = 0; k < w->M; k++) w->pi[k] = w->work[k];
+        int proven = proves_empty(p, q, w, w->pi);
+        for (int k = 0; k < w->M && !proven; k++) w->pi[k] = -w->pi[k];
+        if (!proven) proven = proves_empty(p, q, w, w->pi);
+        bound = proven ? INFINITY : -INFINITY;
+    } else {
+        multipliers(w);
+        bound = lagrangian(p, q, w, w->c, w->pi, 0.0, magnitude);
+    }
+    primal_point(p, w);
+    s->busy = 0;
+    PyObject *point = PyBytes_FromStringAndSize((char *)w->v, (Py_ssize_t)sizeof(double) * p->n);
+    if (!point) return NULL;
+    return Py_BuildValue("idN", status, bound, point);
+}
+
+static PyObject *Search_columns(Search *s, PyObject *Py_UNUSED(ignored))
+{
+    int zero = 0;
+    if (enter(s) < 0) return NULL;
+    s->busy = 0;
+    return Py_BuildValue("iy#y#y#y#", s->ncols,
+        s->ncols ? (char *)s->indptr : (char *)&zero, (Py_ssize_t)(sizeof(int) * (size_t)(s->ncols + 1)),
+        s->ncols ? (char *)s->indices : "", (Py_ssize_t)(sizeof(int) * (size_t)s->nnz),
+        s->ncols ? (char *)s->values : "", (Py_ssize_t)(sizeof(double) * (size_t)s->nnz),
+        s->ncols ? (char *)s->costs : "", (Py_ssize_t)(sizeof(double) * (size_t)s->ncols));
+}
+
+static PyObject *Search_state(Search *s, PyObject *Py_UNUSED(ignored))
+{
+    if (enter(s) < 0) return NULL;
+    s->busy = 0;
+    double open = s->size ? s->heap[0].bound : INFINITY;
+    double bound = open < s->closed ? open : s->closed;
+    if (s->cutoff < bound) bound = s->cutoff; /* pruned nodes are only known to lie above the cutoff */
+    return Py_BuildValue("diiLLLL", bound, s->size, s->ncols, s->nodes, s->w.lps, s->w.pivots, s->peak_boxes);
+}
+
+static PyMethodDef Search_methods[] = {
+    {"start", (PyCFunction)(void (*)(void))Search_start, METH_VARARGS | METH_KEYWORDS, "Begin a tree for the prices y."},
+    {"run", (PyCFunction)Search_run, METH_VARARGS, "Work on the tree: run(nodes, seconds, columns) -> outcome."},
+    {"descend", (PyCFunction)Search_descend, METH_VARARGS, "Local searches from mixtures of unit vectors and a center: descend(center, weight, first, step, seconds) -> next."},
+    {"tighten", (PyCFunction)Search_tighten, METH_VARARGS, "Upper bounds of the columns by linear programs: tighten(first, seconds) -> (next, bounds as bytes)."},
+    {"linear", (PyCFunction)Search_linear, METH_VARARGS, "Minimum of a linear function: (status, bound, point)."},
+    {"columns", (PyCFunction)Search_columns, METH_NOARGS, "(count, indptr, indices, values, costs) as bytes."},
+    {"state", (PyCFunction)Search_state, METH_NOARGS, "(bound, open, columns, nodes, lps, pivots, peak boxes)."},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot Search_slots[] = {
+    {Py_tp_new, Search_new}, {Py_tp_dealloc, Search_dealloc}, {Py_tp_methods, Search_methods},
+    {Py_tp_doc, "Branch and bound for a separable concave function over probability vectors with uncertain rows."}, {0, NULL}};
+
+static PyType_Spec Search_spec = {"solvers._robust.Search", sizeof(Search), 0, Py_TPFLAGS_DEFAULT, Search_slots};
+
+static int kernel_exec(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &Search_spec, NULL);
+    if (!type) return -1;
+    int failed = PyModule_AddObjectRef(module, "Search", type);
+    Py_DECREF(type);
+    return failed;
+}
+
+static PyModuleDef_Slot kernel_slots[] = {{Py_mod_exec, kernel_exec}, {0, NULL}};
+static struct PyModuleDef kernel = {PyModuleDef_HEAD_INIT, "solvers._robust", "Compiled kernel of `solvers.robust`.", 0, NULL, kernel_slots, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__robust(void) { return PyModuleDef_Init(&kernel); }

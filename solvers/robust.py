@@ -1,0 +1,201 @@
+"""The lower convex envelope over an uncertain set: pricing by branch and bound with rows found by sorting."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.checks import check_limits, check_positive, check_prices
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch
+from solvers.costs import Cost, cost_named
+from solvers.errors import BackendFailure, InvalidOption
+from solvers.generation import Generation, NoPricer, Pricer
+from solvers.points import Points
+from solvers.programs import new_master
+from solvers.results import Envelope, EnvelopeStatus, Progress
+from solvers.uncertain import UncertainSet
+
+Array = NDArray[np.float64]
+
+ROUNDING = 2.0**-50
+"""Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
+
+TIGHTENING_SHARE = 0.1
+"""Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+
+BISECTIONS = 40
+"""Halvings of the way from the point to a unit vector."""
+
+FIRST_SECONDS = 10.0
+"""What the master over the first columns may take; it needs far less."""
+
+MEMBER = 1e-11
+"""Excess up to which a column of another run counts as a member."""
+
+
+class RobustSearch(ConcaveSearch):
+    """`ConcaveSearch` over an uncertain set; see there.
+
+    Parameters
+    ----------
+    uncertain : UncertainSet
+        Bounds hold for this set.
+    margin : float
+        Points lie in the smaller set whose inequalities hold with so much to spare; at the point itself there
+        are at least ``min(ratio - 1, most - 1, 1 - least)``.
+    """
+
+    def __init__(
+        self,
+        uncertain: UncertainSet,
+        *,
+        margin: float = 0.0,
+        cost: str = "entropy",
+        workers: int = 1,
+        memory_limit: int = MEMORY_LIMIT,
+        tightening: float = np.inf,
+    ) -> None:
+        from solvers._robust import Search
+
+        self.cost = cost_named(cost)
+        check_limits(workers, memory_limit)
+        self.n = uncertain.n
+        # No two coordinates are interchangeable here: each is a group of its own.
+        self._members = self._first = np.arange(self.n)
+        lower, width, room = uncertain.boxes
+        scale = 1.0 / uncertain.point
+        factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
+        terms = self.n + len(lower) + 16
+        allowance = ROUNDING * terms * (1.0 + max(factors)) * float(scale.max())
+        share_width = uncertain.share_upper - uncertain.share_lower
+        share_room = max(1.0 - float(uncertain.share_lower.sum()), 0.0)
+        arguments = (
+            np.ascontiguousarray(lower),
+            np.ascontiguousarray(width),
+            np.ascontiguousarray(room),
+            scale,
+            np.ascontiguousarray(uncertain.share_lower),
+            np.ascontiguousarray(share_width),
+            share_room,
+            uncertain.ratio,
+            uncertain.most,
+            uncertain.least,
+            margin,
+            allowance,
+        )
+        self._kernels = [Search(*arguments, np.ones(self.n), self.cost.code)]
+        top = self._tighten(tightening)
+        self._kernels += [Search(*arguments, top, self.cost.code) for _ in range(workers - 1)]
+        self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
+        # A box holds its intervals and one row and one member of the basis for each tight row.
+        self._box_limit = max(1000, memory_limit // (8 * self.n + 6 * (self.n + 1) + 192) // workers)
+
+
+def robust_envelope(
+    uncertain: UncertainSet,
+    *,
+    margin: float = 0.0,
+    cost: str = "entropy",
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    workers: int = 1,
+    backend: str = "highs",
+    start: Points | None = None,
+    dual: ArrayLike | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Envelope:
+    """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
+
+    Parameters and errors are those of `lower_envelope`; `margin` is that of `RobustSearch`. The bound holds for
+    the set itself, whose points are members of it with the margin.
+    """
+    started = time.monotonic()
+    check_positive("gap", gap)
+    if time_limit is not None and not time_limit >= 0.0:
+        raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
+    measure = cost_named(cost)
+    guess = None if dual is None else check_prices("dual", dual, uncertain.n)
+    end = math.inf if time_limit is None else started + time_limit
+    pricer: Pricer = NoPricer()
+    interrupted = False
+    try:
+        pricer = RobustSearch(
+            uncertain,
+            margin=margin,
+            cost=cost,
+            workers=workers,
+            memory_limit=memory_limit,
+            tightening=math.inf if time_limit is None else TIGHTENING_SHARE * time_limit,
+        )
+    except KeyboardInterrupt:
+        interrupted = True
+    initial = [Points.from_dense(uncertain.point), pulled_units(uncertain, margin)]
+    if start is not None and len(start):
+        initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
+    columns = Points.concatenate(initial)
+    if guess is None:
+        guess = _first_prices(uncertain.point, columns, measure, backend)
+    run = Generation(
+        cost=measure,
+        target=uncertain.point,
+        pricer=pricer,
+        initial=columns,
+        gap=gap,
+        time_limit=-math.inf if interrupted else end - time.monotonic(),
+        backend=backend,
+        guess=guess,
+        progress=progress,
+    )
+    status = run.run()
+    if interrupted:
+        status = EnvelopeStatus.INTERRUPTED
+    if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
+        raise BackendFailure(f"the {backend} back-end failed on the first master program; try another one")
+    used = np.flatnonzero(run.weights > 0.0)
+    return Envelope(
+        status=status,
+        weights=run.weights[used],
+        points=run.pool.take(used),
+        value=run.value,
+        bound=run.bound,
+        dual=run.dual,
+        method="columns",
+        pool=run.pool,
+        rounds=run.rounds,
+        columns=len(run.pool),
+        counts=run.counts,
+        seconds=time.monotonic() - started,
+        seconds_pricing=run.seconds_pricing,
+    )
+
+
+def pulled_units(uncertain: UncertainSet, margin: float) -> Points:
+    """For every coordinate the member nearest its unit vector on the line to the point: together they decompose it.
+
+    These are the posteriors of randomised responses; a unit vector that is a member stays one.
+    """
+    toward = np.eye(uncertain.n) - uncertain.point
+    inside, outside = np.zeros(uncertain.n), np.ones(uncertain.n)
+    whole = uncertain.excess(np.eye(uncertain.n)) <= -margin
+    inside[whole] = 1.0
+    for _ in range(BISECTIONS):
+        middle = 0.5 * (inside + outside)
+        fine = uncertain.excess(uncertain.point + middle[:, None] * toward) <= -margin
+        inside, outside = np.where(fine, middle, inside), np.where(fine, outside, middle)
+    points = uncertain.point + inside[:, None] * toward
+    points[whole] = np.eye(uncertain.n)[whole]
+    return Points.from_dense(np.maximum(points, 0.0))
+
+
+def _first_prices(point: Array, columns: Points, cost: Cost, backend: str) -> Array | None:
+    """The prices of the master over the first columns, a guess to begin from; None if it cannot be solved."""
+    master = new_master(backend, point)
+    master.add(columns, cost.of(columns))
+    solution = master.solve(FIRST_SECONDS)
+    return solution.dual if solution.is_optimal else None

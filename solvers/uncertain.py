@@ -1,0 +1,158 @@
+"""Sets of probability vectors cut by inequalities with uncertain coefficients.
+
+With w = v / point, the point itself being w = 1, and for every s a box B_s = {lower_s <= p <= upper_s, sum p = 1},
+let h_s(w) be the largest and g_s(w) the smallest p.w over p in B_s. The set of an `UncertainSet` is
+
+    h_s <= ratio g_t (s != t),   h_s <= upper mean(h_s, g_t),   g_s >= lower mean(g_s, h_t)
+
+where mean(a_s, b_t) = pi_s a_s + sum over t != s of pi_t b_t and pi is any point of a box in the simplex. h is
+convex and g concave in w, so the set is; it is the intersection of the polytopes of all coefficients at once, and a
+polytope itself (the boxes have finitely many vertices), with far too many rows to list.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from solvers.errors import InvalidPolytope
+from solvers.points import Points
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainSet:
+    """The v >= 0 with sum v = 1 that satisfy the inequalities above for every choice of coefficients.
+
+    Parameters
+    ----------
+    point : (n,) array
+        Positive, with sum 1; it is a member of the set.
+    lower, upper : (S, n) or (S, n + 1) arrays
+        The boxes of p. A last coordinate without a point stands for everything whose w is 1 whatever v is.
+    share_lower, share_upper : (S,) arrays
+        The box of pi.
+    ratio, most, least : float
+        The factors; ``inf``, ``inf`` and 0 where an inequality is not asked for.
+
+    Raises
+    ------
+    InvalidPolytope
+        On wrong shapes, NaN, an empty box or factors on the wrong side of 1.
+    """
+
+    point: Array
+    lower: Array
+    upper: Array
+    share_lower: Array
+    share_upper: Array
+    ratio: float = np.inf
+    most: float = np.inf
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("point", "lower", "upper", "share_lower", "share_upper"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise InvalidPolytope(f"{name} contains NaN or an infinity")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        n = len(self.point)
+        if (
+            self.lower.ndim != 2
+            or self.lower.shape != self.upper.shape
+            or self.lower.shape[1] not in (n, n + 1)
+        ):
+            raise InvalidPolytope(f"lower and upper must have {n} columns, or one more, and the same shape")
+        if not self.share_lower.shape == self.share_upper.shape == (len(self.lower),):
+            raise InvalidPolytope(f"the shares must have one entry per box ({len(self.lower)})")
+        if self.point.min() <= 0.0:
+            raise InvalidPolytope("point must be positive: coordinates without mass have no w")
+        if not (self.ratio > 1.0 and self.most > 1.0 and 0.0 <= self.least < 1.0):
+            raise InvalidPolytope("ratio and most must be above 1, least at least 0 and below 1")
+        for low, high in ((self.lower, self.upper), (self.share_lower[None], self.share_upper[None])):
+            if (
+                (low > high).any()
+                or (low.sum(axis=1) > 1.0 + EMPTY).any()
+                or (high.sum(axis=1) < 1.0 - EMPTY).any()
+            ):
+                raise InvalidPolytope("a box holds no probability vector")
+
+    @property
+    def n(self) -> int:
+        """Number of coordinates of v."""
+        return len(self.point)
+
+    @cached_property
+    def boxes(self) -> tuple[Array, Array, Array]:
+        """Lower ends, widths (S, n + 1 each) and free masses (S,) of the boxes."""
+        wide = self.lower.shape[1] == self.n + 1
+        lower, upper = (
+            side if wide else np.hstack([side, np.zeros((len(side), 1))]) for side in (self.lower, self.upper)
+        )
+        return lower, upper - lower, np.maximum(1.0 - lower.sum(axis=1), 0.0)
+
+    def extremes(self, points: ArrayLike) -> tuple[Array, Array]:
+        """h and g of every point, (k, S) each.
+
+        Parameters
+        ----------
+        points : (k, n) array
+        """
+        v = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        w = np.hstack([v / self.point, np.ones((len(v), 1))])
+        order = np.argsort(-w, axis=1, kind="stable")
+        falling = np.take_along_axis(w, order, axis=1)
+        lower, width, room = self.boxes
+        ends = np.empty((2, len(v), len(lower)))
+        for s in range(len(lower)):
+            free, base = width[s][order], w @ lower[s]
+            for k, sign in ((0, 1), (1, -1)):
+                turned = free[:, ::sign]
+                filled = np.clip(room[s] - (np.cumsum(turned, axis=1) - turned), 0.0, turned)
+                ends[k, :, s] = base + (filled * falling[:, ::sign]).sum(axis=1)
+        return ends[0], ends[1]
+
+    def excess(self, points: ArrayLike) -> Array:
+        """By how much the worst inequality fails at every point, (k,); at `point` it is below 0."""
+        h, g = self.extremes(points)
+        worst = np.full(len(h), -np.inf)
+        if np.isfinite(self.ratio):
+            for s in range(h.shape[1]):
+                others = np.delete(g, s, axis=1).min(axis=1, initial=np.inf)
+                worst = np.maximum(worst, h[:, s] - self.ratio * others)
+        if np.isfinite(self.most):
+            worst = np.maximum(worst, (h - self.most * self._means(g, h, 1)).max(axis=1))
+        if self.least > 0.0:
+            worst = np.maximum(worst, (self.least * self._means(h, g, -1) - g).max(axis=1))
+        return worst
+
+    def excess_of(self, points: Points) -> Array:
+        """`excess` of a list of sparse points, in parts that fit the memory."""
+        parts = [
+            self.excess(points.take(range(i, min(i + PART, len(points)))).toarray())
+            for i in range(0, len(points), PART)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _means(self, values: Array, own: Array, sign: int) -> Array:
+        """The least (sign 1) or largest mean over the shares, with `own` in the place of each s; (k, S)."""
+        size = values.shape[1]
+        c = np.repeat(values[:, None, :], size, axis=1)
+        c[:, np.arange(size), np.arange(size)] = own
+        order = np.argsort(sign * c, axis=2)
+        free = (self.share_upper - self.share_lower)[order]
+        room = 1.0 - self.share_lower.sum()
+        filled = np.clip(room - (np.cumsum(free, axis=2) - free), 0.0, free)
+        return c @ self.share_lower + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
+
+
+EMPTY = 1e-12
+"""By how much the ends of a box may miss a sum of 1 through rounding."""
+
+PART = 2000
+"""Points looked at together."""

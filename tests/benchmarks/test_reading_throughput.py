@@ -1,0 +1,53 @@
+"""Reading a table for a design against the csv module, in processor time and memory."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+
+import pytest
+
+from tests.benchmarks.measuring import isolated, seconds, table
+
+ROWS = 5_000_000
+
+PEAK = 200.0
+"""MiB that the reading of a table may take; its symbols are few."""
+
+TABLES = {
+    "5 x 15 symbols": {"sensitive": "city", "useful": "occupation"},
+    "365 x 1,470 symbols, crossed": {"sensitive": "city,age", "useful": "occupation,hours"},
+    "5 x 15 symbols, weighted": {"sensitive": "city", "useful": "occupation", "weight": "hours"},
+}
+
+
+@pytest.mark.benchmark
+def test_five_million_rows_against_the_csv_module(tmp_path):
+    """The one reader takes less processor time than the csv module, and a memory that does not grow with the rows."""
+    source = str(tmp_path / "people.csv")
+    size = isolated("people", rows=ROWS, path=source)["bytes"]
+    with open(source, "rb") as plain, gzip.open(f"{source}.gz", "wb", compresslevel=1) as packed:
+        shutil.copyfileobj(plain, packed)
+    rows = []
+    for name, columns in TABLES.items():
+        runs = {
+            job: isolated(job.partition(",")[0], source=path, **columns)
+            for job, path in (("read", source), ("read_csv_module", source), ("read, gzip", f"{source}.gz"))
+        }
+        ours, peer, packed = runs["read"], runs["read_csv_module"], runs["read, gzip"]
+        assert (
+            (ours["total"], ours["shape"])
+            == (peer["total"], peer["shape"])
+            == (packed["total"], packed["shape"])
+        )
+        rows += [
+            [name, job, seconds(run["cpu"]), f"{run['cpu'] / peer['cpu']:.2f}", f"{run['memory']:.0f}"]
+            for job, run in runs.items()
+        ]
+        assert ours["cpu"] < peer["cpu"]
+        assert ours["memory"] < PEAK
+    table(
+        f"Joint table of {ROWS:,} rows of CSV, {size / 1e6:.0f} MB",
+        ["", "reader", "processor s", "ratio", "peak MiB"],
+        rows,
+    )

@@ -1,0 +1,193 @@
+"""The extremes over a confidence set against all vertices of small ones, and the verdict on channels."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mechdesign import InputError, Joint, audit
+from mechdesign.auditing.population import Population, audit_population, failing_outputs
+from mechdesign.channel.channel import Channel
+from mechdesign.core.binomial import SCALE
+from mechdesign.core.integers import IntegerRows
+from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
+from tests.oracles.population_vertices import lifts
+
+
+@st.composite
+def boxes(draw: st.DrawFn, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Intervals in units of 1/2^60 around a distribution of n symbols, zeros and points among them."""
+    weights = draw(st.lists(st.integers(0, 6), min_size=n, max_size=n).filter(any))
+    cells = [SCALE * weight // sum(weights) for weight in weights]
+    cells[-1] += SCALE - sum(cells)
+    down = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    up = draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    lower = tuple(max(0, cell - d * SCALE // 20) for cell, d in zip(cells, down, strict=True))
+    upper = tuple(min(SCALE, cell + u * SCALE // 20) for cell, u in zip(cells, up, strict=True))
+    return lower, upper
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.integers(2, 3), st.integers(2, 4))
+def test_extremes_are_those_of_all_vertices(data: st.DataObject, size: int, n: int) -> None:
+    """max and min of l(s, y) and of P(y|s) / P(y|t) over the set, equal to those over its vertices."""
+    rows = [data.draw(boxes(n)) for _ in range(size)]
+    shares = data.draw(boxes(size))
+    w = data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n).filter(any))
+    exact = [tuple(tuple(Fraction(end, SCALE) for end in side) for side in row) for row in (*rows, shares)]
+    chosen = ConfidenceSet(0.9, tuple(r[0] for r in rows), tuple(r[1] for r in rows), *exact[-1])
+    at = [x for x in range(n) if w[x]]
+    found = Population(chosen).extremes((at, [w[x] for x in at]))
+    high = low = ratio = Fraction(0)
+    infinite = [False, False]
+    for given_s, mass in lifts(exact[:-1], exact[-1], [Fraction(v) for v in w]):  # type: ignore[arg-type]
+        if mass == 0:
+            infinite[0] |= found.high.below == 0
+            continue
+        high = max(high, *(value / mass for value in given_s))
+        infinite[0] |= min(given_s) == 0
+        if min(given_s):
+            low = max(low, *(mass / value for value in given_s))
+        for s, value in enumerate(given_s):
+            for t, other in enumerate(given_s):
+                if s != t and other:
+                    ratio = max(ratio, value / other)
+    if infinite[0]:
+        return  # quotients by zero are covered below
+    assert Fraction(found.high.above, found.high.below) == high
+    assert Fraction(found.low.above, found.low.below) == low
+    assert Fraction(found.ratio.above, found.ratio.below) == ratio
+
+
+def _channel(joint: Joint, rows: list[list[int]]) -> Channel:
+    outputs = tuple(f"y{k}" for k in range(len(rows[0])))
+    return Channel(joint.useful, outputs, IntegerRows.of(rows), sum(rows[0]), joint)
+
+
+JOINT = Joint.from_counts([[400, 300, 300], [200, 500, 300]])
+CHANNEL = _channel(JOINT, [[6, 4], [4, 6], [5, 5]])
+
+NOTIONS: list[Notion] = [LDP(0.3), LIP(0.2), ALIP(0.1, 0.3), MaxLift(0.2), MinLift(0.2)]
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
+def test_the_verdict_turns_where_the_achieved_budget_lies(notion: Notion) -> None:
+    """Satisfied at the achieved budgets, not at the doubles below them; worse than on the table alone."""
+    chosen = confidence_set(JOINT, 0.95)
+    achieved = audit_population(CHANNEL, JOINT, notion, chosen).achieved
+    here = audit(CHANNEL, JOINT, notion).achieved
+    assert achieved.eps_u > here.eps_u
+    assert achieved.eps_l > here.eps_l
+    assert achieved.eps_ldp > here.eps_ldp
+
+    def less(budget: float) -> float:
+        return math.nextafter(budget, 0.0)
+
+    pairs: dict[str, tuple[Notion, Notion]] = {
+        "ldp": (LDP(achieved.eps_ldp), LDP(less(achieved.eps_ldp))),
+        "lip": (
+            LIP(max(achieved.eps_l, achieved.eps_u)),
+            LIP(less(max(achieved.eps_l, achieved.eps_u))),
+        ),
+        "alip": (ALIP(achieved.eps_l, achieved.eps_u), ALIP(less(achieved.eps_l), achieved.eps_u)),
+        "max-lift": (MaxLift(achieved.eps_u), MaxLift(less(achieved.eps_u))),
+        "min-lift": (MinLift(achieved.eps_l), MinLift(less(achieved.eps_l))),
+    }
+    kept, broken = pairs[notion.name]
+    assert audit_population(CHANNEL, JOINT, kept, chosen).satisfied
+    verdict = audit_population(CHANNEL, JOINT, broken, chosen)
+    assert not verdict.satisfied
+    assert verdict.worst.output in CHANNEL.outputs
+    failing = failing_outputs(CHANNEL, JOINT, broken, chosen)
+    assert verdict.worst.output in [CHANNEL.outputs[y] for y in failing]
+    assert not failing_outputs(CHANNEL, JOINT, kept, chosen)
+
+
+def test_a_point_set_gives_the_verdict_of_the_table() -> None:
+    """Intervals of width zero and known shares: the same extremes as the audit of the table."""
+    joint = Joint.from_counts([[1, 2, 5], [4, 3, 1]])
+    rows = tuple(tuple(c * SCALE // 8 for c in row) for row in joint.counts)
+    half = (Fraction(1, 2),) * 2
+    channel = _channel(joint, [[6, 4], [4, 6], [5, 5]])
+    there = audit_population(channel, joint, LIP(1.0), ConfidenceSet(0.5, rows, rows, half, half))
+    here = audit(channel, joint, LIP(1.0))
+    assert there.achieved == here.achieved
+    assert there.worst == here.worst
+
+
+def test_a_constant_output_is_private_for_every_population() -> None:
+    joint = Joint.from_counts([[1, 0], [0, 1]])
+    channel = _channel(joint, [[1], [1]])
+    verdict = audit_population(channel, joint, LDP(0.01), confidence_set(joint))
+    assert verdict.satisfied
+    assert verdict.achieved == audit(channel, joint, LDP(0.01)).achieved
+
+
+def test_an_output_that_may_never_come_from_a_symbol_has_no_finite_budget() -> None:
+    joint = Joint.from_counts([[9, 0], [5, 4]])
+    channel = _channel(joint, [[1, 0], [0, 1]])
+    achieved = audit_population(channel, joint, LDP(1.0), confidence_set(joint)).achieved
+    assert achieved.eps_ldp == math.inf
+    assert achieved.eps_l == math.inf
+    assert math.isfinite(achieved.eps_u)
+
+
+def test_rows_may_stand_in_another_order() -> None:
+    turned = Joint.from_counts([row[::-1] for row in JOINT.counts], useful_labels=["x2", "x1", "x0"])
+    chosen = confidence_set(turned)
+    one = audit_population(CHANNEL, turned, LDP(0.3), chosen)
+    other = audit_population(CHANNEL, JOINT, LDP(0.3), confidence_set(JOINT))
+    assert one.achieved == other.achieved
+
+
+def test_notions_on_averages_are_refused() -> None:
+    with pytest.raises(
+        InputError, match="l1 bounds averages over the sensitive symbols, for which confidence"
+    ):
+        audit_population(CHANNEL, JOINT, L1Lift(math.inf, 0.5), confidence_set(JOINT))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["x0", "x1", "z"], "no useful symbol 'x2'"),
+        (["x0", "x1", "x2", "x3"], "no row for the useful symbol 'x3'"),
+    ],
+)
+def test_other_symbols_are_refused(labels: list[str], message: str) -> None:
+    other = Joint.from_counts([[4] * len(labels), [5] * len(labels)], useful_labels=labels)
+    with pytest.raises(InputError, match=message):
+        audit_population(CHANNEL, other, LDP(1.0), confidence_set(other))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.integers(2, 4), st.integers(2, 6))
+def test_the_screen_loses_no_worst_output(data: st.DataObject, size: int, n: int) -> None:
+    """`worst`, which looks at few outputs exactly, against the extremes of each of them."""
+    rows = [data.draw(boxes(n)) for _ in range(size)]
+    low, high = data.draw(boxes(size))
+    chosen = ConfidenceSet(
+        0.9,
+        tuple(r[0] for r in rows),
+        tuple(r[1] for r in rows),
+        tuple(Fraction(end, SCALE) for end in low),
+        tuple(Fraction(end, SCALE) for end in high),
+    )
+    column = st.lists(st.integers(0, 9), min_size=n, max_size=n).filter(any)
+    columns = [
+        ([x for x in range(n) if w[x]], [w[x] for x in range(n) if w[x]])
+        for w in data.draw(st.lists(column, min_size=1, max_size=6))
+    ]
+    population = Population(chosen)
+    one, every = population.worst(columns), [population.extremes(c, y) for y, c in enumerate(columns)]
+    for side in range(3):
+        best = every[0][side]
+        for extremes in every[1:]:
+            bound = extremes[side]
+            best = bound if bound.above * best.below > best.above * bound.below else best
+        assert one[side].above * best.below == best.above * one[side].below

@@ -1,0 +1,75 @@
+"""What a plain channel promises of the population, what is to blame and what merging gives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mechdesign import InputError, Joint, design
+from mechdesign.auditing.population import audit_population
+from mechdesign.auditing.population_promise import population_promise
+from mechdesign.notions import ALIP, LDP, Chi2Lift
+from mechdesign.tables.confidence import confidence_set
+
+TABLE = [[2000, 1500, 2, 900, 700], [1500, 2100, 9, 800, 600], [900, 800, 1, 700, 900]]
+JOINT = Joint.from_counts(TABLE, useful_labels=["a", "b", "rare", "c", "d"])
+PUBLISHED = design(JOINT, ALIP(3.0, 3.0)).channel
+
+
+def test_the_rare_symbol_is_blamed_and_merging_it_mends() -> None:
+    promise = population_promise(PUBLISHED, JOINT, ALIP(3.0, 3.0))
+    assert promise.level == 0.95
+    assert promise.achieved == audit_population(PUBLISHED, JOINT, LDP(1.0), confidence_set(JOINT)).achieved
+    assert promise.largest.output == promise.smallest.output == "rare"
+    assert promise.largest.symbols == ("rare",)
+    assert promise.largest.records == (
+        JOINT.counts[JOINT.sensitive.names.index(promise.largest.sensitive)][2],
+    )
+    assert math.log(promise.largest.lift) == pytest.approx(promise.achieved.eps_u, rel=1e-12)
+    assert -math.log(promise.smallest.lift) == pytest.approx(promise.achieved.eps_l, rel=1e-12)
+    merged = promise.merged
+    assert merged is not None
+    assert "rare" in merged.groups[0]
+    assert merged.achieved.eps_u < 0.6 * promise.achieved.eps_u
+    assert 0.0 < merged.lost < 0.01
+    names = {label: " + ".join(group) for group in merged.groups for label in group}
+    after = population_promise(PUBLISHED.relabelled(names), JOINT, ALIP(3.0, 3.0))
+    assert after.achieved == merged.achieved
+
+
+def test_lost_information_is_that_of_the_merged_channel() -> None:
+    from mechdesign.auditing.utility import utility
+
+    merged = population_promise(PUBLISHED, JOINT).merged
+    assert merged is not None
+    names = {label: " + ".join(group) for group in merged.groups for label in group}
+    rest = utility(PUBLISHED.relabelled(names), JOINT).nmi
+    assert merged.lost == pytest.approx(utility(PUBLISHED, JOINT).nmi - rest, abs=1e-12)
+
+
+def test_two_outputs_are_not_merged_into_nothing() -> None:
+    joint = Joint.from_counts([[30, 20], [20, 30]])
+    promise = population_promise(design(joint, LDP(0.3)).channel, joint, LDP(0.3))
+    assert promise.merged is None
+    assert promise.achieved.eps_ldp > 0.3
+
+
+def test_the_promise_tightens_with_records() -> None:
+    """A hundred times the records: closer to the table's own budgets, never inside them."""
+    many = Joint.from_counts((100 * np.array(TABLE)).tolist(), useful_labels=["a", "b", "rare", "c", "d"])
+    few_promise, many_promise = population_promise(PUBLISHED, JOINT), population_promise(PUBLISHED, many)
+    assert many_promise.achieved.eps_u < few_promise.achieved.eps_u
+    assert many_promise.achieved.eps_ldp > 0.0
+
+
+def test_averages_are_looked_at_as_lifts() -> None:
+    channel = design(JOINT, Chi2Lift(1.0, 1.0), mechanism="subset-merging").channel
+    assert population_promise(channel, JOINT, Chi2Lift(1.0, 1.0)).achieved.eps_u > 0.0
+
+
+def test_probabilities_have_no_population() -> None:
+    joint = Joint.from_probabilities([[0.25, 0.25], [0.25, 0.25]])
+    with pytest.raises(InputError, match="confidence needs counts of records"):
+        population_promise(design(joint, LDP(1.0)).channel, joint)

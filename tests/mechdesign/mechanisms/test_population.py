@@ -1,0 +1,254 @@
+"""Designs with confidence: private on the whole set, no worse than their bound, and honest about few records."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mechdesign import Channel, InputError, Joint, design
+from mechdesign.auditing.population import audit_population
+from mechdesign.core.errors import SolverFailure
+from mechdesign.mechanisms import population
+from mechdesign.mechanisms.population import PopulationLifts, records_needed, uncertain_set
+from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
+from mechdesign.tables.confidence import confidence_set, needs_shares, set_of_record
+
+JOINT = Joint.from_counts([[900, 700, 300, 100], [500, 800, 200, 150], [400, 300, 350, 60]])
+
+NOTIONS: list[Notion] = [LDP(0.8), LIP(0.5), ALIP(0.6, 0.4), MaxLift(0.4), MinLift(0.5)]
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
+@pytest.mark.parametrize("mechanism", ["optimal", "subset-merging", "complete-merging"])
+def test_designs_are_private_on_the_whole_set(notion: Notion, mechanism: str) -> None:
+    result = design(JOINT, notion, mechanism=mechanism, confidence=0.95, gap=1e-3)
+    chosen = confidence_set(JOINT, 0.95, estimate_shares=needs_shares(notion))
+    assert result.confidence == chosen
+    assert audit_population(result.channel, JOINT, notion, chosen).satisfied
+    assert result.verified
+    assert result.population is not None
+    assert result.population.level == 0.95
+    limits = notion.limits
+    assert result.population.achieved.eps_u <= getattr(limits, "upper", math.inf)
+    if mechanism == "optimal":
+        assert result.certificate.gap_nmi is not None
+        assert result.certificate.gap_nmi <= 1e-3
+        table = design(JOINT, notion, gap=1e-3)
+        assert table.certificate.upper_bound_nmi is not None
+        assert result.nmi <= table.certificate.upper_bound_nmi
+        assert result.certificate.scope == "proven"
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
+def test_the_optimum_is_never_below_merging(notion: Notion) -> None:
+    best = design(JOINT, notion, confidence=0.95, gap=1e-3)
+    merged = design(JOINT, notion, mechanism="subset-merging", confidence=0.95)
+    assert best.nmi >= merged.nmi - 1e-9
+
+
+def test_adult_keeps_what_a_prototype_kept_with_a_proof(adult: Joint) -> None:
+    """LDP 1 at 95 %: at least 0.8276 of H(X), gap at most 1e-3."""
+    result = design(adult, LDP(1.0), confidence=0.95, gap=1e-3)
+    assert result.nmi >= 0.8276
+    assert result.certificate.gap_nmi is not None
+    assert result.certificate.gap_nmi <= 1e-3
+
+
+def test_more_records_come_close_to_the_table() -> None:
+    """NMI grows with the records and tends to the optimum of the table."""
+    kept = []
+    for factor in (1, 100, 10**6):
+        joint = Joint.from_counts([[factor * c for c in row] for row in JOINT.counts])
+        kept.append(design(joint, LDP(0.8), confidence=0.95, gap=1e-4).nmi)
+    table = design(JOINT, LDP(0.8), gap=1e-4).nmi
+    assert kept == sorted(kept)
+    assert kept[-1] == pytest.approx(table, abs=3e-3)
+
+
+def test_hardly_any_records_give_local_differential_privacy_of_x() -> None:
+    """With nearly nothing known, an output's probabilities may differ by e^eps at most over all x."""
+    joint = Joint.from_counts([[1, 1, 1], [1, 1, 1]])
+    result = design(joint, LDP(1.0), confidence=0.999, gap=1e-3)
+    w = result.channel.matrix
+    assert (w.max(axis=0) <= math.exp(1.0) * 1.3 * w.min(axis=0)).all()
+
+
+def test_a_set_too_wide_says_so_and_how_many_records_would_do() -> None:
+    result = design(Joint.from_counts([[3, 5, 2], [4, 1, 6]]), LDP(0.5), confidence=0.95)
+    said = " ".join(result.messages)
+    assert "21 records say so little of their population" in said
+    assert "records like these would keep half of what the table alone allows" in said
+
+
+def test_known_shares_help_and_are_kept_in_the_record() -> None:
+    shares = {"s0": "0.45", "s1": "0.35", "s2": "0.2"}
+    known = design(JOINT, LIP(0.5), confidence=0.95, known_shares=shares, gap=1e-3)
+    assert known.confidence is not None
+    assert known.confidence.shares_are_known
+    record = known.channel.record.confidence
+    assert record is not None
+    assert set_of_record(record, JOINT) == known.confidence
+
+
+def test_a_set_that_was_tampered_with_is_refused() -> None:
+    record = design(JOINT, LDP(0.8), mechanism="subset-merging", confidence=0.95).channel.record.confidence
+    assert record is not None
+    other = Joint.from_counts([[c + 1 for c in row] for row in JOINT.counts])
+    with pytest.raises(InputError, match="intervals in the channel file are not those of its counts"):
+        set_of_record(record, other)
+    for broken in ({}, record | {"set": "wald"}, record | {"shares": "guessed"}, record | {"level": 2}):
+        with pytest.raises(InputError, match=r"not readable|confidence level"):
+            set_of_record(broken, JOINT)
+
+
+def test_the_channel_file_keeps_the_set(tmp_path: Any) -> None:
+    channel = design(JOINT, LIP(0.5), mechanism="subset-merging", confidence=0.9).channel
+    channel.save(tmp_path / "c.json")
+    again = Channel.load(tmp_path / "c.json")
+    assert again.record.confidence == channel.record.confidence
+    assert '"version": 2' in (tmp_path / "c.json").read_text()
+    channel.save(tmp_path / "p.json", public=True)
+    public = Channel.load(tmp_path / "p.json").record.confidence
+    assert public == {"level": 0.9, "set": "clopper-pearson", "shares": "estimated", "unseen": 0}
+    design(JOINT, LIP(0.5), mechanism="subset-merging").channel.save(tmp_path / "plain.json")
+    assert '"version": 1' in (tmp_path / "plain.json").read_text()
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
+def test_unseen_symbols_are_protected_as_rows_of_the_marginal(notion: Notion) -> None:
+    """The verdict equals that of a channel with a row P(y) for the unseen symbol, on a set that lists it."""
+    from fractions import Fraction
+
+    result = design(JOINT, notion, confidence=0.95, unseen=1, gap=1e-3)
+    chosen = result.confidence
+    assert chosen is not None
+    assert chosen.unseen == 1
+    assert chosen.rest[0] > 0
+    assert set_of_record(result.channel.record.confidence or {}, JOINT) == chosen
+    w = [[Fraction(v, result.channel.denominator) for v in row] for row in result.channel.rows]
+    marginal = [
+        sum(c * row[y] for c, row in zip(JOINT.useful_counts, w, strict=True)) / JOINT.total
+        for y in range(len(w[0]))
+    ]
+    from mechdesign.auditing.population import Population, achieved_of
+    from mechdesign.tables.confidence import ConfidenceSet
+
+    listed = ConfidenceSet(
+        0.95,
+        tuple((*row, 0) for row in chosen.lower),
+        tuple((*row, end) for row, end in zip(chosen.upper, chosen.rest, strict=True)),
+        chosen.share_lower,
+        chosen.share_upper,
+    )
+    scale = JOINT.total * result.channel.denominator
+    columns = []
+    for y in range(len(marginal)):
+        values = [int(row[y] * scale) for row in (*w, marginal)]
+        columns.append(([x for x, v in enumerate(values) if v], [v for v in values if v]))
+    assert result.population is not None
+    assert achieved_of(Population(listed).worst(columns)) == result.population.achieved
+    assert result.nmi <= design(JOINT, notion, confidence=0.95, gap=1e-3).nmi + 2e-3
+
+
+def test_x_itself_is_published_where_it_is_private_for_the_set() -> None:
+    joint = Joint.from_counts([[10**6, 10**6], [10**6, 10**6 + 50]])
+    result = design(joint, LDP(1.0), confidence=0.95)
+    assert result.method == "release"
+    assert result.nmi > 1.0 - 1e-12
+
+
+def test_merged_sets_are_judged_as_the_audit_does() -> None:
+    """`PopulationLifts` against the exact verdict on the channel that publishes a merged set."""
+    from mechdesign.mechanisms.rounding import partition_channel
+
+    rng = np.random.default_rng(0)
+    for notion in (LDP(0.5), ALIP(0.3, 0.3)):
+        chosen = confidence_set(JOINT, 0.95, estimate_shares=needs_shares(notion))
+        lifts = PopulationLifts(JOINT, notion.limits, chosen)
+        for _ in range(10):
+            inside = [x for x in range(4) if rng.random() < 0.5]
+            if not 0 < len(inside) < 4:
+                continue
+            groups = [inside, [x for x in range(4) if x not in inside]]
+            channel = partition_channel(groups, JOINT, notion, must_satisfy=False).channel
+            said = all(lifts.one_within(*lifts.merged(group)) for group in groups)
+            assert said == audit_population(channel, JOINT, notion, chosen).satisfied
+
+
+def test_the_estimate_of_needed_records_is_of_the_right_size() -> None:
+    few = Joint.from_counts([[30, 20, 10], [10, 25, 15]])
+    chosen = confidence_set(few, 0.95, estimate_shares=False)
+    needed = records_needed(few, LDP(0.5), chosen)
+    assert needed is not None
+    factor = needed // few.total
+    many = Joint.from_counts([[factor * c for c in row] for row in few.counts])
+    assert design(many, LDP(0.5), confidence=0.95).nmi >= 0.4 * design(few, LDP(0.5)).nmi
+
+
+def test_bounds_are_moved_outwards() -> None:
+    chosen = confidence_set(JOINT, 0.95)
+    uncertain = uncertain_set(JOINT, ALIP(0.5, 0.5), chosen)
+    from fractions import Fraction
+
+    from mechdesign.core.binomial import SCALE
+
+    for s, row in enumerate(chosen.lower):
+        for x, end in enumerate(row):
+            assert Fraction(float(uncertain.lower[s, x])) <= Fraction(end, SCALE)
+            assert Fraction(float(uncertain.upper[s, x])) >= Fraction(chosen.upper[s][x], SCALE)
+
+
+def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SolverFailure("no luck")
+
+    monkeypatch.setattr(population, "_designed", fail)
+    result = design(JOINT, LDP(0.8), confidence=0.95)
+    assert result.fallback_from == "optimal"
+    assert result.mechanism == "subset-merging"
+    assert any("the optimum failed (no luck)" in message for message in result.messages)
+    with pytest.raises(SolverFailure, match="no luck"):
+        design(JOINT, LDP(0.8), confidence=0.95, fallback=False)
+
+
+@pytest.mark.parametrize(
+    ("joint", "notion", "arguments", "message"),
+    [
+        (JOINT, L1Lift(math.inf, 0.5), {"confidence": 0.95}, "l1 bounds averages over the sensitive symbols"),
+        (JOINT, LDP(1.0), {"confidence": 0.3}, "confidence level .* must be a number from 0.5"),
+        (
+            JOINT,
+            LDP(1.0),
+            {"confidence": 0.95, "mechanism": "subset-response"},
+            "subset-response is not built",
+        ),
+        (
+            JOINT,
+            LDP(1.0),
+            {"confidence": 0.95, "risk": "sum", "mechanism": "subset-merging"},
+            "do not go with",
+        ),
+        (JOINT, LDP(1.0), {"known_shares": {"s0": 1}}, "known shares need a confidence level"),
+        (JOINT, LDP(1.0), {"unseen": 2}, "unseen symbols need a confidence level"),
+        (JOINT, LDP(1.0), {"confidence": 0.9, "unseen": -1}, "number of unseen symbols .* at least 0"),
+        (
+            Joint.from_probabilities([[0.25, 0.25], [0.25, 0.25]]),
+            LDP(1.0),
+            {"confidence": 0.95},
+            "confidence needs counts of records",
+        ),
+        (
+            replace(JOINT, is_counts=False),
+            LDP(1.0),
+            {"confidence": 0.95},
+            "weighted records are not a sample",
+        ),
+    ],
+)
+def test_bad_input_is_refused(joint: Joint, notion: Notion, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        design(joint, notion, **arguments)

@@ -1,0 +1,94 @@
+"""Total budgets, and quantised releases as a stream: the same bytes as the reader of whole columns."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.quantize_job import quantize_file
+from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.nonstochastic.verification import read_verified
+from mechdesign.sanitise.quantise import quantise_table, share_of
+
+ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5))
+
+
+@given(st.fractions(0, 60, max_denominator=8), st.integers(1, 60))
+def test_a_share_is_the_largest_that_keeps_the_total(total, answers):
+    """K^T <= floor(2^total) < (K + 1)^T, in integers."""
+    from mechdesign.nonstochastic.levels import outputs_allowed
+
+    share = share_of(total, answers)
+    assert share.outputs**answers <= outputs_allowed(total) < (share.outputs + 1) ** answers
+    assert outputs_allowed(share.epsilon) == share.outputs
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path
+
+
+def asked(query="mean", **changes):
+    return QuantizeOptions(
+        **{
+            "column": "kwh",
+            "epsilon": "2",
+            "query": query,
+            "group_by": () if query == "identity" else ("day",),
+            "range_text": None if query == "count" else "0,10",
+            "equals": "1.0" if query == "count" else None,
+            "individual": "house",
+            **changes,
+        }
+    )
+
+
+@pytest.mark.parametrize("layout", ["widest", "levels", "uniform"])
+@pytest.mark.parametrize("query", ["identity", "mean", "sum", "count"])
+def test_the_stream_writes_what_the_job_writes(folder, query, layout):
+    options = asked(query, layout=layout)
+    job = quantize_file("in.csv", "a.csv", options)
+    done = quantise_table("in.csv", "b.csv", options)
+    assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
+    assert done.mechanism.guarantee == job.mechanism.guarantee
+    assert done.mechanism.mechanisms == job.mechanism.mechanisms
+    assert done.new_sizes == ()
+    assert read_verified("b.csv.mechanism.json").satisfied
+
+
+@pytest.mark.parametrize("query", ["identity", "mean"])
+def test_a_total_is_kept_over_all_answers(folder, query):
+    """Each house has 4 answers: 7 bits are 128 >= 3^4 outputs, and 4^4 would be too many."""
+    done = quantise_table("in.csv", "o.csv", asked(query, epsilon="99"), total_epsilon="7")
+    found = read_verified("o.csv.mechanism.json")
+    assert (done.answers_each, found.outputs, found.allowed) == (4, 3, 3)
+    assert done.total_epsilon == pytest.approx(4 * math.log2(3))
+    assert done.total_epsilon <= 7
+    assert "3^4 in all" in " ".join(done.notices)
+
+
+def test_totals_that_are_refused(folder):
+    with pytest.raises(InputError, match="2 bits for 4 answers are less than one bit for each"):
+        quantise_table("in.csv", "o.csv", asked(), total_epsilon="2")
+    with pytest.raises(InputError, match="name the column that identifies individuals"):
+        quantise_table("in.csv", "o.csv", asked(individual=None), total_epsilon="9")
+    with pytest.raises(InputError, match="must be a number of bits"):
+        quantise_table("in.csv", "o.csv", asked(), total_epsilon="many")
+    with pytest.raises(InputError, match=r"missing .* must be 'refuse'"):
+        quantise_table("in.csv", "o.csv", asked(missing="drop"))
+    assert not (folder / "o.csv").exists()
+
+
+def test_group_sizes_do_not_share_thresholds(folder):
+    """Many sizes of groups: each has all the outputs of its budget (a group of 600 used 4 of 16)."""
+    rows = "day,kwh\n" + "".join(f"{n},1\n" * n for n in (1, 5, 200, 600, *range(300, 330)))
+    (folder / "sizes.csv").write_text(rows, encoding="utf-8")
+    done = quantise_table("sizes.csv", "o.csv", asked(individual=None, epsilon="4"))
+    assert {m.certificate.outputs for m in done.mechanism.mechanisms} == {16}
+    assert done.mechanism.mechanisms[-1].quantizer.levels == 15 * 600 + 1

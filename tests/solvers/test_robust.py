@@ -1,0 +1,210 @@
+"""The robust envelope against the polytope of all vertices of small boxes, and the search's own promises."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from solvers import (
+    InvalidPolytope,
+    Points,
+    Polytope,
+    RobustSearch,
+    UncertainSet,
+    lower_envelope,
+    robust_envelope,
+)
+from solvers.robust import pulled_units
+
+Array = NDArray[np.float64]
+
+GAP = 1e-5
+
+
+def _vertices(lower: Array, upper: Array) -> list[Array]:
+    found: list[Array] = []
+    n = len(lower)
+    for free in range(n):
+        for ends in product(*((0.0,) if x == free else (lower[x], upper[x]) for x in range(n))):
+            p = np.array(ends)
+            p[free] = 1.0 - p.sum()
+            if lower[free] - 1e-12 <= p[free] <= upper[free] + 1e-12:
+                found.append(p)
+    return found
+
+
+def _random(seed: int, size: int, n: int, width: float) -> tuple[Array, Array, Array, Array, Array]:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(n), size)
+    shares = rng.dirichlet(np.full(size, 5.0))
+    down, up = rng.random((2, size, n)) * width
+    return (
+        shares @ p,
+        np.maximum(p - down, 0.0),
+        np.minimum(p + up, 1.0),
+        np.maximum(shares - 0.1 * width, 0.0),
+        np.minimum(shares + 0.1 * width, 1.0),
+    )
+
+
+def _explicit(uncertain: UncertainSet) -> Polytope:
+    """Every inequality of the set, one row for each choice of vertices."""
+    boxes = [_vertices(a, b) for a, b in zip(uncertain.lower, uncertain.upper, strict=True)]
+    size = len(boxes)
+    rows: list[Array] = []
+    if np.isfinite(uncertain.ratio):
+        for s, t in product(range(size), repeat=2):
+            if s != t:
+                rows += [p - uncertain.ratio * q for p in boxes[s] for q in boxes[t]]
+    pis = _vertices(uncertain.share_lower, uncertain.share_upper)
+    for chosen in product(*boxes):
+        for pi in pis:
+            mean = pi @ np.array(chosen)
+            if np.isfinite(uncertain.most):
+                rows += [p - uncertain.most * mean for p in chosen]
+            if uncertain.least > 0.0:
+                rows += [uncertain.least * mean - p for p in chosen]
+    matrix = np.unique(np.array(rows) / uncertain.point, axis=0)
+    return Polytope(matrix, np.full(len(matrix), -np.inf), np.zeros(len(matrix)))
+
+
+SIDES = {
+    "ratio": {"ratio": 2.0},
+    "most": {"most": 1.5},
+    "least": {"least": 0.6},
+    "both": {"most": 1.7, "least": 0.5},
+}
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_envelope_is_that_of_all_rows(sides: str, seed: int) -> None:
+    """Bound and value enclose those of the polytope with every row listed, |S| = 2, n = 3 and 4."""
+    uncertain = UncertainSet(*_random(seed, 2, 3 + seed % 2, 0.15), **SIDES[sides])
+    listed = lower_envelope(_explicit(uncertain), uncertain.point, gap=GAP)
+    found = robust_envelope(uncertain, gap=GAP)
+    assert found.is_optimal(GAP)
+    assert found.bound <= listed.value + 1e-9
+    assert listed.bound <= found.value + 1e-9
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@settings(max_examples=8)
+@given(seed=st.integers(0, 10**6))
+def test_excess_is_that_of_the_worst_row(sides: str, seed: int) -> None:
+    """The two sorts against the largest of all rows, where one fails; where none does, neither does the other."""
+    uncertain = UncertainSet(*_random(seed, 2, 4, 0.3), **SIDES[sides])
+    points = np.random.default_rng(seed).dirichlet(np.ones(4), 20)
+    rows = _explicit(uncertain).rows
+    failing = np.maximum((points @ rows.T).max(axis=1), 0.0)
+    assert np.maximum(uncertain.excess(points), 0.0) == pytest.approx(failing, abs=1e-9)
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_points_keep_the_margin_and_decompose_the_point(sides: str) -> None:
+    uncertain = UncertainSet(*_random(5, 4, 12, 0.03), **SIDES[sides])
+    found = robust_envelope(uncertain, margin=1e-6, gap=1e-3)
+    assert uncertain.excess_of(found.points).max() <= -1e-6 + 1e-11
+    assert found.points.combine(found.weights) == pytest.approx(uncertain.point, abs=1e-9)
+    assert found.gap <= 1e-3
+
+
+def test_a_wider_set_of_coefficients_costs_more() -> None:
+    point, lower, upper, a, b = _random(1, 3, 8, 0.05)
+    narrow = robust_envelope(UncertainSet(point, lower, upper, a, b, ratio=2.0), gap=1e-4)
+    wide = robust_envelope(
+        UncertainSet(point, lower * 0.8, np.minimum(upper * 1.2, 1.0), a, b, ratio=2.0), gap=1e-4
+    )
+    assert wide.value >= narrow.bound - 1e-9
+
+
+def test_nothing_known_is_the_staircase_of_local_differential_privacy() -> None:
+    """Boxes [0, 1]: the set is max w <= e^eps min w, of which k-ary randomised response is a member."""
+    n, e = 4, np.e
+    uncertain = UncertainSet(
+        np.full(n, 0.25), np.zeros((2, n)), np.ones((2, n)), np.zeros(2), np.ones(2), ratio=e
+    )
+    rows = [np.eye(n)[x] - e * np.eye(n)[z] for x in range(n) for z in range(n) if x != z]
+    listed = lower_envelope(
+        Polytope(np.array(rows), np.full(12, -np.inf), np.zeros(12)), np.full(n, 0.25), gap=1e-6
+    )
+    found = robust_envelope(uncertain, gap=1e-6)
+    assert found.value == pytest.approx(listed.value, abs=3e-6)
+
+
+def test_two_threads_and_a_warm_start_agree_with_one() -> None:
+    uncertain = UncertainSet(*_random(2, 3, 15, 0.02), ratio=2.0)
+    one = robust_envelope(uncertain, gap=1e-4)
+    two = robust_envelope(uncertain, gap=1e-4, workers=2, start=one.pool, dual=one.dual)
+    assert abs(one.value - two.value) <= 2e-4
+
+
+def test_limits_leave_a_valid_answer() -> None:
+    uncertain = UncertainSet(*_random(3, 4, 40, 0.01), most=1.1, least=0.9)
+    found = robust_envelope(uncertain, gap=1e-6, time_limit=0.0)
+    assert found.bound <= found.value
+    assert found.points.combine(found.weights) == pytest.approx(uncertain.point, abs=1e-9)
+
+
+def test_randomised_responses_are_members_and_decompose() -> None:
+    uncertain = UncertainSet(*_random(4, 3, 6, 0.05), ratio=1.5)
+    units = pulled_units(uncertain, 0.0)
+    assert uncertain.excess_of(units).max() <= 1e-12
+
+
+def test_a_linear_minimum_is_that_of_all_rows() -> None:
+    uncertain = UncertainSet(*_random(6, 2, 4, 0.2), ratio=1.8)
+    direction = np.array([1.0, -2.0, 0.5, 0.3])
+    v = RobustSearch(uncertain, tightening=0.0).linear(direction)
+    from scipy.optimize import linprog
+
+    rows = _explicit(uncertain).rows
+    best = linprog(direction, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=np.ones((1, 4)), b_eq=[1.0])
+    assert direction @ v == pytest.approx(best.fun, abs=1e-7)
+
+
+def test_a_coordinate_beyond_the_point_counts_as_one() -> None:
+    """A last column of the boxes has w = 1: the same as a coordinate whose w is the mean of the others."""
+    point, lower, upper, a, b = _random(7, 2, 3, 0.1)
+    rest = np.full((2, 1), 0.2)
+    wide = UncertainSet(point, np.hstack([lower * 0.8, 0 * rest]), np.hstack([upper, rest]), a, b, ratio=2.0)
+    h, g = wide.extremes(point)
+    assert h == pytest.approx(1.0)
+    assert g == pytest.approx(1.0)
+    assert wide.excess(np.eye(3)).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ratio": 1.0}, "ratio and most must be above 1"),
+        ({"least": 1.0}, "least at least 0 and below 1"),
+        ({"point": np.array([0.5, 0.5, 0.0])}, "point must be positive"),
+        ({"lower": np.full((2, 3), np.nan)}, "lower contains NaN"),
+        ({"lower": np.ones((2, 2))}, "must have 3 columns"),
+        ({"share_lower": np.zeros(3)}, "one entry per box"),
+        ({"upper": np.full((2, 3), 0.1), "lower": np.zeros((2, 3))}, "holds no probability vector"),
+    ],
+)
+def test_bad_sets_are_refused(change: dict[str, object], message: str) -> None:
+    point, lower, upper, a, b = _random(8, 2, 3, 0.1)
+    arguments = {
+        "point": point,
+        "lower": lower,
+        "upper": upper,
+        "share_lower": a,
+        "share_upper": b,
+        "ratio": 2.0,
+    }
+    with pytest.raises(InvalidPolytope, match=message):
+        UncertainSet(**(arguments | change))  # type: ignore[arg-type]
+
+
+def test_no_points_have_no_excess() -> None:
+    uncertain = UncertainSet(*_random(9, 2, 3, 0.1), ratio=2.0)
+    assert uncertain.excess_of(Points.empty(3)).shape == (0,)
