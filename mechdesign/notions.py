@@ -1,19 +1,28 @@
-"""Privacy notions as plain frozen records (Zarrabian, Ding and Sadeghi 2023, Definitions 1 to 3, 5 and 6).
+"""Privacy notions: the one place that says what each of them is.
 
-A notion knows its budgets and nothing else: `posteriors` turns it into a set of posteriors, and
-`auditing` checks it exactly. Budgets are natural logarithms (nats).
-
-What budgets, shares and orders may be; budgets are natural logarithms (nats).
+A notion is a frozen class with its budgets (natural logarithms, nats) as fields. Its `limits` say what it demands of
+every output; designers, the exact auditor, files, the command line, comparisons and reports work from them and from
+the class alone. A new notion is one class here with the decorator `register`; only a new kind of mean needs its
+enclosure in `auditing.means` besides. Definitions are those of Zarrabian, Ding and Sadeghi (2023).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
+from mechdesign.core.decimals import budget as shown_budget
+from mechdesign.core.decimals import distance_at_most, factor_at_least, factor_at_most
 from mechdesign.core.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
@@ -82,31 +91,6 @@ def check_alpha(alpha: float) -> float:
     return value
 
 
-__all__ = [
-    "ALIP",
-    "DEFAULT_ALPHA",
-    "DEFAULT_LAM",
-    "LARGEST_BUDGET",
-    "LDP",
-    "LIP",
-    "NOTIONS",
-    "AlphaLift",
-    "Chi2Lift",
-    "L1Lift",
-    "LiftLimits",
-    "Limits",
-    "MaxLift",
-    "MeanLimits",
-    "MinLift",
-    "Notion",
-    "check_alpha",
-    "check_budget",
-    "check_lam",
-    "from_record",
-    "to_record",
-]
-
-
 @dataclass(frozen=True)
 class LiftLimits:
     """What a lift notion demands of every output, in nats; ``inf`` where a side is free.
@@ -118,30 +102,242 @@ class LiftLimits:
     upper: float = math.inf
     ratio: float = math.inf
 
+    @property
+    def no_polytope(self) -> str | None:
+        """Why the posteriors that keep to the limits form no polytope; None, for they do."""
+        return None
 
-Mean: TypeAlias = Literal["l1", "chi2", "alpha"]
+    def condition(self, sensitive: str) -> str:
+        """The limits in words; one of them is finite."""
+        parts: list[str] = []
+        bounds: list[str] = []
+        if math.isfinite(self.lower):
+            bounds.append(f"at least {factor_at_least(self.lower)}")
+        if math.isfinite(self.upper):
+            bounds.append(f"at most {factor_at_most(self.upper)}")
+        if bounds:
+            parts.append(
+                f"whoever sees a released value finds every {sensitive} {' and '.join(bounds)} times as likely as "
+                "before"
+            )
+        if math.isfinite(self.ratio):
+            parts.append(
+                f"no released value is more than {factor_at_most(self.ratio)} times as likely under one "
+                f"{sensitive} as under another"
+            )
+        return f"{'; '.join(parts)}."
+
+
+@dataclass(frozen=True)
+class DistanceMean:
+    """``sum_s P(s) |l - 1|^power``, which a budget e bounds by ``(exp(e) - 1)^power``: l1 (1) and chi2 (2)."""
+
+    name: str
+    power: int
+
+    def average(self, p_s: Array, lifts: Array) -> Array:
+        """The mean of each column of `lifts` (|S|, k)."""
+        return p_s @ abs(lifts - 1.0) ** self.power
+
+    def bound(self, budget: float) -> float:
+        """What a budget (nats) allows."""
+        return math.expm1(budget) ** self.power
+
+    def condition(self, inverse: bool, budget: float) -> str:
+        """The bound in words; l is how many times as likely as before a symbol is."""
+        gap = "1/l - 1" if inverse else "l - 1"
+        term = f"|{gap}|" if self.power % 2 else f"({gap})"
+        term += f"^{self.power}" if self.power > 1 else ""
+        return f"the mean of {term} is at most {distance_at_most(budget, self.power)}"
+
+
+@dataclass(frozen=True)
+class PowerMean:
+    """``(sum_s P(s) l^order)^(1/order)``, which a budget e bounds by ``exp(e)``; the order is finite and above 1."""
+
+    order: float
+    name: str = "alpha"
+
+    def average(self, p_s: Array, lifts: Array) -> Array:
+        """The mean of each column of `lifts` (|S|, k); infinite where one of them is."""
+        import numpy as np
+
+        largest = lifts.max(axis=0)  # the scale keeps every power below 1
+        with np.errstate(invalid="ignore"):
+            shares = np.where(np.isfinite(largest), lifts / largest, 1.0)
+        return largest * (p_s @ shares**self.order) ** (1.0 / self.order)
+
+    def bound(self, budget: float) -> float:
+        """What a budget (nats) allows."""
+        return math.exp(budget)
+
+    def condition(self, inverse: bool, budget: float) -> str:
+        """The bound in words; l is how many times as likely as before a symbol is."""
+        lift = "(1/l)" if inverse else "l"
+        return f"the mean of {lift}^{self.order:g} is at most exp({self.order:g} * {shown_budget(budget)})"
+
+
+Mean: TypeAlias = DistanceMean | PowerMean
 
 
 @dataclass(frozen=True)
 class MeanLimits:
     """What a notion on averages over S demands of every output, in nats; ``inf`` where a side is free.
 
-    With f the mean of `kind` (Zarrabian et al. 2023, Definitions 5 and 6): f(l) is bounded by `upper` and
-    f(1/l) by `lower`, where a budget e bounds sum_s P(s) |l - 1| by exp(e) - 1 (l1), sum_s P(s) (l - 1)^2 by
-    (exp(e) - 1)^2 (chi2), and (sum_s P(s) l^order)^(1/order) by exp(e) (alpha).
+    The mean of the lifts is bounded by `upper`, that of their inverses by `lower` (Zarrabian et al. 2023,
+    Definitions 5 and 6).
     """
 
-    kind: Mean
+    mean: Mean
     lower: float = math.inf
     upper: float = math.inf
-    order: float = math.nan
+
+    @property
+    def no_polytope(self) -> str | None:
+        """Why the posteriors that keep to the limits form no polytope; None where they do."""
+        if not isinstance(self.mean, DistanceMean) or self.mean.power > 1:
+            return f"{self.mean.name} is a notion without polytope"
+        if math.isfinite(self.lower):
+            return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"
+        return None
+
+    def condition(self, sensitive: str) -> str:
+        """The limits in words; one of them is finite."""
+        sides = ((False, self.upper), (True, self.lower))
+        bounds = [self.mean.condition(inverse, side) for inverse, side in sides if math.isfinite(side)]
+        return (
+            f"a released value makes a {sensitive} l times as likely as before; with {sensitive} as in the table, "
+            f"{' and '.join(bounds)}. A single {sensitive} can become much more or less likely than that."
+        )
 
 
 Limits: TypeAlias = LiftLimits | MeanLimits
 
 
+class Notion(ABC):
+    """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`, `eps_l` and `eps_u`.
+
+    The only other field that a notion may have is `alpha`, an order.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def limits(self) -> Limits:
+        """What the notion demands of every output."""
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """Names of budgets and order, as the constructor takes them and files write them."""
+        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def budgets(cls) -> tuple[str, ...]:
+        """Names of the budgets."""
+        return tuple(name for name in cls.parameters() if name.startswith("eps"))
+
+    @classmethod
+    def takes_lam(cls) -> bool:
+        """Whether an epsilon is split in two by lam; else it is taken whole."""
+        return {"eps_l", "eps_u"} <= set(cls.budgets())
+
+    @classmethod
+    def has_order(cls) -> bool:
+        """Whether the notion has an order alpha beside its budgets."""
+        return "alpha" in cls.parameters()
+
+    @classmethod
+    def at(cls, epsilon: float, lam: float | None = None, **order: float) -> Self:
+        """The notion at a budget, split by `lam` where it has two."""
+        if cls.takes_lam():
+            eps_l, eps_u = split(epsilon, DEFAULT_LAM if lam is None else lam)
+            return cls(eps_l=eps_l, eps_u=eps_u, **order)  # type: ignore[call-arg]
+        (budget,) = cls.budgets()
+        return cls(**{budget: epsilon}, **order)
+
+    def values(self) -> dict[str, float]:
+        """Budgets and order by name."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    @property
+    def label(self) -> str:
+        """The name, with the order where there is one: `alpha:2`."""
+        return f"{self.name}:{self.values()['alpha']:.17g}" if self.has_order() else self.name
+
+    @property
+    def sides(self) -> tuple[float | None, float | None]:
+        """eps_l and eps_u in nats, inf where a side is free; None where only the ratio of lifts is bounded."""
+        limits = self.limits
+        if math.isinf(limits.lower) and math.isinf(limits.upper):
+            return None, None
+        return limits.lower, limits.upper
+
+    @property
+    def one_sided(self) -> Notion | None:
+        """The same promise as a notion with one budget, where one side is free and there is such a notion."""
+        return None
+
+    @property
+    def text(self) -> str:
+        """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
+        shown = {"order": self.values().get("alpha", math.inf)} if self.has_order() else {}
+        limits = self.limits
+        if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
+            shown |= {name: getattr(self, name) for name in self.budgets()}
+        else:
+            shown |= {"eps_l": limits.lower, "eps_u": limits.upper}
+        parts = [
+            f"{key} {value:g}" if key == "order" else f"{key} {shown_budget(value)}"
+            for key, value in shown.items()
+            if key == "order" or value < math.inf
+        ]
+        return f"{self.name} ({', '.join(parts)})"
+
+
+NOTIONS: dict[str, type[Notion]] = {}
+"""Every notion by its name, in the order in which messages list them."""
+
+AnyNotion = TypeVar("AnyNotion", bound=Notion)
+
+
+def register(kind: type[AnyNotion]) -> type[AnyNotion]:
+    """Make a notion known to files, the command line and comparisons."""
+    if kind.name in NOTIONS:
+        raise ValueError(f"there is a notion {kind.name!r} already")
+    NOTIONS[kind.name] = kind
+    return kind
+
+
 @dataclass(frozen=True)
-class ALIP:
+class _TwoSided(Notion):
+    eps_l: float
+    eps_u: float
+
+    def __post_init__(self) -> None:
+        for side in ("eps_l", "eps_u"):
+            object.__setattr__(self, side, check_budget(side, getattr(self, side)))
+        if math.isinf(self.eps_l) and math.isinf(self.eps_u):
+            raise InputError(
+                "eps_l and eps_u are both inf: nothing would be protected; give at least one budget"
+            )
+
+    @classmethod
+    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float) -> Self:
+        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic; an order where there is one."""
+        return cls(*split(epsilon, lam), *order, **alpha)
+
+
+@dataclass(frozen=True)
+class _OneBudget(Notion):
+    def __post_init__(self) -> None:
+        (budget,) = self.budgets()
+        object.__setattr__(self, budget, check_budget(budget, getattr(self, budget), allow_infinite=False))
+
+
+@register
+@dataclass(frozen=True)
+class ALIP(_TwoSided):
     """Asymmetric local information privacy (Zarrabian et al. 2023, Definition 3).
 
     ``exp(-eps_l) <= l(s, y) <= exp(eps_u)`` for every sensitive s and output y. One of the two
@@ -149,32 +345,27 @@ class ALIP:
     """
 
     name: ClassVar[str] = "alip"
-    eps_l: float
-    eps_u: float
-
-    def __post_init__(self) -> None:
-        _check_sides(self)
-
-    @classmethod
-    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM) -> ALIP:
-        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
-        return cls(*split(epsilon, lam))
 
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
         return LiftLimits(lower=self.eps_l, upper=self.eps_u)
 
+    @property
+    def one_sided(self) -> Notion | None:
+        """`MaxLift` or `MinLift` where one side is free."""
+        if math.isinf(self.eps_l):
+            return MaxLift(self.eps_u)
+        return MinLift(self.eps_l) if math.isinf(self.eps_u) else None
 
+
+@register
 @dataclass(frozen=True)
-class LIP:
+class LIP(_OneBudget):
     """Local information privacy: ALIP(epsilon, epsilon) (Zarrabian et al. 2023, Definition 1)."""
 
     name: ClassVar[str] = "lip"
     epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_budget("epsilon", self.epsilon, allow_infinite=False))
 
     @property
     def limits(self) -> LiftLimits:
@@ -182,8 +373,9 @@ class LIP:
         return LiftLimits(lower=self.epsilon, upper=self.epsilon)
 
 
+@register
 @dataclass(frozen=True)
-class LDP:
+class LDP(_OneBudget):
     """Local differential privacy with respect to S (Zarrabian et al. 2023, Definition 2).
 
     ``P(y | s) <= exp(epsilon) P(y | s')`` for all s, s' and y.
@@ -192,24 +384,19 @@ class LDP:
     name: ClassVar[str] = "ldp"
     epsilon: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", check_budget("epsilon", self.epsilon, allow_infinite=False))
-
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
         return LiftLimits(ratio=self.epsilon)
 
 
+@register
 @dataclass(frozen=True)
-class MaxLift:
+class MaxLift(_OneBudget):
     """The upper side of ALIP alone; eps_u is the pointwise maximal leakage of S."""
 
     name: ClassVar[str] = "max-lift"
     eps_u: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps_u", check_budget("eps_u", self.eps_u, allow_infinite=False))
 
     @property
     def limits(self) -> LiftLimits:
@@ -217,15 +404,13 @@ class MaxLift:
         return LiftLimits(upper=self.eps_u)
 
 
+@register
 @dataclass(frozen=True)
-class MinLift:
+class MinLift(_OneBudget):
     """The lower side of ALIP alone: no output makes any s less likely than exp(-eps_l) times."""
 
     name: ClassVar[str] = "min-lift"
     eps_l: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "eps_l", check_budget("eps_l", self.eps_l, allow_infinite=False))
 
     @property
     def limits(self) -> LiftLimits:
@@ -233,8 +418,9 @@ class MinLift:
         return LiftLimits(lower=self.eps_l)
 
 
+@register
 @dataclass(frozen=True)
-class L1Lift:
+class L1Lift(_TwoSided):
     """The l1-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
 
     ``sum_s P(s) |l - 1| <= exp(eps_u) - 1`` and ``sum_s P(s) |1/l - 1| <= exp(eps_l) - 1`` on every output.
@@ -242,25 +428,16 @@ class L1Lift:
     """
 
     name: ClassVar[str] = "l1"
-    eps_l: float
-    eps_u: float
-
-    def __post_init__(self) -> None:
-        _check_sides(self)
-
-    @classmethod
-    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM) -> L1Lift:
-        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
-        return cls(*split(epsilon, lam))
 
     @property
     def limits(self) -> MeanLimits:
         """Bounds on the means of every output."""
-        return MeanLimits("l1", lower=self.eps_l, upper=self.eps_u)
+        return MeanLimits(DistanceMean("l1", 1), lower=self.eps_l, upper=self.eps_u)
 
 
+@register
 @dataclass(frozen=True)
-class Chi2Lift:
+class Chi2Lift(_TwoSided):
     """The chi2-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
 
     ``sum_s P(s) (l - 1)^2 <= (exp(eps_u) - 1)^2`` and ``sum_s P(s) (1/l - 1)^2 <= (exp(eps_l) - 1)^2`` on
@@ -268,25 +445,16 @@ class Chi2Lift:
     """
 
     name: ClassVar[str] = "chi2"
-    eps_l: float
-    eps_u: float
-
-    def __post_init__(self) -> None:
-        _check_sides(self)
-
-    @classmethod
-    def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM) -> Chi2Lift:
-        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
-        return cls(*split(epsilon, lam))
 
     @property
     def limits(self) -> MeanLimits:
         """Bounds on the means of every output."""
-        return MeanLimits("chi2", lower=self.eps_l, upper=self.eps_u)
+        return MeanLimits(DistanceMean("chi2", 2), lower=self.eps_l, upper=self.eps_u)
 
 
+@register
 @dataclass(frozen=True)
-class AlphaLift:
+class AlphaLift(_TwoSided):
     """The alpha-lift and its inverse (Zarrabian et al. 2023, Definitions 5 and 6, bounds of Section 6.2).
 
     ``(sum_s P(s) l^alpha)^(1/alpha) <= exp(eps_u)`` and the same of 1/l with eps_l, on every output, for an
@@ -295,46 +463,23 @@ class AlphaLift:
     """
 
     name: ClassVar[str] = "alpha"
-    eps_l: float
-    eps_u: float
     alpha: float = DEFAULT_ALPHA
 
     def __post_init__(self) -> None:
-        _check_sides(self)
+        super().__post_init__()
         object.__setattr__(self, "alpha", check_alpha(self.alpha))
-
-    @classmethod
-    def from_epsilon(
-        cls, epsilon: float, lam: float = DEFAULT_LAM, alpha: float = DEFAULT_ALPHA
-    ) -> AlphaLift:
-        """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic."""
-        return cls(*split(epsilon, lam), alpha)
 
     @property
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
         if math.isinf(self.alpha):
             return LiftLimits(lower=self.eps_l, upper=self.eps_u)
-        return MeanLimits("alpha", lower=self.eps_l, upper=self.eps_u, order=self.alpha)
-
-
-def _check_sides(notion: ALIP | L1Lift | Chi2Lift | AlphaLift) -> None:
-    for side in ("eps_l", "eps_u"):
-        object.__setattr__(notion, side, check_budget(side, getattr(notion, side)))
-    if math.isinf(notion.eps_l) and math.isinf(notion.eps_u):
-        raise InputError("eps_l and eps_u are both inf: nothing would be protected; give at least one budget")
-
-
-Notion: TypeAlias = ALIP | LIP | LDP | MaxLift | MinLift | L1Lift | Chi2Lift | AlphaLift
-
-NOTIONS: dict[str, type[Notion]] = {
-    c.name: c for c in (ALIP, LIP, LDP, MaxLift, MinLift, L1Lift, Chi2Lift, AlphaLift)
-}
+        return MeanLimits(PowerMean(self.alpha), lower=self.eps_l, upper=self.eps_u)
 
 
 def to_record(notion: Notion) -> dict[str, object]:
     """The notion as the channel file writes it: its name and its budgets (nats) as given."""
-    return {"name": notion.name, **{f.name: getattr(notion, f.name) for f in fields(notion)}}
+    return {"name": notion.name, **notion.values()}
 
 
 def from_record(record: Mapping[str, object]) -> Notion:
@@ -349,10 +494,13 @@ def from_record(record: Mapping[str, object]) -> Notion:
     if not isinstance(name, str) or name not in NOTIONS:
         raise InputError(f"notion {name!r} is not known; use one of {', '.join(NOTIONS)}")
     kind = NOTIONS[name]
-    expected = [f.name for f in fields(kind)]
-    given = [key for key in record if key != "name"]
+    expected = kind.parameters()
+    given: dict[str, Any] = {key: record[key] for key in record if key != "name"}
     if sorted(given) != sorted(expected):
         raise InputError(
             f"notion {name} needs exactly {' and '.join(expected)}, not {', '.join(given) or 'nothing'}"
         )
-    return kind(*(math.inf if record[key] == "inf" else record[key] for key in expected))  # type: ignore[arg-type]
+    for key, value in given.items():
+        if isinstance(value, str) and value != "inf":
+            raise InputError(f"{key} ({value!r}) must be a number of nats, not text")
+    return kind(**{key: math.inf if value == "inf" else value for key, value in given.items()})

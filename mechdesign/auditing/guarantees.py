@@ -1,12 +1,8 @@
-"""What bounds on the lift imply for other measures of leakage (in nats where a measure has a unit).
+"""What bounds on the lift imply for other measures of leakage, next to what a channel attains (units: nats).
 
-With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and their
-mean under P(s) is 1. The forms of Zarrabian et al. 2023, Propositions 1.2, 3.1, 3.2, 5.1 and 5.2, are
-false for asymmetric budgets; those here are the extremes of a variable of mean 1 on [a, b].
-
-What the propositions of the lift paper guarantee for a channel, next to what it attains.
-
-Zarrabian et al. 2023, Propositions 1, 3, 4, 5, 6 and A1, each in the form that holds (see `guarantees`).
+With a = exp(-eps_l) and b = exp(eps_u), every output of the channel has all its lifts in [a, b] and their mean under
+P(s) is 1. Propositions 1.2, 3.1, 3.2, 5.1 and 5.2 of Zarrabian et al. 2023 are false for asymmetric budgets; the forms
+here are the extremes of a variable of mean 1 on [a, b]. Propositions 4, 6 and A1 are in the form that holds as well.
 """
 
 # SciPy and python-flint have no complete types.

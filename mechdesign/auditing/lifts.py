@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeAlias
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 
-Column: TypeAlias = tuple[Sequence[int], Sequence[int]]
+Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Rows of the positive entries of one output, and those entries."""
 
 
-class Cell(NamedTuple):
+class LiftCell(NamedTuple):
     """One lift, ``mass * total / (row * output)`` in integers, of symbol `s` on output `y`."""
 
     s: int
@@ -37,10 +37,10 @@ class Cell(NamedTuple):
 class Extremes(NamedTuple):
     """The largest and the smallest lift, and the two with the largest ratio on one output."""
 
-    high: Cell
-    low: Cell
-    above: Cell
-    below: Cell
+    high: LiftCell
+    low: LiftCell
+    above: LiftCell
+    below: LiftCell
 
     @property
     def ratio(self) -> tuple[int, int]:
@@ -49,7 +49,7 @@ class Extremes(NamedTuple):
 
 
 def extremes_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
 ) -> Iterator[Extremes]:
     """The extreme lifts of each output in turn, found by exact comparison of every cell.
 
@@ -76,11 +76,14 @@ def extremes_by_output(
                 s, most, most_row = k, mass, row
             elif mass * least_row < least * row:
                 t, least, least_row = k, mass, row
-        high, low = Cell(s, y, most, most_row, output, total), Cell(t, y, least, least_row, output, total)
+        high, low = (
+            LiftCell(s, y, most, most_row, output, total),
+            LiftCell(t, y, least, least_row, output, total),
+        )
         yield Extremes(high, low, high, low)
 
 
-def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint) -> Extremes:
+def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> Extremes:
     """The extreme lifts of all outputs together (of equal ones the first); arguments as above.
 
     Raises

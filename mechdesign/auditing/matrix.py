@@ -1,6 +1,6 @@
-"""Audit of a matrix that another tool made: decimals or floats, taken as exact rationals.
+"""Audit of a matrix that another tool made: an array, or a CSV file with the useful symbols in its first column.
 
-An outside matrix in a CSV file: useful symbols down the first column, outputs along the header.
+Decimals and floats are taken as the exact rationals that they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -69,7 +69,7 @@ def audit_matrix(
     counts = [
         [row[x] * (common // total) for x, total in zip(order, sums, strict=True)] for row in joint.counts
     ]
-    columns: list[Column] = []
+    columns: list[Entries] = []
     given: list[str] = []
     for k, label in enumerate(labels):
         at = [i for i, row in enumerate(integers) if row[k]]

@@ -1,12 +1,8 @@
-"""The l1-, chi2- and alpha-lift of outputs and their inverses, from integers: exact rationals or balls.
+"""The exact verdict on notions about averages over S: l1-, chi2- and alpha-lift and their inverses.
 
 With masses m_s proportional to P(s, y), o their sum, r_s proportional to P(s) and N the sum of the r_s, the
-lift is m_s N / (r_s o). The l1 and chi2 means are rational; powers of a real order are enclosed by Arb.
-
-The exact verdict on notions about averages over S: l1-, chi2- and alpha-lift and their inverses.
-
-Part of `auditing`, and as independent as that: integers of the table and of the channel in, balls that are
-refined until every comparison is decided.
+lift is m_s N / (r_s o). Mean distances are rational; powers of a real order are enclosed by Arb balls, refined
+until every comparison is decided. As independent of the designers as the rest of the auditor.
 """
 
 from __future__ import annotations
@@ -17,10 +13,10 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
-from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.lifts import Entries
 from mechdesign.core.balls import FIRST_BITS, at_most, double_above, lower, precision, upper
 from mechdesign.core.errors import InputError
-from mechdesign.notions import MeanLimits
+from mechdesign.notions import Mean, MeanLimits, PowerMean
 from mechdesign.tables.joint import Joint
 
 
@@ -54,7 +50,7 @@ class OutputMasses:
 
 
 def masses_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
 ) -> Iterator[OutputMasses]:
     """The masses of each output in turn; arguments as those of `exact_lifts.extremes_by_output`."""
     sums = [sum(row) for row in joint.counts]
@@ -113,41 +109,37 @@ def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[
     return arb(largest).log() + (mean / total).log() / exponent
 
 
-def budget(output: OutputMasses, kind: str, order: float, *, inverse: bool) -> Any:
+def budget(output: OutputMasses, mean: Mean, *, inverse: bool) -> Any:
     """The budget (nats) that the mean uses, as a ball of the present precision; None where it is infinite.
 
-    log(1 + l1), log(1 + sqrt(chi2)) or log of the alpha-lift: at most eps exactly where the notion holds. It
-    is 0 where every lift is 1; else it is no rational number, because e to a rational power other than 0
+    log(1 + d^(1/power)) of a mean distance d (l1, chi2) or log of the alpha-lift: at most eps exactly where the notion
+    holds. It is 0 where every lift is 1; else it is no rational number, because e to a rational power other than 0
     is transcendental (Lindemann) and the means are algebraic, so comparisons with a double are always decided.
     """
     from flint import arb
 
     if output.is_constant:
         return arb(0)
-    if kind == "alpha":
-        return log_power_mean(output, order, inverse=inverse)
-    mean = distances(output, 1 if kind == "l1" else 2, inverse=inverse)
-    if mean is None:
+    if isinstance(mean, PowerMean):
+        return log_power_mean(output, mean.order, inverse=inverse)
+    value = distances(output, mean.power, inverse=inverse)
+    if value is None:
         return None
-    return (arb(mean) if kind == "l1" else arb(mean).sqrt()).log1p()
+    return (arb(value) if mean.power == 1 else arb(value).root(mean.power)).log1p()
 
 
-def largest_term(output: OutputMasses, kind: str, order: float, *, inverse: bool) -> int:
+def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
     """The sensitive symbol that contributes most to the mean; a guess in floating point, for messages."""
     best, most = 0, -math.inf
     for s, (row, (top, bottom)) in enumerate(zip(output.sums, output.numerators(), strict=True)):
         up, down = (bottom, top) if inverse else (top, bottom)
         if down == 0:
             return s
-        if kind == "alpha":
-            term = math.log(row) + order * (math.log(up) - math.log(down)) if up else -math.inf
+        if isinstance(mean, PowerMean):
+            part, power = up, mean.order
         else:
-            gap = abs(up - down)
-            term = (
-                math.log(row) + (1 if kind == "l1" else 2) * (math.log(gap) - math.log(down))
-                if gap
-                else -math.inf
-            )
+            part, power = abs(up - down), mean.power
+        term = math.log(row) + power * (math.log(part) - math.log(down)) if part else -math.inf
         if term > most:
             best, most = s, term
     return best
@@ -187,7 +179,7 @@ class _Side:
         return self.limits.lower if self.inverse else self.limits.upper
 
     def ball(self, output: OutputMasses) -> Any:
-        return budget(output, self.limits.kind, self.limits.order, inverse=self.inverse)
+        return budget(output, self.limits.mean, inverse=self.inverse)
 
     def fails(self, output: OutputMasses, first: Any) -> bool:
         if math.isinf(self.limit):
@@ -211,14 +203,14 @@ class _Side:
 
 
 def failing_means(
-    counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint, limits: MeanLimits
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate the limits; arguments as those of `auditing.audit_columns`."""
     return _failing(*_measured(counts, columns, joint, limits))
 
 
 def mean_verdict(
-    counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint, limits: MeanLimits
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> MeanVerdict:
     """The exact verdict; arguments as those of `auditing.audit_columns`.
 
@@ -236,7 +228,7 @@ def mean_verdict(
         (pair for pair in zip(sides, used, strict=True) if math.isfinite(pair[0].limit)),
         key=lambda pair: pair[1][0] / pair[0].limit,
     )
-    s = largest_term(outputs[y], limits.kind, limits.order, inverse=side.inverse)
+    s = largest_term(outputs[y], limits.mean, inverse=side.inverse)
     return MeanVerdict(
         failing=_failing(sides, outputs, balls),
         used=Used(eps_l=used[1][0], eps_u=used[0][0]),
@@ -247,7 +239,7 @@ def mean_verdict(
 
 
 def _measured(
-    counts: Sequence[Sequence[int]], columns: Sequence[Column], joint: Joint, limits: MeanLimits
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> tuple[list[_Side], list[OutputMasses], list[list[Any]]]:
     sides = [_Side(limits, inverse=False), _Side(limits, inverse=True)]
     outputs = list(masses_by_output(counts, columns, joint))

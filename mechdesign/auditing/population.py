@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, audit, log_upper
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
@@ -111,7 +111,7 @@ class Population:
         self._share_spread = [b - a for a, b in zip(scaled[:size], scaled[size:], strict=True)]
         self._share_room = self._unit - sum(self._share_lower)
 
-    def output(self, column: Column) -> tuple[list[int], list[int]]:
+    def output(self, column: Entries) -> tuple[list[int], list[int]]:
         """2**60 times the largest and the smallest P(y|s) for every s, in units of the column's denominator."""
         at, values = self._with_rest(column)
         order = sorted(range(len(at)), key=values.__getitem__, reverse=True)
@@ -132,7 +132,7 @@ class Population:
             least.append(base + worth[-1] - _on_the_first(left_out, masses, worth, w))
         return most, least
 
-    def _with_rest(self, column: Column) -> Column:
+    def _with_rest(self, column: Entries) -> Entries:
         """The column with the entry of unseen symbols, P(y) on the table, last; all times the number of records."""
         if not self._weights:
             return column
@@ -141,7 +141,7 @@ class Population:
         mean = sum(self._weights[x] * value for x, value in zip(at, values, strict=True))
         return (*at, len(self._weights)), (*(total * value for value in values), mean)
 
-    def extremes(self, column: Column, y: int = 0) -> Extremes:
+    def extremes(self, column: Entries, y: int = 0) -> Extremes:
         """The extreme lifts of one output over the set."""
         most, least = self.output(column)
         size = len(most)
@@ -157,7 +157,7 @@ class Population:
             raise InputError("a table needs at least one sensitive symbol")
         return Extremes(high, low, ratio)
 
-    def worst(self, columns: Sequence[Column]) -> Extremes:
+    def worst(self, columns: Sequence[Entries]) -> Extremes:
         """The extremes of all outputs together (of equal ones the first), exactly.
 
         Floating point says which outputs can have them at all, with its errors enclosed; integers decide.
@@ -177,13 +177,13 @@ class Population:
             found.append(_largest([exact[y][side] for y in sorted(exact)]))
         return Extremes(*found)
 
-    def usage(self, columns: Sequence[Column], limits: LiftLimits) -> Array:
+    def usage(self, columns: Sequence[Entries], limits: LiftLimits) -> Array:
         """The share of its budget that each output uses, (k,), in floating point and rounded up."""
         (_, high), (_, low), (_, ratio) = self._screened(columns)
         sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
         return np.max([np.log(values) / limit for values, limit in sides if math.isfinite(limit)], axis=0)
 
-    def _screened(self, columns: Sequence[Column]) -> list[tuple[Array, Array]]:
+    def _screened(self, columns: Sequence[Entries]) -> list[tuple[Array, Array]]:
         """For every output a lower and an upper bound of its `high`, `low` and `ratio`, (k,) each."""
         n = len(self._lower[0])
         w = np.zeros((len(columns), n))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.lifts import Column
+from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population import Bound, Population, achieved_of, row_order
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
@@ -172,7 +172,7 @@ def _remedy(
     return None
 
 
-def _sum(one: Column, other: Column) -> Column:
+def _sum(one: Entries, other: Entries) -> Entries:
     total = dict(zip(*one, strict=True))
     for x, value in zip(*other, strict=True):
         total[x] = total.get(x, 0) + value
@@ -180,7 +180,7 @@ def _sum(one: Column, other: Column) -> Column:
     return at, [total[x] for x in at]
 
 
-def _information(columns: Sequence[Column], weights: Array) -> float:
+def _information(columns: Sequence[Entries], weights: Array) -> float:
     """I(X;Y) - H(X) = sum of P(x, y) log P(x|y), in floating point; rows have one common denominator."""
     value = mass = 0.0
     for at, values in columns:

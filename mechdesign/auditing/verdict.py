@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mechdesign.auditing.lifts import Column, Extremes, extremes_by_output, extremes_of
+from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, extremes_of
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import FIRST_BITS, precision
@@ -114,7 +114,7 @@ def achieved_by(channel: Channel, joint: Joint) -> Achieved:
 
 def audit_columns(
     counts: Sequence[Sequence[int]],
-    columns: Sequence[Column],
+    columns: Sequence[Entries],
     outputs: Sequence[str],
     joint: Joint,
     notion: Notion,

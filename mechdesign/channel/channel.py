@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.channel import file as channel_file
-from mechdesign.channel import file as channel_reading
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted
@@ -28,22 +27,6 @@ Array = NDArray[np.float64]
 
 DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
-
-
-@dataclass(frozen=True)
-class ChannelRecord:
-    """What was asked for and found when the channel was designed, as plain JSON values.
-
-    `notion` is what `notions.to_record` gives; `achieved` and `utility` are those of the integers;
-    `confidence` is the set of populations that the promise holds for (`tables.confidence`), None for the table alone.
-    """
-
-    notion: dict[str, Any] | None = None
-    achieved: dict[str, Any] | None = None
-    utility: dict[str, Any] | None = None
-    certificate: dict[str, Any] | None = None
-    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
-    confidence: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +72,7 @@ class Channel:
         _check_labels(outputs)
         self._check_rows()
         self._check_joint()
+        self._check_record()
 
     def _check_rows(self) -> None:
         d, names, integers = self.denominator, self.useful.names, self.integers
@@ -123,6 +107,32 @@ class Channel:
             object.__setattr__(self, "sensitive", self.joint.sensitive)
         elif self.sensitive != self.joint.sensitive:
             raise InputError("the sensitive variable of the joint table is not the one of the channel")
+
+    def _check_record(self) -> None:
+        """The sizes and symbols that the record speaks of are those of the channel."""
+        record, sensitive = self.record, self.sensitive
+        if (record.budgets or record.confidence) and sensitive is None:
+            raise InputError(
+                "budgets of symbols and a confidence set need the sensitive symbols, and there are none"
+            )
+        if sensitive is None:
+            return
+        own = [budgets.symbol for budgets in record.budgets]
+        unknown = [", ".join(symbol) for symbol in own if symbol not in sensitive.index]
+        if unknown or len(set(own)) < len(own):
+            raise InputError(
+                f"budgets: there is no sensitive symbol {listed(unknown)}"
+                if unknown
+                else "budgets: a sensitive symbol occurs twice"
+            )
+        intervals = (record.confidence or {}).get("intervals")
+        if intervals is not None:
+            shape = [len(intervals["shares"]), *map(len, intervals["cells"])]
+            if shape != [len(sensitive), *[len(self.useful)] * len(sensitive)]:
+                raise InputError(
+                    f"confidence: there must be intervals for {len(sensitive)} shares, and for {len(sensitive)} rows "
+                    f"of {len(self.useful)} cells"
+                )
 
     @property
     def integers(self) -> IntegerRows:
@@ -257,8 +267,16 @@ class Channel:
             insecure_seed=insecure_seed,
         )
 
+    def public(self) -> Channel:
+        """Without the joint table and whatever is computed from it.
+
+        What stays: the rows with their labels, the notion with its budgets, and the columns and symbols of S,
+        which say what is protected (and which column must not be left in a release).
+        """
+        return replace(self, joint=None, record=self.record.public())
+
     def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
-        """Write the channel file (version 2 with a confidence set, 1 without).
+        """Write the channel file.
 
         Parameters
         ----------
@@ -275,56 +293,21 @@ class Channel:
             If the file exists (without `overwrite`), is a folder or cannot be written, or the channel comes
             from an unrepaired procedure (`as_published`), which promises nothing.
         """
-        record = self.record
-        if record.provenance.get("as_published"):
+        from mechdesign.channel import file
+
+        if self.record.provenance.get("as_published"):
             raise InputError(
                 "a channel made as published, without repair, is for study and is not written; "
                 "design it without as_published"
             )
-        contents = channel_file.Contents(
-            useful=self.useful,
-            outputs=self.outputs,
-            rows=self.integers,
-            denominator=self.denominator,
-            joint=self.joint,
-            sensitive=self.sensitive,
-            notion=record.notion,
-            achieved=record.achieved,
-            utility=record.utility,
-            certificate=record.certificate,
-            provenance=record.provenance,
-            confidence=record.confidence,
-        )
-        channel_file.write(contents.public() if public else contents, path, overwrite=overwrite)
+        file.write(self.public() if public else self, path, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Channel:
         """Read a channel file, or refuse it with InputError and say why."""
-        return channel_reading.read(path, cls._of_contents)
+        from mechdesign.channel import file
 
-    @classmethod
-    def _of_contents(cls, contents: channel_file.Contents) -> Channel:
-        record = ChannelRecord(
-            notion=_as_dict(contents.notion),
-            achieved=_as_dict(contents.achieved),
-            utility=_as_dict(contents.utility),
-            certificate=_as_dict(contents.certificate),
-            provenance=dict(contents.provenance),
-            confidence=_as_dict(contents.confidence),
-        )
-        return cls(
-            useful=contents.useful,
-            outputs=contents.outputs,
-            rows=contents.rows,
-            denominator=contents.denominator,
-            joint=contents.joint,
-            sensitive=contents.sensitive,
-            record=record,
-        )
-
-
-def _as_dict(record: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if record is None else dict(record)
+        return file.read(path)
 
 
 def _check_labels(outputs: tuple[str, ...]) -> None:

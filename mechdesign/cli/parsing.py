@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.notions import (
-    ALIP,
-    DEFAULT_ALPHA,
     DEFAULT_LAM,
     LARGEST_BUDGET,
-    LDP,
-    LIP,
     NOTIONS,
-    AlphaLift,
-    Chi2Lift,
-    L1Lift,
-    MaxLift,
-    MinLift,
     Notion,
     split,
 )
@@ -135,10 +126,6 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     return names
 
 
-TWO_SIDED: dict[str, type[ALIP | L1Lift | Chi2Lift]] = {c.name: c for c in (ALIP, L1Lift, Chi2Lift)}
-"""Notions with eps_l and eps_u and nothing else."""
-
-
 def notion_of(
     notion: str,
     *,
@@ -157,19 +144,27 @@ def notion_of(
     """
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
-    if alpha is not None and notion != AlphaLift.name:
-        raise InputError(f"--alpha is the order of --notion alpha; --notion {notion} has none: drop --alpha")
-    if notion in TWO_SIDED:
-        return TWO_SIDED[notion](*_sides(epsilon, lam, eps_l, eps_u))
-    if notion == AlphaLift.name:
-        return AlphaLift(
-            *_sides(epsilon, lam, eps_l, eps_u), DEFAULT_ALPHA if alpha is None else _order(alpha)
-        )
-    if lam is not None:
+    kind = NOTIONS[notion]
+    if alpha is not None and not kind.has_order():
+        owners = _names(lambda other: other.has_order())
         raise InputError(
-            f"--lam splits the budget of alip, l1, chi2 and alpha; --notion {notion} takes --epsilon whole: drop --lam"
+            f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
-    return _one_budget(notion, epsilon, eps_l, eps_u)
+    order = {} if alpha is None else {"alpha": _order(alpha)}
+    if kind.takes_lam():
+        return kind(**dict(zip(("eps_l", "eps_u"), _sides(epsilon, lam, eps_l, eps_u), strict=True)), **order)
+    if lam is not None:
+        owners = _names(lambda other: other.takes_lam())
+        raise InputError(
+            f"--lam splits the budget of {owners}; --notion {notion} takes --epsilon whole: drop --lam"
+        )
+    return _one_budget(kind, epsilon, eps_l, eps_u)
+
+
+def _names(having: Callable[[type[Notion]], bool]) -> str:
+    """``alip, l1 and chi2``."""
+    *others, last = [name for name, kind in NOTIONS.items() if having(kind)]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None) -> tuple[float, float]:
@@ -194,8 +189,9 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
     return _budget("--eps-l", eps_l), _budget("--eps-u", eps_u)
 
 
-def _one_budget(notion: str, epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
-    own = {"max-lift": ("--eps-u", eps_u), "min-lift": ("--eps-l", eps_l)}.get(notion)
+def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
+    notion = kind.name
+    own = {"eps_u": ("--eps-u", eps_u), "eps_l": ("--eps-l", eps_l)}.get(kind.budgets()[0])
     for option, given in (("--eps-l", eps_l), ("--eps-u", eps_u)):
         if given is not None and (own is None or own[0] != option):
             raise InputError(f"{option} does not belong to --notion {notion}: give --epsilon alone")
@@ -208,14 +204,7 @@ def _one_budget(notion: str, epsilon: str | None, eps_l: str | None, eps_u: str 
         option, text = own
     if text is None:
         raise InputError(f"no budget given: --notion {notion} needs --epsilon E")
-    budget = _budget(option, text)
-    makers: dict[str, type[LIP | LDP | MaxLift | MinLift]] = {
-        "lip": LIP,
-        "ldp": LDP,
-        "max-lift": MaxLift,
-        "min-lift": MinLift,
-    }
-    return makers[notion](budget)
+    return kind.at(_budget(option, text))
 
 
 def _order(text: str) -> float:

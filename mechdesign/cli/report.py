@@ -43,7 +43,6 @@ def report(
     from mechdesign.notions import from_record
     from mechdesign.report.collect import attributed, internal_report
     from mechdesign.report.content import certificate_of, public_report
-    from mechdesign.report.wording import notion_text
 
     started = time.perf_counter()
     reporter = reporter_of(context)
@@ -84,6 +83,6 @@ def report(
     verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
     common.answer(
         lambda: {**paths.record(), "satisfied": satisfied, "seconds": took},
-        lambda: f"{notion_text(notion)}: {verdict}.\n{paths.text()}",
+        lambda: f"{notion.text}: {verdict}.\n{paths.text()}",
     )
     return NO if satisfied is False else 0

@@ -13,7 +13,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.notions import LARGEST_BUDGET, LDP, LIP, AlphaLift, MaxLift, MinLift, Notion
+from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
 LONGEST = 20.0
@@ -62,21 +62,15 @@ class Axis:
 
 def axis_of(notion: Notion) -> Axis | None:
     """The axis that `compare` can follow through this notion; None where there is none."""
-    if isinstance(notion, (LIP, LDP)):
-        return Axis(notion.name, notion.epsilon, None)
-    if isinstance(notion, MaxLift):
-        return Axis(notion.name, notion.eps_u, None)
-    if isinstance(notion, MinLift):
-        return Axis(notion.name, notion.eps_l, None)
-    name = f"alpha:{notion.alpha:.17g}" if isinstance(notion, AlphaLift) else notion.name
-    if math.isinf(notion.eps_l) or math.isinf(notion.eps_u):
-        if name != "alip":
-            return None
-        upper = math.isinf(notion.eps_l)
-        return Axis("max-lift", notion.eps_u, None) if upper else Axis("min-lift", notion.eps_l, None)
-    epsilon = notion.eps_l + notion.eps_u
-    lam = notion.eps_l / epsilon
-    return Axis(name, epsilon, lam) if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0 else None
+    if not notion.takes_lam():
+        (budget,) = notion.budgets()
+        return Axis(notion.label, getattr(notion, budget), None)
+    eps_l, eps_u = notion.values()["eps_l"], notion.values()["eps_u"]
+    if math.isinf(eps_l + eps_u):
+        return None if notion.one_sided is None else axis_of(notion.one_sided)
+    epsilon = eps_l + eps_u
+    lam = eps_l / epsilon
+    return Axis(notion.label, epsilon, lam) if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0 else None
 
 
 def chosen_row(
@@ -90,15 +84,13 @@ def chosen_row(
     satisfied: bool,
 ) -> ComparisonRow:
     """The channel of the report as a row of the comparison."""
-    whole = getattr(notion, "epsilon", math.inf)
-    sides = (None, None) if isinstance(notion, LDP) else (whole, whole)
     return ComparisonRow(
         mechanism=mechanism,
         notion=axis.notion,
         epsilon=axis.epsilon,
         lam=axis.lam,
-        eps_l=getattr(notion, "eps_l", sides[0]),
-        eps_u=getattr(notion, "eps_u", sides[1]),
+        eps_l=notion.sides[0],
+        eps_u=notion.sides[1],
         nmi=nmi,
         upper_bound_nmi=upper_bound_nmi,
         max_log_lift=achieved.eps_u,

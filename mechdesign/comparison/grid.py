@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise, product
 
@@ -12,21 +11,15 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import (
     DEFAULT_ALPHA,
     DEFAULT_LAM,
-    LDP,
     NOTIONS,
     Notion,
     check_alpha,
     check_budget,
     check_lam,
-    from_record,
-    split,
 )
 
 MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""
-
-ALPHA = "alpha"
-"""The notion that needs an order beside its budgets, written `alpha:2`."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +37,11 @@ class Case:
     def promise(self) -> Notion:
         """The notion at this budget."""
         name, _, order = self.notion.partition(":")
-        if self.lam is None:
-            (budget,) = (f.name for f in fields(NOTIONS[name]))
-            budgets: dict[str, object] = {budget: self.epsilon}
-        else:
-            budgets = dict(zip(("eps_l", "eps_u"), split(self.epsilon, self.lam), strict=True))
-        if order:
-            budgets["alpha"] = float(order)
-        return from_record({"name": name, **budgets})
+        return NOTIONS[name].at(self.epsilon, self.lam, **({"alpha": float(order)} if order else {}))
 
     def sides(self) -> tuple[float | None, float | None]:
         """eps_l and eps_u in nats, inf where a side is free; None for LDP, which bounds their ratio only."""
-        promised = self.promise()
-        if isinstance(promised, LDP):
-            return None, None
-        whole = getattr(promised, "epsilon", math.inf)
-        return getattr(promised, "eps_l", whole), getattr(promised, "eps_u", whole)
+        return self.promise().sides
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
@@ -168,8 +150,8 @@ def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     labels: list[str] = []
     for text in notions:
         name, colon, order = text.partition(":")
-        if name == ALPHA:
-            labels.append(f"{ALPHA}:{_order(text, order) if colon else DEFAULT_ALPHA:.17g}")
+        if name in NOTIONS and NOTIONS[name].has_order():
+            labels.append(f"{name}:{_order(text, order) if colon else DEFAULT_ALPHA:.17g}")
         else:
             named("notion", [text], tuple(NOTIONS))
             labels.append(text)
@@ -188,7 +170,7 @@ def _order(text: str, order: str) -> float:
 
 def takes_lam(label: str) -> bool:
     """Whether the budget of this notion is split in two by lam."""
-    return {"eps_l", "eps_u"} <= {f.name for f in fields(NOTIONS[label.partition(":")[0]])}
+    return NOTIONS[label.partition(":")[0]].takes_lam()
 
 
 def curves(

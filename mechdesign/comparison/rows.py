@@ -17,9 +17,8 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import ClassVar
 
-from mechdesign.channel.file import canonical
 from mechdesign.comparison.grid import Case
-from mechdesign.core.documents import Digest, Document, read_document, write_document
+from mechdesign.core.documents import Digest, Document, canonical, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reason, replacing
 from mechdesign.tables.joint import Joint

@@ -14,7 +14,7 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -59,6 +59,7 @@ class Document(Record):
 
 
 AnyDocument = TypeVar("AnyDocument", bound=Document)
+Built = TypeVar("Built")
 
 
 @dataclass(frozen=True)
@@ -160,33 +161,47 @@ def json_schema(kind: type[Document]) -> dict[str, Any]:
 
 def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
     """Read a file of a kind."""
-    return read_versioned(path, kind)[1]
+    return read_built(path, kind, lambda _, document: document)
 
 
-def read_versioned(path: PathLike, kind: type[AnyDocument]) -> tuple[int, AnyDocument]:
-    """The version of a file and what it holds; raises as `read_document` does."""
+def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, AnyDocument], Built]) -> Built:
+    """What `build` makes of the version of a file and what it holds.
+
+    The hash is compared last, so that somebody who edits a file by hand is told what is wrong with the edit.
+
+    Raises
+    ------
+    InputError
+        As `read_document` does, and what `build` raises, with the name of the file.
+    """
     name, what = os.fspath(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)
     if document["format"] != kind.FORMAT:
         raise InputError(
             f"{name} is not a {what}: its format is {quoted(document['format'])}, not {kind.FORMAT!r}"
         )
-    found = document.pop("version", None)
+    found = document.get("version")
     if type(found) is not int or found not in kind.VERSIONS:
         raise InputError(
             f"{name}: version {quoted(found)} of the {what} is not known; this mechdesign reads "
             f"{' and '.join(map(str, kind.VERSIONS))}"
         )
     _check_keys(document, name, kind)
-    _check_hash({**document, "version": found}, name, what)
-    del document["format"], document["sha256"]
+    claimed = document.pop("sha256")
+    digest = _digest(document, name, what)
+    del document["format"], document["version"]
     arrays = {key: document.pop(key) for key in kind.ARRAYS & document.keys()}
     try:
         # As text: then lists may be tuples, objects may be records, and nothing else is converted.
         plain = kind.model_validate_json(canonical({**document, **dict.fromkeys(arrays)}))
+        built = build(found, plain.model_copy(update=arrays) if arrays else plain)
     except ValidationError as error:
         raise InputError(f"{name}: {explained(error, what)}") from None
-    return found, plain.model_copy(update=arrays) if arrays else plain
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    if claimed != digest:
+        raise InputError(f"{name}: the sha256 does not match the content: the file was edited or damaged")
+    return built
 
 
 def _check_keys(document: Mapping[str, Any], name: str, kind: type[Document]) -> None:
@@ -194,22 +209,18 @@ def _check_keys(document: Mapping[str, Any], name: str, kind: type[Document]) ->
     needed = ["sha256", *(key for key, field in fields.items() if field.is_required())]
     if missing := [key for key in needed if key not in document]:
         raise InputError(f"{name}: the {kind.WHAT} has no {listed(missing)}")
-    if unknown := [key for key in document if key not in ("format", "sha256", *fields)]:
+    if unknown := [key for key in document if key not in ("format", "version", "sha256", *fields)]:
         raise InputError(f"{name}: the {kind.WHAT} has an unknown key {listed(unknown)}")
 
 
-def _check_hash(document: Mapping[str, Any], name: str, what: str) -> None:
-    claimed = document["sha256"]
-    content = {key: value for key, value in document.items() if key != "sha256"}
+def _digest(content: Mapping[str, Any], name: str, what: str) -> str:
     try:
-        digest = hashlib.sha256(canonical(content).encode()).hexdigest()
+        return hashlib.sha256(canonical(content).encode()).hexdigest()
     except (UnicodeEncodeError, ValueError):  # a lone surrogate, or 1e999
         where = _no_text(content, "")
         if where:
             raise InputError(f"{name}: {where} is not valid Unicode text (lone surrogate)") from None
         raise InputError(f"{name}: holds a number that no {what} can hold") from None
-    if claimed != digest:
-        raise InputError(f"{name}: the sha256 does not match the content: the file was edited or damaged")
 
 
 def _no_text(value: Any, place: str) -> str | None:
@@ -243,7 +254,7 @@ def explained(error: ValidationError, what: str) -> str:
     if not message.startswith("must "):
         return f"{place}: {message}" if place else message
     given: Any = first["input"]
-    shown = type(given).__name__ if isinstance(given, (list, dict)) else quoted(given)  # pyright: ignore[reportUnknownArgumentType]
+    shown = "a list" if isinstance(given, list) else "an object" if isinstance(given, dict) else quoted(given)
     return f"{place or f'the {what}'} ({shown}) {message}"
 
 

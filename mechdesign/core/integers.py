@@ -4,6 +4,7 @@
 # pyright: basic
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, overload
@@ -61,6 +62,56 @@ class IntegerRows(Sequence[tuple[int, ...]]):
             i, j = (int(k[0]) for k in np.nonzero((rows < 0) | (rows > LARGEST_INTEGER)))
             raise InputError(f"row {_name(names, i)}: entry {j + 1} ({rows[i, j]}) {_WANTED}")
         return cls.from_array(rows)
+
+    @classmethod
+    def of_pairs(cls, rows: Any, width: int, names: Sequence[str] | None = None) -> IntegerRows:
+        """Build from the entries that are not zero.
+
+        Parameters
+        ----------
+        rows : list of lists of int
+            For each row index, value, index, value, .. with ascending indices below `width` and positive values.
+        width : int
+            Number of columns.
+        names : sequence of str, optional
+            One name per row for the messages; the position otherwise.
+
+        Raises
+        ------
+        InputError
+            If a row is anything else; it names the row.
+        """
+        if not isinstance(rows, list):
+            raise InputError(f"sparse rows must be a list of lists of integers, not {type(rows).__name__}")
+        for i, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) % 2 or set(map(type, row)) - {int}:
+                raise InputError(f"row {_name(names, i)} is not a list of index, value, .. in whole numbers")
+            if row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER:
+                wrong = next(v for v in row if not 0 <= v <= LARGEST_INTEGER)
+                raise InputError(f"row {_name(names, i)}: {_shown(wrong)} {_WANTED}")
+        indptr = np.concatenate([[0], np.cumsum([len(row) // 2 for row in rows])]).astype(np.int64)
+        numbers = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64, count=2 * int(indptr[-1]))
+        indices, values = numbers[::2], numbers[1::2]
+        row_of = np.repeat(np.arange(len(rows)), np.diff(indptr))
+        wrong = (indices >= width) | (values == 0)
+        wrong[1:] |= (np.diff(indices) <= 0) & (np.diff(row_of) == 0)
+        if wrong.any():
+            i = int(row_of[np.argmax(wrong)])
+            raise InputError(
+                f"row {_name(names, i)}: the indices must ascend and be below {width}, and the values positive"
+            )
+        return cls((len(rows), width), indptr, indices, values)
+
+    def entries(self) -> Iterator[list[tuple[int, int]]]:
+        """Each row as (index, value) of its entries that are not zero."""
+        return (list(zip(row[::2], row[1::2], strict=True)) for row in self.pairs())
+
+    def pairs(self) -> Iterator[list[int]]:
+        """Each row as index, value, index, value, .. of its entries that are not zero."""
+        numbers = np.empty(2 * len(self.values), dtype=np.int64)
+        numbers[::2], numbers[1::2] = self.indices, self.values
+        ends = (2 * self.indptr).tolist()
+        return (numbers[a:b].tolist() for a, b in itertools.pairwise(ends))
 
     @classmethod
     def from_array(cls, array: NDArray[Any]) -> IntegerRows:

@@ -1,6 +1,6 @@
 """Mechanisms: each computes a channel for a table and a notion, verified exactly before it is returned.
 
-The heuristics by name, with the options that belong to each.
+`design` runs the optimum or one of the heuristics by name, with the options that belong to each.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.classes import Classes, classes
-from mechdesign.mechanisms.partitions import Lifts, merge_all, merge_subsets
+from mechdesign.mechanisms.partitions import MergedSets, merge_all, merge_subsets
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Certificate, Design, finish
@@ -144,7 +144,7 @@ def utility_entropy(joint: Joint) -> float:
 
 def _release(joint: Joint, notion: Notion) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
-    lifts = Lifts(joint.p, notion.limits, "auto")
+    lifts = MergedSets(joint.p, notion.limits, "auto")
     if not lifts.nearly_within(lifts.given_s, lifts.p_x).all():
         return None
     try:
@@ -215,7 +215,7 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
     channels: list[tuple[Array, Points]] = []
     merged: list[tuple[int, ...]] = []
     for joint in (whole, table) if reduced.is_reduced else (table,):
-        lifts = Lifts(joint.p, notion.limits, "auto")
+        lifts = MergedSets(joint.p, notion.limits, "auto")
         for merge in (merge_all, merge_subsets):
             groups = merged = list(merge(lifts).groups)
             blocks = Points.blocks(groups, joint.p_x)

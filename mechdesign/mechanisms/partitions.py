@@ -18,7 +18,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.notions import LiftLimits, Limits, MeanLimits
+from mechdesign.notions import DistanceMean, LiftLimits, Limits, MeanLimits, PowerMean
 
 Array = NDArray[np.float64]
 Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
@@ -47,7 +47,7 @@ def rounding_slack(shape: tuple[int, int]) -> float:
 
 
 class _Measure(Protocol):
-    """One family of notions: the test of merged sets and their risk; arguments as those of `Lifts`."""
+    """One family of notions: the test of merged sets and their risk; arguments as those of `MergedSets`."""
 
     def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
         """Satisfies the limits: surely for `safety` 1, perhaps for -1."""
@@ -108,10 +108,10 @@ class _Means:
         lifts = given_s / mass
         for limit, values in ((self.limits.upper, lifts), (self.limits.lower, _inverse(lifts))):
             if math.isfinite(limit):
-                mean = self._mean(values)
+                mean = self.limits.mean.average(self.p_s, values)
                 # |d(l - 1)^2| <= slack (2 (l - 1)^2 + 2 |l - 1|), so errors grow with 1 + mean at most.
                 error = safety * MEAN_ERROR * self.slack * (1.0 + mean)
-                fine &= mean + np.where(np.isfinite(mean), error, 0.0) <= self._bound(limit)
+                fine &= mean + np.where(np.isfinite(mean), error, 0.0) <= self.limits.mean.bound(limit)
         return fine
 
     def omega(self, given_s: Array, mass: Array) -> Array:
@@ -119,14 +119,14 @@ class _Means:
         absent = given_s == 0.0
         zeros = absent.sum(axis=0)
         positive = np.where(absent, 1.0, lifts) if zeros.any() else lifts
-        if self.limits.kind == "alpha":
-            logs = np.log(positive)
-            upper = self._log_norm(np.where(absent, -np.inf, logs) if zeros.any() else logs)
-            lower = self._log_norm(-logs)
+        if isinstance(self.limits.mean, PowerMean):
+            logs, order = np.log(positive), self.limits.mean.order
+            upper = self._log_norm(np.where(absent, -np.inf, logs) if zeros.any() else logs, order)
+            lower = self._log_norm(-logs, order)
             if self.risk == "sum":
                 upper, lower = np.exp(upper), np.exp(lower)
         else:
-            upper, lower = self._risk(lifts), self._risk(1.0 / positive)
+            upper, lower = self._risk(lifts, self.limits.mean), self._risk(1.0 / positive, self.limits.mean)
         if math.isinf(self.limits.lower):
             return upper
         if math.isinf(self.limits.upper):
@@ -135,36 +135,18 @@ class _Means:
             return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower))
         return upper + lower + ZERO_LIFT_RISK * zeros
 
-    def _risk(self, values: Array) -> Array:
-        """The l1 or chi2 mean itself for the printed risk, else the budget that it uses (nats)."""
-        mean = self._mean(values)
+    def _risk(self, values: Array, distance: DistanceMean) -> Array:
+        """The mean itself for the printed risk, else the budget that it uses (nats)."""
+        mean = distance.average(self.p_s, values)
         if self.risk == "sum":
             return mean
-        return np.log1p(mean if self.limits.kind == "l1" else np.sqrt(mean))
+        return np.log1p(mean ** (1.0 / distance.power))
 
-    def _log_norm(self, logs: Array) -> Array:
+    def _log_norm(self, logs: Array, order: float) -> Array:
         """log (sum_s P(s) l^alpha)^(1/alpha) from logarithms: several times faster than powers."""
-        order = self.limits.order
         largest = logs.max(axis=0)
         with np.errstate(over="ignore"):  # at the largest orders a power may well be exp(-inf)
             return largest + np.log(self.p_s @ np.exp(order * (logs - largest))) / order
-
-    def _mean(self, values: Array) -> Array:
-        if self.limits.kind == "l1":
-            return self.p_s @ np.abs(values - 1.0)
-        if self.limits.kind == "chi2":
-            return self.p_s @ (values - 1.0) ** 2
-        order = self.limits.order
-        largest = values.max(axis=0)  # the scale keeps every power below 1
-        with np.errstate(invalid="ignore"):
-            shares = np.where(np.isfinite(largest), values / largest, 1.0)
-        return largest * (self.p_s @ shares**order) ** (1.0 / order)
-
-    def _bound(self, limit: float) -> float:
-        if self.limits.kind == "alpha":
-            return math.exp(limit)
-        bound = math.expm1(limit)
-        return bound if self.limits.kind == "l1" else bound * bound
 
 
 def _inverse(lifts: Array) -> Array:
@@ -172,7 +154,7 @@ def _inverse(lifts: Array) -> Array:
         return 1.0 / lifts
 
 
-class Lifts:
+class MergedSets:
     """The table, scaled once, with the tests that the algorithms ask of merged sets.
 
     Parameters
@@ -219,7 +201,7 @@ class Lifts:
         return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
 
 
-__all__ = ["RISKS", "Lifts", "Merging", "Risk", "merge_all", "merge_subsets"]
+__all__ = ["RISKS", "MergedSets", "Merging", "Risk", "merge_all", "merge_subsets"]
 
 
 @dataclass(frozen=True)
@@ -238,7 +220,7 @@ class Merging:
 class _Pool:
     """Sets that may still join another one, in their original order, without rescans."""
 
-    def __init__(self, lifts: Lifts, groups: list[list[int]]) -> None:
+    def __init__(self, lifts: MergedSets, groups: list[list[int]]) -> None:
         self._lifts = lifts
         self.groups = groups
         self.given_s = _columns(lifts.given_s, groups)
@@ -270,13 +252,15 @@ def _columns(given_s: Array, groups: list[list[int]]) -> Array:
     return np.stack([given_s[:, g].sum(axis=1) for g in groups], axis=1)
 
 
-def merge_subsets(lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True) -> Merging:
+def merge_subsets(
+    lifts: MergedSets, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
+) -> Merging:
     """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
 
     Parameters
     ----------
     harmless : (n,) array, optional
-        Which symbols satisfy the limits by themselves, where it is known better than by `Lifts.within`.
+        Which symbols satisfy the limits by themselves, where it is known better than by `MergedSets.within`.
     repair : bool
         Whether to borrow harmless symbols where the risky ones alone violate the limits; the paper does not.
     """
@@ -304,7 +288,9 @@ def merge_subsets(lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, re
     return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept))
 
 
-def merge_all(lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True) -> Merging:
+def merge_all(
+    lifts: MergedSets, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
+) -> Merging:
     """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be.
 
     Parameters as those of `merge_subsets`.
@@ -318,13 +304,13 @@ def merge_all(lifts: Lifts, harmless: NDArray[np.bool_] | None = None, *, repair
     return _repair(lifts, [(risky, kept)], len(kept))
 
 
-def _split(lifts: Lifts, harmless: NDArray[np.bool_] | None) -> tuple[list[list[int]], list[list[int]]]:
+def _split(lifts: MergedSets, harmless: NDArray[np.bool_] | None) -> tuple[list[list[int]], list[list[int]]]:
     """X_L and X_H of the paper, one symbol to a set."""
     safe = lifts.within(lifts.given_s, lifts.p_x) if harmless is None else harmless
     return [[int(x)] for x in np.flatnonzero(safe)], [[int(x)] for x in np.flatnonzero(~safe)]
 
 
-def _join(lifts: Lifts, last: list[int], others: list[list[int]]) -> list[list[int]] | None:
+def _join(lifts: MergedSets, last: list[int], others: list[list[int]]) -> list[list[int]] | None:
     """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none is left."""
     pool = _Pool(lifts, others) if others else None
     given_s, mass = lifts.merged(last)
@@ -336,7 +322,7 @@ def _join(lifts: Lifts, last: list[int], others: list[list[int]]) -> list[list[i
     return None
 
 
-def _repair(lifts: Lifts, starts: list[tuple[list[int], list[list[int]]]], kept: int) -> Merging:
+def _repair(lifts: MergedSets, starts: list[tuple[list[int], list[list[int]]]], kept: int) -> Merging:
     """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
 
     Merging everything always complies (its lift is 1), so there is always a plan.
@@ -353,7 +339,7 @@ def _repair(lifts: Lifts, starts: list[tuple[list[int], list[list[int]]]], kept:
     return _merging(groups, repaired=True, borrowed=borrowed)
 
 
-def _plans(lifts: Lifts, core: list[int], pool: list[list[int]]) -> list[list[int]]:
+def _plans(lifts: MergedSets, core: list[int], pool: list[list[int]]) -> list[list[int]]:
     """Positions in `pool` to take into `core`, in a few ways, each pruned of what it turns out not to need."""
     if not pool:
         return [[]]
@@ -373,7 +359,7 @@ def _plans(lifts: Lifts, core: list[int], pool: list[list[int]]) -> list[list[in
 
 
 def _safest_first(
-    lifts: Lifts, given_s: Array, mass: float, more: Array, more_mass: Array
+    lifts: MergedSets, given_s: Array, mass: float, more: Array, more_mass: Array
 ) -> NDArray[np.intp]:
     """The order in which each next set leaves the smallest risk."""
     left = np.arange(len(more_mass))
@@ -391,7 +377,7 @@ def _safest_first(
 
 
 def _pruned(
-    lifts: Lifts, given_s: Array, mass: float, more: Array, more_mass: Array, taken: list[int]
+    lifts: MergedSets, given_s: Array, mass: float, more: Array, more_mass: Array, taken: list[int]
 ) -> list[int]:
     """`taken` without the members that the limits do not need, the most expensive given back first."""
     needed = list(taken)

@@ -32,7 +32,7 @@ from mechdesign.mechanisms.optimal import (
     shown_progress,
     utility_entropy,
 )
-from mechdesign.mechanisms.partitions import Lifts, Merging, merge_all, merge_subsets, rounding_slack
+from mechdesign.mechanisms.partitions import MergedSets, Merging, merge_all, merge_subsets, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import UNIT, Rounded, RoundingFailure, partition_channel, round_channel
@@ -145,7 +145,7 @@ class PopulationJudge:
         return np.maximum(2.0 * UNIT, (excess + rounding) / room_at_the_table(uncertain))
 
 
-class PopulationLifts(Lifts):
+class PopulationLifts(MergedSets):
     """Merged sets of symbols judged by their extreme lifts over a confidence set.
 
     Without unseen symbols P(T|s) lies between max(lower(T), 1 - upper(others)) and min(upper(T), 1 - lower(others))

@@ -100,15 +100,10 @@ def _high(budget: float, margin: float) -> float:
 
 def check_polytope(notion: Notion) -> None:
     """Raise InputError unless the posteriors that the notion allows form a polytope."""
-    limits = notion.limits
-    if not isinstance(limits, MeanLimits) or (limits.kind == "l1" and math.isinf(limits.lower)):
-        return
-    why = (
-        "l1 with its inverse is a notion without polytope (eps_l inf drops the inverse)"
-        if limits.kind == "l1"
-        else f"{limits.kind} is a notion without polytope"
-    )
-    raise InputError(f"{why}, which optimal and subset-response need: use subset-merging or complete-merging")
+    if why := notion.limits.no_polytope:
+        raise InputError(
+            f"{why}, which optimal and subset-response need: use subset-merging or complete-merging"
+        )
 
 
 def _l1(joint: Joint, budget: float, margin: float) -> Polytope:

@@ -1,7 +1,4 @@
-"""What every mechanism returns: one frozen record that carries its proof.
-
-The last step of every mechanism: a verified channel becomes a Design with its plain record.
-"""
+"""What every mechanism returns: a frozen record with its proof, of a channel that passed the exact audit."""
 
 from __future__ import annotations
 
@@ -13,7 +10,8 @@ from mechdesign.auditing.means import Used
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint

@@ -5,10 +5,8 @@ table, so the channel needs no margin, and the exact audit has the last word. Me
 enough, and for the l1- and chi2-inverse, which are not convex, it can even be worse than its parts; then
 `partitions` repairs. What is returned satisfies the notion, unless it was asked for as published.
 
-X-invariant randomisation R(y) of the risky symbols (Zarrabian et al. 2023, Section 3.1.1).
-
-Every risky x draws its output from one and the same distribution, so each output has the lifts of the
-merged set whatever R is; complete merging is the R with a single output.
+Complete merging may draw its output from any distribution R(y) that is the same for every risky symbol (Section
+3.1.1): each output then has the lifts of the merged set, whatever R is; a single output is the simplest R.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import fraction_of, listed
-from mechdesign.mechanisms.partitions import RISKS, Lifts, Merging, Risk, merge_all, merge_subsets
+from mechdesign.mechanisms.partitions import RISKS, MergedSets, Merging, Risk, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.notions import Notion
@@ -172,7 +170,7 @@ def watch(
     """The partition of one of the two mechanisms, and its channel; arguments as those of the mechanisms."""
     if risk not in RISKS:
         raise InputError(f"risk ({risk!r}) must be one of {', '.join(RISKS)}")
-    lifts = Lifts(joint.p, notion.limits, risk)
+    lifts = MergedSets(joint.p, notion.limits, risk)
     harmless = _harmless(joint, notion, lifts)
     risky = [int(x) for x in np.flatnonzero(~harmless)]
     shares = shares_of(randomisation, [joint.useful.names[x] for x in risky]) if risky else []
@@ -228,7 +226,7 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     )
 
 
-def _harmless(joint: Joint, notion: Notion, lifts: Lifts) -> NDArray[np.bool_]:
+def _harmless(joint: Joint, notion: Notion, lifts: MergedSets) -> NDArray[np.bool_]:
     """The symbols that satisfy the notion by themselves, (|X|,), decided exactly.
 
     Floating point decides all but those within its rounding error of a limit.

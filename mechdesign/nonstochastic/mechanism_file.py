@@ -6,14 +6,15 @@ spaced ones are written as a first one, a step and a number.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
+from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import Document, Matching, Record, read_document, write_document
+from mechdesign.core.documents import Document, Record, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -41,13 +42,22 @@ LARGEST_GROUP = 10**12
 LARGEST_COUNT = 2**62
 """Outputs: more than any design has."""
 
-ExactText = Annotated[
-    str,
-    Matching(r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?", "an exact fraction as text, such as 7 or -3/8"),
-]
+_FRACTION = r"-?[0-9]{1,2000}(/0*[1-9][0-9]{0,2000})?"
 """Doubles and their multiples have at most some hundred digits."""
 
-Exact = Annotated[ExactText, AfterValidator(Fraction), PlainSerializer(str)]
+
+def _fraction(value: Any) -> Fraction:
+    if not isinstance(value, str) or not re.fullmatch(_FRACTION, value, re.ASCII):
+        raise InputError("must be an exact fraction as text, such as 7 or -3/8")
+    return Fraction(value)
+
+
+Exact = Annotated[
+    Fraction,
+    PlainValidator(_fraction),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "pattern": f"^{_FRACTION}$"}),
+]
 
 _Ends = Annotated[tuple[Exact, Exact], Field(description="the two ends, the lower one first")]
 
@@ -69,7 +79,9 @@ class _Mechanism(Record):
     witness: str
 
 
-class _MechanismDocument(Document):
+class MechanismDocument(Document):
+    """A mechanism file: the quantisers of a query with what they promise, which a reader counts again."""
+
     FORMAT: ClassVar[str] = FORMAT
     WHAT: ClassVar[str] = "mechanism file"
     VERSIONS: ClassVar[tuple[int, ...]] = (VERSION,)
@@ -131,7 +143,7 @@ class MechanismFile:
         InputError
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
-        made = _MechanismDocument.model_construct(
+        made = MechanismDocument.model_construct(
             query=self.query,
             column=self.column,
             group_by=self.group_by,
@@ -154,7 +166,7 @@ class MechanismFile:
             If the file is missing, damaged, edited, of another format or version, or its certificate
             is not what the count gives.
         """
-        found = read_document(path, _MechanismDocument)
+        found = read_document(path, MechanismDocument)
         try:
             return _counted_again(found)
         except InputError as error:
@@ -190,7 +202,7 @@ def _spacing_of(thresholds: tuple[Fraction, ...] | EvenThresholds) -> _Spacing |
     return tuple(thresholds)
 
 
-def _counted_again(found: _MechanismDocument) -> MechanismFile:
+def _counted_again(found: MechanismDocument) -> MechanismFile:
     domain = IntervalDomain(*found.range)
     allowed = outputs_allowed(found.epsilon)
     if found.outputs_allowed != allowed:

@@ -1,10 +1,8 @@
 """What to publish for records: a channel, a key, and a rule for what the channel does not know.
 
 Files, data frames and clusters all draw here, so the same key and the same record give the same output everywhere.
-
-Identifiers that come again in a later part of the data with another symbol: their draws would hang together.
-
-Records that share an identifier share a draw: each identifier counts once, and must have one label.
+Records that share an identifier share a draw; where such records have different symbols, their draws would be
+correlated, so they are found, within a part of the data and across parts, and refused.
 """
 
 from __future__ import annotations
@@ -25,13 +23,12 @@ from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import (
     REFUSE,
     Policy,
-    ReleaseChannel,
     normalised,
     normalised_cells,
     posterior_sampler,
     sampler_with_policies,
 )
-from mechdesign.release.sampling import ChannelLike
+from mechdesign.release.sampling import Releasable
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, rebuild, unknown_at, values_of
 
 REMEMBERED = 1 << 21
@@ -107,7 +104,7 @@ class Release:
 
     Parameters
     ----------
-    channel : ReleaseChannel
+    channel : Releasable
     key : Key
         That of the job; the draws of every channel and every kind of identity have keys of their own, derived
         from it.
@@ -138,7 +135,7 @@ class Release:
     """
 
     def __init__(
-        self, channel: ReleaseChannel, key: Key, *, policy: Policy | None = None, form: str = LABEL
+        self, channel: Releasable, key: Key, *, policy: Policy | None = None, form: str = LABEL
     ) -> None:
         if form not in FORMS:
             raise InputError(f"the form ({quoted(form)}) must be one of {listed(FORMS)}")
@@ -220,7 +217,7 @@ class Release:
         return codes
 
 
-def channel_digest(channel: ChannelLike) -> str:
+def channel_digest(channel: Releasable) -> str:
     """SHA-256 of what a channel does: its columns, symbols, outputs and rows, and nothing of where it comes from."""
     rows = IntegerRows.of(channel.rows)
     head = {
@@ -236,7 +233,7 @@ def channel_digest(channel: ChannelLike) -> str:
 
 
 def release_column(
-    channel: ReleaseChannel,
+    channel: Releasable,
     column: Any,
     *,
     key: Key | None = None,

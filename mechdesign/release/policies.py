@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.sampling import ChannelLike, Sampler
+from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -27,15 +26,6 @@ NORMALISATIONS = ("none", "NFC", "NFD", "NFKC", "NFKD")
 
 FINE = 2**53
 """Denominator of probabilities that are made here, from exact fractions and to the nearest integer."""
-
-
-class ReleaseChannel(ChannelLike, Protocol):
-    """A channel that may also carry the table that it was designed for."""
-
-    @property
-    def joint(self) -> Joint | None:
-        """The table, None in a public channel."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +96,7 @@ def normalised_cells(column: Encoded, form: str) -> Encoded:
     return Encoded(column.codes, texts, column.is_float)
 
 
-def sampler_with_policies(channel: ReleaseChannel, policy: Policy) -> Sampler:
+def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     """The channel's rows, then those for the missing and for the unknown (any row where these are refused).
 
     The denominator is made fine enough for the marginal whatever the policy is, so that another policy does not
@@ -139,7 +129,7 @@ def _stacked(rows: IntegerRows, scale: int, extra: Sequence[Integers]) -> Intege
     )
 
 
-def _policy_row(channel: ReleaseChannel, rule: str, name: str) -> list[Fraction]:
+def _policy_row(channel: Releasable, rule: str, name: str) -> list[Fraction]:
     """P(y | record) for a record that the channel has no row for."""
     if rule == MARGINAL:
         return [Fraction(mass) for mass in _output_masses(channel, f"{name}=marginal")]
@@ -154,14 +144,14 @@ def _policy_row(channel: ReleaseChannel, rule: str, name: str) -> list[Fraction]
     return [Fraction(int(output == label)) for output in channel.outputs]
 
 
-def _output_masses(channel: ReleaseChannel, wanted: str) -> list[int]:
+def _output_masses(channel: Releasable, wanted: str) -> list[int]:
     """P(y) under the table, times what makes them integers."""
     weight = _table_of(channel, wanted).useful_counts
     columns = IntegerRows.of(channel.rows).columns
     return [sum(weight[x] * w for x, w in zip(at, values, strict=True)) for at, values in columns]
 
 
-def posterior_sampler(channel: ReleaseChannel) -> Sampler:
+def posterior_sampler(channel: Releasable) -> Sampler:
     """P(x | y) under the table, one row for each output.
 
     Raises
@@ -187,7 +177,7 @@ def posterior_sampler(channel: ReleaseChannel) -> Sampler:
     )
 
 
-def _table_of(channel: ReleaseChannel, wanted: str) -> Joint:
+def _table_of(channel: Releasable, wanted: str) -> Joint:
     if channel.joint is None:
         raise InputError(
             f"{wanted} needs the table that the channel was designed for, and this channel carries none (a public "

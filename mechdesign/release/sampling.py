@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.release.draws import Integers, Randomness
+from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 CHUNK = 1 << 16
@@ -27,8 +28,8 @@ GUIDE_BITS = range(4, 11)
 """Leading bits of u that the guide table looks at: at least a few, and more than ten save nothing."""
 
 
-class ChannelLike(Protocol):
-    """What a draw needs to know of a channel."""
+class Releasable(Protocol):
+    """What a release needs to know of a channel."""
 
     @property
     def useful(self) -> Variable:
@@ -48,6 +49,16 @@ class ChannelLike(Protocol):
     @property
     def denominator(self) -> int:
         """Common denominator of the rows, at most 2**62."""
+        ...
+
+    @property
+    def joint(self) -> Joint | None:
+        """The table that the channel was designed for; None in a public one."""
+        ...
+
+    @property
+    def sensitive(self) -> Variable | None:
+        """The sensitive variable, where the channel says."""
         ...
 
 

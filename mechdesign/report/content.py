@@ -11,7 +11,8 @@ from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.means import Used
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved, Worst
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.notions import LiftLimits, Notion, to_record
@@ -30,7 +31,7 @@ from mechdesign.report.record import (
     Promise,
     Report,
 )
-from mechdesign.report.wording import about, at_most, condition, count, notion_text, title
+from mechdesign.report.wording import about, at_most, count, title
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 
@@ -275,7 +276,7 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),
         notion=to_record(notion),
-        notion_text=notion_text(notion),
+        notion_text=notion.text,
         mechanism=origin_of(channel, "mechanism"),
         method=origin_of(channel, "method"),
     )
@@ -311,7 +312,7 @@ def _promise(
     limits = notion.limits
     single = isinstance(limits, LiftLimits)
     return Promise(
-        statement=condition(limits, sensitive),
+        statement=limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
         low=math.exp(-limits.lower) if single and math.isfinite(limits.lower) else None,
@@ -395,8 +396,8 @@ def _channel_table(channel: Channel) -> ChannelTable:
         outputs=channel.outputs,
         denominator=d,
         rows=tuple(
-            tuple(Entry(output=y, weight=entry, share=entry / d) for y, entry in enumerate(row) if entry)
-            for row in channel.rows
+            tuple(Entry(output=y, weight=entry, share=entry / d) for y, entry in row)
+            for row in channel.integers.entries()
         ),
     )
 

@@ -28,7 +28,6 @@ from mechdesign.report.wording import (
     count,
     item,
     label,
-    notion_text,
     paragraph,
     percent,
     percent_at_least,
@@ -120,7 +119,7 @@ def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
     verdict = "satisfied" if audit.satisfied else "VIOLATED"
     return "\n".join(
         [
-            f"{notion_text(audit.notion)}: {verdict}, decided in exact arithmetic.",
+            f"{audit.notion.text}: {verdict}, decided in exact arithmetic.",
             *achieved_texts(audit.achieved, audit.used),
             worst_text(audit.worst),
             *map(paragraph, population),
@@ -152,10 +151,8 @@ def channel_text(channel: Channel) -> str:
         "",
         "What is published for each symbol",
     ]
-    for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        shares = {
-            y: entry / channel.denominator for y, entry in zip(channel.outputs, row, strict=True) if entry
-        }
+    for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
+        shares = {channel.outputs[y]: entry / channel.denominator for y, entry in row}
         lines.append(_entry(name, shares))
     lines.append("")
     if channel.joint is None:

@@ -22,11 +22,11 @@ from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import free_notes
 from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED
+from mechdesign.sanitise.earlier_releases import Neighbours, neighbours_of, remember
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path
 from mechdesign.sanitise.keys import TAG
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.other_jobs import Neighbours, neighbours_of, remember
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source import STANDARD, GuardedInput

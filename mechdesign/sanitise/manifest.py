@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from mechdesign.channel.channel import ChannelRecord
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.documents import (
     Digest,
     Document,
@@ -32,7 +32,8 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.release.drawing import POSTERIOR_DRAW, Release
-from mechdesign.release.policies import MARGINAL, OUTPUT, ReleaseChannel
+from mechdesign.release.policies import MARGINAL, OUTPUT
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.job_file import JobRun, Use
 from mechdesign.tables.joint import Joint
 
@@ -499,7 +500,7 @@ FORWARD = "p_output_given_symbol"
 BACKWARD = "p_symbol_given_output"
 
 
-def codebook_text(channel: ReleaseChannel) -> str:
+def codebook_text(channel: Releasable) -> str:
     """One line for each output and each symbol that it can stand for.
 
     The columns are `output`, the columns of X with the symbol, `p_output_given_symbol` (of the channel) and
@@ -513,12 +514,12 @@ def codebook_text(channel: ReleaseChannel) -> str:
     return stream.getvalue()
 
 
-def write_codebook(channel: ReleaseChannel, path: Path) -> None:
+def write_codebook(channel: Releasable, path: Path) -> None:
     """Write `codebook_text` to a file."""
     path.write_text(codebook_text(channel), encoding="utf-8", newline="")
 
 
-def is_codebook(channel: ReleaseChannel, path: PathLike) -> bool:
+def is_codebook(channel: Releasable, path: PathLike) -> bool:
     """Whether a file is the codebook of the channel."""
     try:
         return Path(path).read_bytes() == codebook_text(channel).encode()
@@ -526,7 +527,7 @@ def is_codebook(channel: ReleaseChannel, path: PathLike) -> bool:
         return False
 
 
-def _entries(channel: ReleaseChannel) -> Iterator[tuple[str, tuple[str, ...], float, float | None]]:
+def _entries(channel: Releasable) -> Iterator[tuple[str, tuple[str, ...], float, float | None]]:
     weight = None if channel.joint is None else channel.joint.useful_counts
     columns = IntegerRows.of(channel.rows).columns
     for label, (at, values) in zip(channel.outputs, columns, strict=True):

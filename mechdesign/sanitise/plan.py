@@ -10,15 +10,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import require_column
 from mechdesign.release.drawing import LABEL
-from mechdesign.release.policies import ReleaseChannel
+from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.options import ReleaseOptions
-from mechdesign.tables.variable import Variable
 
 
 def refuse_lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> None:
@@ -102,13 +101,7 @@ def _plain(name: Any) -> str:
     return "".join(sign for sign in text if sign.isalnum())
 
 
-class FileChannel(ReleaseChannel, Protocol):
-    """A channel that may also say which columns are sensitive."""
-
-    @property
-    def sensitive(self) -> Variable | None:
-        """The sensitive variable, None where the channel does not say."""
-        ...
+FileChannel: TypeAlias = Releasable
 
 
 @dataclass(frozen=True)

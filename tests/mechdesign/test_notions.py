@@ -15,6 +15,7 @@ from mechdesign.notions import (
     L1Lift,
     LiftLimits,
     MeanLimits,
+    PowerMean,
     from_record,
     to_record,
 )
@@ -34,12 +35,12 @@ def test_a_split_epsilon_gives_the_budgets_of_alip(kind):
 def test_limits_carry_kind_and_budgets(kind):
     limits = kind(math.inf, 0.5).limits
     assert isinstance(limits, MeanLimits)
-    assert (limits.kind, limits.lower, limits.upper) == (kind.name, math.inf, 0.5)
+    assert (limits.mean.name, limits.lower, limits.upper) == (kind.name, math.inf, 0.5)
 
 
 def test_alpha_of_infinity_bounds_the_lifts_themselves():
     assert AlphaLift(1.0, 2.0, math.inf).limits == LiftLimits(lower=1.0, upper=2.0) == ALIP(1.0, 2.0).limits
-    assert AlphaLift(1.0, 2.0, 3.0).limits == MeanLimits("alpha", lower=1.0, upper=2.0, order=3.0)
+    assert AlphaLift(1.0, 2.0, 3.0).limits == MeanLimits(PowerMean(3.0), lower=1.0, upper=2.0)
 
 
 @pytest.mark.parametrize(

@@ -56,5 +56,5 @@ def keeps(value: Decimal | None, limit: float) -> bool:
 
 def satisfies(counts, rows, limits) -> bool:
     """Whether every output keeps to the `MeanLimits`."""
-    below, above = used(counts, rows, limits.kind, limits.order)
+    below, above = used(counts, rows, limits.mean.name, getattr(limits.mean, "order", math.nan))
     return keeps(below, limits.lower) and keeps(above, limits.upper)

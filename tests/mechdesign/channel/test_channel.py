@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from mechdesign.channel.channel import DENOMINATOR as D
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable

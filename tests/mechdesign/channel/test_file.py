@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.channel import file as channel_file
 from mechdesign.channel.channel import DENOMINATOR as D
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.errors import InputError
 from mechdesign.notions import ALIP, to_record
 from mechdesign.tables.joint import Joint
@@ -198,7 +198,7 @@ def test_records_that_json_has_no_word_for_are_refused(channel, tmp_path, proven
 
 def test_public_provenance_keeps_what_is_listed_only(channel):
     kept = {"tool": "t", "version": "1", "mechanism": "optimal", "method": "vertices"}
-    contents = channel_file.Contents(
-        channel.useful, channel.outputs, channel.integers, D, provenance={**kept, "seconds": 3, "sha256": "x"}
-    )
-    assert contents.public().provenance == kept
+    record = ChannelRecord(provenance={**kept, "seconds": 3, "sha256": "x"}, after=("0" * 64,))
+    public = channel.with_record(record).public()
+    assert public.record == ChannelRecord(provenance=kept)
+    assert public.joint is None

@@ -9,7 +9,8 @@ import shlex
 
 import pytest
 
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import compare, report_files
 from mechdesign.notions import MaxLift
 from mechdesign.report import collect, pictures

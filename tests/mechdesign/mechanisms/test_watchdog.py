@@ -158,7 +158,7 @@ def test_one_sensitive_symbol_publishes_everything():
 
 
 def test_independent_columns_are_published_at_any_budget():
-    """Lifts are exactly 1, within floating-point error of the limit: the exact audit decides."""
+    """MergedSets are exactly 1, within floating-point error of the limit: the exact audit decides."""
     joint = Joint.from_counts(np.outer([1, 2, 7], [3, 5, 11, 13]))
     assert subset_merging(joint, ALIP(1e-300, 1e-300)).nmi == 1.0
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.partitions import Lifts
+from mechdesign.mechanisms.partitions import MergedSets
 from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
 from mechdesign.notions import ALIP, AlphaLift, Chi2Lift, L1Lift
 from mechdesign.tables.joint import Joint
@@ -69,7 +69,7 @@ def test_merging_two_outputs_can_break_the_l1_inverse():
     merged = lift[:, :2].mean(axis=1)
     assert _inverse_l1(p, merged) == pytest.approx(0.4667, abs=1e-4)
     limits = L1Lift(math.log1p(0.45), math.inf).limits
-    lifts = Lifts(joint.p, limits)
+    lifts = MergedSets(joint.p, limits)
     assert lifts.within(lifts.given_s, lifts.p_x)[:2].all()
     both, mass = lifts.merged([0, 1])
     assert not lifts.one_within(both, mass)
@@ -96,14 +96,15 @@ def test_sets_called_safe_are_safe_and_sets_called_unsafe_are_not(seed, name, ep
     rng = np.random.default_rng(seed)
     joint = Joint.from_counts(rng.integers(1, 50, (3, 5)))
     limits = NOTIONS[name](epsilon, 0.5).limits
-    lifts = Lifts(joint.p, limits)
+    lifts = MergedSets(joint.p, limits)
     surely, perhaps = lifts.within(lifts.given_s, lifts.p_x), lifts.nearly_within(lifts.given_s, lifts.p_x)
     for x in range(5):
         column = [[1, 0] if z == x else [0, 1] for z in range(5)]
         one = mean_oracle.lifts(joint.counts, column)[0]
         p_s = [mean_oracle.Fraction(sum(row), joint.total) for row in joint.counts]
-        below = mean_oracle.budget_of(p_s, [1 / v for v in one], limits.kind, limits.order)
-        above = mean_oracle.budget_of(p_s, one, limits.kind, limits.order)
+        kind, order = limits.mean.name, getattr(limits.mean, "order", math.nan)
+        below = mean_oracle.budget_of(p_s, [1 / v for v in one], kind, order)
+        above = mean_oracle.budget_of(p_s, one, kind, order)
         true = mean_oracle.keeps(below, limits.lower) and mean_oracle.keeps(above, limits.upper)
         assert true or not surely[x]
         assert perhaps[x] or not true

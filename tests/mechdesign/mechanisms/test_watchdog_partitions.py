@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.partitions import RISKS, Lifts, merge_all, merge_subsets
+from mechdesign.mechanisms.partitions import RISKS, MergedSets, merge_all, merge_subsets
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 
 NOTIONS = [
@@ -98,7 +98,7 @@ def test_every_group_of_every_partition_obeys_the_notion(seed, zeros, notion, sc
     p = random_table(seed, zeros=zeros)
     limits = type(notion)(*(scale * value for value in vars(notion).values())).limits
     for merge in (merge_subsets, merge_all):
-        result = merge(Lifts(p, limits))
+        result = merge(MergedSets(p, limits))
         assert sorted(x for g in result.groups for x in g) == list(range(p.shape[1]))
         assert all(obeys(p, list(g), limits) for g in result.groups)
         borrowed = set(result.borrowed)
@@ -114,7 +114,7 @@ def test_subset_merging_is_the_published_algorithm_where_that_succeeds(risk, eps
         p = random_table(seed, shape=(5, 12))
         limits = ALIP.from_epsilon(epsilon).limits
         published = algorithm_1(p, limits, risk)
-        result = merge_subsets(Lifts(p, limits, risk))
+        result = merge_subsets(MergedSets(p, limits, risk))
         assert result.repaired == (published is None)
         if published is not None:
             succeeded += 1
@@ -126,7 +126,7 @@ def test_ldp_is_ordered_by_the_ratio_of_lifts():
     for seed in range(20):
         p = random_table(seed, shape=(4, 10))
         published = algorithm_1(p, LDP(0.8).limits, "log-ratio")
-        assert list(merge_subsets(Lifts(p, LDP(0.8).limits)).groups) == published
+        assert list(merge_subsets(MergedSets(p, LDP(0.8).limits)).groups) == published
 
 
 def test_risk_names_are_those_offered():
@@ -139,7 +139,7 @@ def test_the_repair_loses_no_more_than_merging_everything_and_needs_all_that_it_
     for seed in range(120):
         p = random_table(seed, shape=(5, 17))
         limits = ALIP.from_epsilon(5.0).limits
-        result = merge(Lifts(p, limits))
+        result = merge(MergedSets(p, limits))
         if not result.repaired:
             continue
         repaired += 1
@@ -171,7 +171,7 @@ def test_the_repair_is_near_the_best_repair():
     for seed in range(300):
         p = random_table(seed, shape=(4, 9))
         limits = ALIP.from_epsilon(4.0).limits
-        result = merge_all(Lifts(p, limits))
+        result = merge_all(MergedSets(p, limits))
         if result.repaired:
             found.append(nmi(p, result.groups))
             best.append(best_borrowing(p, limits))
@@ -183,7 +183,7 @@ def test_the_repair_is_near_the_best_repair():
 def test_tiny_budgets_publish_a_constant_without_calling_it_a_repair():
     p = random_table(3, shape=(4, 9))
     for merge in (merge_subsets, merge_all):
-        result = merge(Lifts(p, ALIP(1e-15, 1e-15).limits))
+        result = merge(MergedSets(p, ALIP(1e-15, 1e-15).limits))
         assert result.groups == (tuple(range(9)),)
         assert not result.repaired
 
@@ -191,13 +191,13 @@ def test_tiny_budgets_publish_a_constant_without_calling_it_a_repair():
 def test_loose_budgets_publish_every_symbol():
     p = random_table(4, shape=(3, 8))
     for merge in (merge_subsets, merge_all):
-        assert merge(Lifts(p, ALIP(600.0, 600.0).limits)).groups == tuple((x,) for x in range(8))
+        assert merge(MergedSets(p, ALIP(600.0, 600.0).limits)).groups == tuple((x,) for x in range(8))
 
 
 def test_sets_with_fewer_zero_lifts_come_first():
     """Two symbols that fill each other's zero cells are merged, whatever the order of the columns."""
     p = np.array([[0.3, 0.0, 0.3, 0.0], [0.0, 0.2, 0.0, 0.2]])
-    groups = merge_subsets(Lifts(p, ALIP(0.5, 0.5).limits)).groups
+    groups = merge_subsets(MergedSets(p, ALIP(0.5, 0.5).limits)).groups
     assert groups == ((0, 1), (2, 3))
 
 
@@ -209,13 +209,13 @@ def test_published_means_on_random_tables(lam, epsilon, complete, subset):
     """Zarrabian et al. 2023, Figures 2a and 6a, as rebuilt: means over random 5 x 17 tables."""
     tables = [random_table_of_the_paper(seed) for seed in range(400)]
     limits = ALIP.from_epsilon(epsilon, lam).limits
-    assert np.mean([nmi(p, merge_all(Lifts(p, limits)).groups) for p in tables]) == pytest.approx(
+    assert np.mean([nmi(p, merge_all(MergedSets(p, limits)).groups) for p in tables]) == pytest.approx(
         complete, abs=0.01
     )
     if subset is not None:
-        merged = [nmi(p, merge_subsets(Lifts(p, limits)).groups) for p in tables]
+        merged = [nmi(p, merge_subsets(MergedSets(p, limits)).groups) for p in tables]
         assert np.mean(merged) == pytest.approx(subset, abs=0.01)
-        printed = [nmi(p, merge_subsets(Lifts(p, limits, "sum")).groups) for p in tables]
+        printed = [nmi(p, merge_subsets(MergedSets(p, limits, "sum")).groups) for p in tables]
         assert np.mean(printed) == pytest.approx(0.358, abs=0.01)
 
 
@@ -228,7 +228,7 @@ def test_a_repair_that_takes_in_another_risky_set_does_not_call_that_borrowed():
     """The cheapest repair of this table joins the failing set with a finished one and with a harmless symbol."""
     p = random_table(4155, zeros=0.3, shape=(3, 8))
     limits = ALIP.from_epsilon(4.0).limits
-    result = merge_subsets(Lifts(p, limits))
+    result = merge_subsets(MergedSets(p, limits))
     harmless = {x for x in range(8) if obeys(p, [x], limits)}
     assert result.repaired
     assert set(result.borrowed) <= harmless
@@ -240,4 +240,4 @@ def test_a_merged_lift_on_the_edge_is_refused():
     """{a, b} has a lift of exactly 2, allowed or not by less than a rounding error: {a, c} costs the same."""
     p = np.array([[3.0, 1.0, 0.0, 0.0], [1.0, 3.0, 4.0, 4.0]]) / 16.0
     for budget in (math.log(2.0), math.nextafter(math.log(2.0), 0.0), math.nextafter(math.log(2.0), 1.0)):
-        assert merge_all(Lifts(p, MaxLift(budget).limits)).groups == ((0, 2), (1,), (3,))
+        assert merge_all(MergedSets(p, MaxLift(budget).limits)).groups == ((0, 2), (1,), (3,))

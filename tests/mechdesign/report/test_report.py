@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign import mechanisms
 from mechdesign.auditing.verdict import audit
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record

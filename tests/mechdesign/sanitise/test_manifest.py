@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign
-from mechdesign.channel.channel import Channel, ChannelRecord
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import ChannelRecord
 from mechdesign.core import documents as versions
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded

@@ -1,4 +1,4 @@
-"""Other jobs beside the same channel: has one of them released these records already, with draws of its own?"""
+"""Earlier releases of the same records by other jobs of the same channel, which drew for themselves."""
 
 from __future__ import annotations
 

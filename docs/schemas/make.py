@@ -1,0 +1,40 @@
+"""Write the JSON Schema of every file format beside this file: `python docs/schemas/make.py`.
+
+The models are what reads and writes the files; a test compares the schemas with them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from mechdesign.channel.file import ChannelDocument
+from mechdesign.comparison.rows import ComparisonManifest
+from mechdesign.core.documents import Document, json_schema
+from mechdesign.nonstochastic.mechanism_file import MechanismDocument
+from mechdesign.sanitise.job_file import JobRecord
+from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
+
+FOLDER = Path(__file__).parent
+
+KINDS: tuple[type[Document], ...] = (
+    ChannelDocument,
+    MechanismDocument,
+    JobRecord,
+    PublicManifest,
+    InternalManifest,
+    ComparisonManifest,
+)
+
+
+def schemas() -> dict[str, str]:
+    """The text of each schema, by file name."""
+    return {
+        f"{kind.FORMAT.removeprefix('mechdesign.')}.json": json.dumps(json_schema(kind), indent=2) + "\n"
+        for kind in KINDS
+    }
+
+
+if __name__ == "__main__":
+    for name, text in schemas().items():
+        (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")

@@ -1,0 +1,135 @@
+"""What was asked for and found when a channel was designed: the record that it carries into its file."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from mechdesign.core.documents import Digest, Matching, Record
+from mechdesign.core.errors import InputError
+from mechdesign.notions import check_budget
+
+Ratio = Annotated[
+    str,
+    Matching(r"-?(0|[1-9][0-9]{0,999})(/[1-9][0-9]{0,999})?", "an exact fraction as text, such as 1 or 3/8"),
+]
+Interval = tuple[Ratio, Ratio]
+
+PUBLIC_PROVENANCE = ("command", "tool", "version", "mechanism", "method")
+"""What a public file says of its origin. Names, sizes and hashes of the source would let a reader test a
+guess of the table, and achieved budgets, utility and certificate are functions of its counts."""
+
+
+class Intervals(Record):
+    """Lower and upper ends of P(x|s), by sensitive and then by useful symbol, and of P(s)."""
+
+    cells: tuple[tuple[Interval, ...], ...]
+    shares: tuple[Interval, ...]
+
+    @model_validator(mode="after")
+    def _hold_distributions(self) -> Intervals:
+        rows = {f"cells[{s}]": row for s, row in enumerate(self.cells)} | {"shares": self.shares}
+        for where, row in rows.items():
+            ends = [(Fraction(low), Fraction(high)) for low, high in row]
+            for k, (low, high) in enumerate(ends):
+                if not 0 <= low <= high <= 1:
+                    raise InputError(f"{where}[{k}] ('{row[k][0]}', '{row[k][1]}') is no interval in [0, 1]")
+            if not sum(low for low, _ in ends) <= 1 <= sum(high for _, high in ends):
+                raise InputError(f"{where}: the intervals hold no probabilities that sum to 1")
+        return self
+
+
+class Confidence(Record):
+    """The set of populations that the promise holds for: what the counts do not contradict at `level`.
+
+    `shares` says whether P(s) was known, estimated or left open, `unseen` how many symbols of X have no record; a
+    public file has no intervals, for they are functions of the counts.
+    """
+
+    level: Annotated[float, Field(ge=0.5, lt=1.0)]
+    set: Literal["clopper-pearson"]
+    shares: Literal["known", "estimated", "free"]
+    unseen: Annotated[int, Field(ge=0)] = 0
+    intervals: Intervals | None = None
+
+
+class Objective(Record):
+    """What the channel was designed for; free outputs and most information about X where there is none.
+
+    `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of symbols that
+    are never released one for the other.
+    """
+
+    name: Literal["truth", "distance", "costs"]
+    distance: Literal["absolute", "squared"] | None = None
+    keep_frequencies: bool = False
+    stay: dict[str, Ratio] = Field(default_factory=dict)
+    forbid: tuple[tuple[str, str], ...] = ()
+
+    @model_validator(mode="after")
+    def _has_a_distance_where_it_needs_one(self) -> Objective:
+        if (self.name == "distance") != (self.distance is not None):
+            raise InputError(
+                "distance (absolute or squared) belongs to the objective distance, and to no other"
+            )
+        return self
+
+
+class Bins(Record):
+    """Edges of the bins that numbers are released in: a bin has its lower edge, and the last one both."""
+
+    edges: Annotated[tuple[Ratio, ...], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _ascend(self) -> Bins:
+        for low, high in itertools.pairwise(self.edges):
+            if Fraction(low) >= Fraction(high):
+                raise InputError(f"the edges must ascend, but '{low}' stands before '{high}'")
+        return self
+
+
+class SymbolBudgets(Record):
+    """Budgets (nats) that one sensitive symbol has for itself, in place of those of the notion."""
+
+    symbol: tuple[str, ...]
+    eps_l: float | Literal["inf"]
+    eps_u: float | Literal["inf"]
+
+    @model_validator(mode="after")
+    def _are_budgets(self) -> SymbolBudgets:
+        check_budget("eps_l", float(self.eps_l))
+        check_budget("eps_u", float(self.eps_u))
+        return self
+
+
+@dataclass(frozen=True)
+class ChannelRecord:
+    """What was asked for and found when the channel was designed, as plain JSON values or models of them.
+
+    `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
+    `utility` are those of the integers. `after` has the
+    SHA-256 of the channels (`release.channel_digest`) together with which this one keeps the promise.
+    """
+
+    notion: dict[str, Any] | None = None
+    achieved: dict[str, Any] | None = None
+    utility: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
+    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+    confidence: dict[str, Any] | None = None
+    objective: Objective | None = None
+    bins: Bins | None = None
+    budgets: tuple[SymbolBudgets, ...] = ()
+    after: tuple[Digest, ...] = ()
+
+    def public(self) -> ChannelRecord:
+        """Without what is computed from the table; bins stay, because records are sorted into them."""
+        kept = {key: self.provenance[key] for key in PUBLIC_PROVENANCE if key in self.provenance}
+        stated = {key: value for key, value in (self.confidence or {}).items() if key != "intervals"} or None
+        return replace(
+            self, achieved=None, utility=None, certificate=None, provenance=kept, confidence=stated, after=()
+        )

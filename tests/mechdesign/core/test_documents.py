@@ -1,0 +1,127 @@
+"""The schemas in docs/ are those of the models, and files that are written keep to them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from mechdesign.core.documents import (
+    Digest,
+    Document,
+    Record,
+    canonical,
+    json_schema,
+    read_document,
+    with_infinities,
+    without_infinities,
+    write_document,
+    write_hashed,
+)
+from mechdesign.core.errors import InputError
+
+FOLDER = Path(__file__).parents[3] / "docs" / "schemas"
+
+
+def made() -> dict[str, str]:
+    spec = importlib.util.spec_from_file_location("schemas_of_the_formats", FOLDER / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.schemas()
+
+
+def test_the_schemas_in_the_documentation_are_those_of_the_models():
+    """If this fails, run `python docs/schemas/make.py`."""
+    assert {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")} == made()
+
+
+def test_every_schema_names_its_format_and_refuses_other_keys():
+    for text in made().values():
+        schema = json.loads(text)
+        assert schema["properties"]["format"]["const"].startswith("mechdesign.")
+        assert {"format", "version", "sha256"} <= set(schema["required"])
+        assert schema["additionalProperties"] is False
+
+
+class Entry(Record):
+    digest: Digest
+    size: int = 0
+
+
+class Sample(Document):
+    FORMAT: ClassVar[str] = "mechdesign.sample"
+    WHAT: ClassVar[str] = "sample file"
+
+    name: str
+    share: float
+    entries: tuple[Entry, ...] = ()
+
+
+def test_a_document_comes_back(tmp_path):
+    sample = Sample(
+        name="größe", share=0.5, entries=(Entry(digest="a" * 64), Entry(digest="b" * 64, size=2**80))
+    )
+    write_document(tmp_path / "s.json", sample, overwrite=False)
+    assert read_document(tmp_path / "s.json", Sample) == sample
+    with pytest.raises(InputError, match="exists"):
+        write_document(tmp_path / "s.json", sample, overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"name": 7, "share": 0.5}, r"s\.json: name \('7'\) must be text"),
+        ({"name": "a", "share": "0.5"}, r"share \('0\.5'\) must be a number"),
+        ({"name": "a", "share": True}, r"share \('True'\) must be a number"),
+        ({"name": "a"}, r"the sample file has no 'share'"),
+        (
+            {"name": "a", "share": 1, "shape": 1, "sharp": 2},
+            r"the sample file has an unknown key 'shape', 'sharp'",
+        ),
+        (
+            {"name": "a", "share": 1, "entries": [{"digest": "x"}]},
+            r"entries\[0\]\.digest \('x'\) must be a hash",
+        ),
+        ({"name": "a", "share": 1, "entries": [{}]}, r"entries\[0\] has no 'digest'"),
+        ({"name": "a", "share": 1, "entries": {"digest": "a"}}, r"entries \(an object\) must be a list"),
+        (
+            {"name": "a", "share": 1, "entries": [{"digest": "a" * 64, "x": 1}]},
+            r"entries\[0\] has an unknown key 'x'",
+        ),
+        (
+            {"name": "a", "share": 1, "entries": [{"digest": "a" * 64, "size": 1.0}]},
+            r"entries\[0\]\.size \('1\.0'\) must be a whole number",
+        ),
+    ],
+)
+def test_a_message_names_file_place_and_fault(tmp_path, content, message):
+    write_hashed(tmp_path / "s.json", "mechdesign.sample", 1, content, overwrite=False)
+    with pytest.raises(InputError, match=message) as caught:
+        read_document(tmp_path / "s.json", Sample)
+    assert "\n" not in str(caught.value)
+
+
+def test_text_with_a_lone_surrogate_is_named_by_its_place(tmp_path):
+    document = {"format": "mechdesign.sample", "version": 1, "name": "\ud800", "share": 1, "sha256": ""}
+    (tmp_path / "s.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"name .* is not valid Unicode text \(lone surrogate\)"):
+        read_document(tmp_path / "s.json", Sample)
+
+
+def test_infinities_are_texts_in_files():
+    values = {"a": [float("inf"), 1.5, {"b": float("-inf")}], "c": "inferior"}
+    plain = without_infinities(values)
+    assert json.loads(canonical(plain)) == {"a": ["inf", 1.5, {"b": "-inf"}], "c": "inferior"}
+    assert with_infinities(plain) == values
+
+
+def test_a_schema_says_what_the_model_says():
+    schema = json_schema(Sample)
+    assert schema["properties"]["share"]["type"] == "number"
+    assert schema["$defs"]["Entry"]["properties"]["digest"]["pattern"] == "^[0-9a-f]{64}$"
+    assert schema["required"] == ["format", "version", "sha256", "name", "share"]
