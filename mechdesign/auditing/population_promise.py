@@ -102,7 +102,7 @@ def population_promise(
     population_set = confidence_set(joint, level) if chosen is None else chosen
     order = row_order(channel, joint)
     population = Population(population_set, order, joint.useful_counts)
-    columns: list[Column] = list(channel.integers.columns)
+    columns: list[Entries] = list(channel.integers.columns)
     worst = population.worst(columns)
     return PopulationPromise(
         level=population_set.level,
@@ -150,7 +150,7 @@ def _remedy(
     limits = (LIP(1.0) if notion is None else notion).limits
     if not isinstance(limits, LiftLimits):
         limits = LIP(1.0).limits
-    columns: list[Column] = list(channel.integers.columns)
+    columns: list[Entries] = list(channel.integers.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in channel.outputs]
     used = population.usage(columns, limits)
     before = float(used.max())

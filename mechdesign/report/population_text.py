@@ -1,4 +1,4 @@
-"""What holds for the population, in plain words: the two numbers, who is to blame, and what it rests on."""
+"""What holds for the population, in plain words: the two numbers, which outputs cause them, and what it rests on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 from mechdesign.auditing.population_promise import Cause, PopulationPromise
-from mechdesign.report.wording import about, at_most, count, label, percent
+from mechdesign.core.decimals import at_most, factor_at_least, factor_at_most
+from mechdesign.report.wording import count, label, percent
 from mechdesign.tables.confidence import ConfidenceSet
 
 SCOPE = (
@@ -73,22 +74,22 @@ def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | Non
         ]
     sentences = [
         f"For the population that these {count(records, 'record')} are a sample of, with {level}: "
-        f"at most {about(promise.largest.lift)} times as likely, and at least {about(promise.smallest.lift)} times "
-        f"({budgets}). {SCOPE}",
-        f"To blame are {_blame(promise.largest)}, and {_blame(promise.smallest)}.",
+        f"at most {factor_at_most(achieved.eps_u)} times as likely, and at least {factor_at_least(achieved.eps_l)} "
+        f"times ({budgets}). {SCOPE}",
+        f"The largest comes from {_source(promise.largest)}, the smallest from {_source(promise.smallest)}.",
     ]
     merged = promise.merged
     if merged is not None:
         groups = "; ".join(" with ".join(label(output) for output in group) for group in merged.groups)
         sentences.append(
             f"Publishing as one output {groups} would give at most {_times(merged.achieved.eps_u)} and at least "
-            f"{about(math.exp(-merged.achieved.eps_l))} times, for {percent(merged.lost)} of H(X). A design with "
+            f"{factor_at_least(merged.achieved.eps_l)} times, for {percent(merged.lost)} of H(X). A design with "
             "confidence finds the best channel whose promise holds for the population."
         )
     return sentences
 
 
-def _blame(cause: Cause) -> str:
+def _source(cause: Cause) -> str:
     symbols = ", ".join(label(symbol) for symbol in cause.symbols[:3])
     more = f" and {len(cause.symbols) - 3} more" if len(cause.symbols) > 3 else ""
     return (
@@ -98,4 +99,4 @@ def _blame(cause: Cause) -> str:
 
 
 def _times(budget: float) -> str:
-    return f"{about(math.exp(budget))}" if math.isfinite(budget) else "infinitely many"
+    return factor_at_most(budget) if math.isfinite(budget) else "infinitely many"
