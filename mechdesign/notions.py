@@ -35,13 +35,7 @@ DEFAULT_ALPHA = 2.0
 
 
 def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> float:
-    """Return `value` as a float if it is a usable budget in nats.
-
-    Raises
-    ------
-    InputError
-        If it is not a number, not positive, NaN, or finite and above `LARGEST_BUDGET`.
-    """
+    """Return `value` as a float if it is a usable budget in nats."""
     if isinstance(value, bool):
         raise InputError(f"{name} ({value!r}) must be a number of nats in (0, {LARGEST_BUDGET:g}]")
     try:
@@ -483,13 +477,7 @@ def to_record(notion: Notion) -> dict[str, object]:
 
 
 def from_record(record: Mapping[str, object]) -> Notion:
-    """The notion that `to_record` wrote; infinities may be the string "inf".
-
-    Raises
-    ------
-    InputError
-        On an unknown name, a missing or a surplus budget, or a budget out of range.
-    """
+    """The notion that `to_record` wrote; infinities may be the string "inf"."""
     name = record.get("name")
     if not isinstance(name, str) or name not in NOTIONS:
         raise InputError(f"notion {name!r} is not known; use one of {', '.join(NOTIONS)}")

@@ -18,18 +18,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LeastAuxiliary:
-    """Lower bounds ``r[owner] >= floors v - floor_bounds`` and rows ``rows v + weights r <= bounds``.
-
-    Parameters
-    ----------
-    floors : (l, n) array
-    floor_bounds : (l,) array
-    owner : (l,) int array
-    rows : (m, n) array
-    weights : (m, k) array
-        Not negative.
-    bounds : (m,) array
-    """
+    """Lower bounds ``r[owner] >= floors v - floor_bounds`` and rows ``rows v + weights r <= bounds``."""
 
     floors: Array
     floor_bounds: Array

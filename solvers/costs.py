@@ -43,13 +43,7 @@ COSTS: dict[str, Cost] = {
 
 
 def cost_named(name: str) -> Cost:
-    """Look a cost up.
-
-    Raises
-    ------
-    InvalidOption
-        If there is no such cost.
-    """
+    """Look a cost up."""
     if name not in COSTS:
         raise InvalidOption(f"cost {name!r} is not known; use one of {', '.join(COSTS)}")
     return COSTS[name]

@@ -91,11 +91,6 @@ def _auxiliary_bounds(polytope: Polytope) -> Array:
 
     A row bounds its variables from above where all of them have coefficients of one sign, for they are not
     negative.
-
-    Raises
-    ------
-    InvalidPolytope
-        If no such row bounds a variable.
     """
     if polytope.auxiliary is None:
         return np.zeros(0)

@@ -138,23 +138,7 @@ class NoPricer:
 
 @dataclass(eq=False)
 class Generation:
-    """One run: master, pool and bounds; `run` works until the gap or a limit is met.
-
-    Parameters
-    ----------
-    target : (n,) array
-        The point p.
-    initial : Points
-        Columns to begin with; the first one is the point itself, so that every master is feasible.
-    incumbent : (k,) array, optional
-        Weights of the initial columns that decompose the target; by default all on the first.
-    stabilise : bool
-        Keep the prices in a box; not needed where all vertices are there from the start.
-    exhaustive : bool
-        Whether the pricer looks at every vertex in each round, so that local searches are of no use.
-    guess : (n,) array, optional
-        Prices of a neighbouring problem.
-    """
+    """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
 
     cost: Cost
     target: Array

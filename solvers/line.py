@@ -57,15 +57,7 @@ def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
 
 
 class LineSearch:
-    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex.
-
-    Parameters
-    ----------
-    polytope, relaxation : Polytope
-        Points lie in the first, bounds hold for the second.
-    lead : int
-        The row that determines the others (`leading_row`).
-    """
+    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex."""
 
     def __init__(self, polytope: Polytope, relaxation: Polytope, lead: int, cost: str = "entropy") -> None:
         self.cost = cost_named(cost)

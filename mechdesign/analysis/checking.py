@@ -40,17 +40,7 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True)
 class Part:
-    """A test of one multinomial as a sum over independent pieces, for combination with others.
-
-    Parameters
-    ----------
-    p_value : float
-    fisher : float
-        ``-2 sum log p`` of its pieces: under the hypothesis stochastically at most chi-square.
-    degrees : int
-        Its degrees of freedom.
-    method : 'exact multinomial' or 'exact binomials'
-    """
+    """A test of one multinomial as a sum over independent pieces, for combination with others."""
 
     p_value: float
     fisher: float
@@ -194,16 +184,7 @@ LEVEL = 0.001
 
 @dataclass(frozen=True)
 class Suspect:
-    """A symbol or label whose counts are implausible on their own, after correction for looking at all of them.
-
-    Parameters
-    ----------
-    name : str
-        Of the symbol (with the original at hand) or of the label.
-    records : int
-    p_value : float
-        Adjusted (Holm).
-    """
+    """A symbol or label whose counts are implausible on their own, after correction for looking at all of them."""
 
     name: str
     records: int
@@ -212,20 +193,7 @@ class Suspect:
 
 @dataclass(frozen=True)
 class FrequencyTest:
-    """The verdict on frequencies.
-
-    Parameters
-    ----------
-    against : 'originals', 'table' or 'any data'
-        What the released frequencies were compared with.
-    p_value : float
-        Valid: under the hypothesis at most a with a chance of at most a.
-    level : float
-    suspects : tuple of Suspect
-        Worst first; can be empty although the test as a whole fails.
-    records : int
-    methods : mapping of method to the number of tests
-    """
+    """The verdict on frequencies."""
 
     against: str
     p_value: float
@@ -242,17 +210,7 @@ class FrequencyTest:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something in a released file that the channel and the job cannot have done.
-
-    Parameters
-    ----------
-    kind : str
-        ``label``, ``pair``, ``identity``, ``rows``, ``columns``, ``cells`` or ``private column``.
-    text : str
-        One sentence with the first place.
-    records : int
-        Records that it concerns, as far as counted; 0 where it concerns the file.
-    """
+    """Something in a released file that the channel and the job cannot have done."""
 
     kind: str
     text: str
@@ -261,20 +219,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ReleaseCheck:
-    """What was found in a released file.
-
-    Parameters
-    ----------
-    records : int
-    findings : tuple of Finding
-        What the channel and the job cannot have done; empty in a faithful release.
-    frequencies : FrequencyTest
-        The test that counts for the verdict.
-    also : FrequencyTest or None
-        Without the original and with the channel's table: the test that allows data of another origin.
-    notices : tuple of str
-        What could not be checked, and why.
-    """
+    """What was found in a released file."""
 
     records: int
     findings: tuple[Finding, ...]

@@ -45,12 +45,7 @@ PENDING = 1 << 18
 
 @dataclass
 class PairTally:
-    """Codes waiting to be counted, the counts, and the first offender of each kind.
-
-    Parameters
-    ----------
-    shape : (symbols, labels)
-    """
+    """Codes waiting to be counted, the counts, and the first offender of each kind."""
 
     shape: tuple[int, int]
     counts: Counts = field(init=False)
@@ -94,18 +89,7 @@ Advance = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Counted:
-    """What a released file holds.
-
-    Parameters
-    ----------
-    records : int
-    labels : (labels,) integer array
-        Records of each label.
-    pairs : (symbols + 2, labels) integer array or None
-        With the original: records of each symbol and label; the last two rows are for originals that are
-        missing and that the channel does not know. None without the original, or if rows do not match.
-    findings : tuple of Finding
-    """
+    """What a released file holds."""
 
     records: int
     labels: Counts

@@ -53,20 +53,7 @@ PATIENCE = 25
 
 @dataclass(frozen=True)
 class MaximumLikelihood:
-    """A maximiser of the likelihood and how good it is.
-
-    Parameters
-    ----------
-    frequencies : (|X|,) array
-        Non-negative, sum 1. Not unique where the channel does not identify P_X; ``frequencies @ W`` is.
-    log_likelihood : float
-        ``sum_y n(y) log (pW)(y)``, in nats.
-    deficit : float
-        No p has a log-likelihood higher by more than this (nats).
-    iterations : int
-    converged : bool
-        Whether the deficit is negligible (`DEFICIT`, or `ROUNDING` for each record).
-    """
+    """A maximiser of the likelihood and how good it is."""
 
     frequencies: Array
     log_likelihood: float

@@ -30,21 +30,7 @@ SUPPORT_TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Identification:
-    """Which linear functionals of P_X a release identifies.
-
-    Parameters
-    ----------
-    symbols : tuple of str
-    rank : int
-        Rank of W: the number of linearly independent functionals that can be estimated.
-    groups : tuple of tuples of int
-        A partition of the symbols: the frequency of every group can be estimated, a group of one is a symbol that
-        can be estimated alone. Other functionals may be identified, too: `identifies` tells.
-    null : (|X| - rank, |X|) array
-        Orthonormal basis of the changes of P_X that no released data can show.
-    condition : float
-        Ratio of the largest singular value of W to the smallest that is not zero: how much noise is magnified.
-    """
+    """Which linear functionals of P_X a release identifies."""
 
     symbols: tuple[str, ...]
     rank: int

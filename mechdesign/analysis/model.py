@@ -34,19 +34,7 @@ probabilities: enough for figures rounded to six digits, too little for a forgot
 
 @dataclass(frozen=True)
 class ReleaseModel:
-    """The matrix that turned the symbols into what is in the released column.
-
-    Parameters
-    ----------
-    symbols : tuple of str
-        Names of the |X| symbols of the useful column.
-    labels : tuple of str
-        What the released column can hold.
-    matrix : (|X|, labels) array
-        P(label | x); rows sum to 1.
-    prior : (|X|,) array or None
-        P(x) of the channel's own table; None where the channel carries none (a public one).
-    """
+    """The matrix that turned the symbols into what is in the released column."""
 
     symbols: tuple[str, ...]
     labels: tuple[str, ...]
@@ -214,19 +202,7 @@ UNIDENTIFIED = ("groups", "refuse", "minimum-norm")
 
 @dataclass(frozen=True)
 class Cells:
-    """The functionals ``sum_x P(x) c(x)`` to estimate.
-
-    Parameters
-    ----------
-    names : tuple of str
-    functionals : (|X|, m) array
-        c, one column for each name.
-    identified : tuple of bool
-        Whether each can be estimated without bias.
-    disjoint : bool
-        Whether each is the sum over a set of symbols and the sets are disjoint.
-    notices : tuple of str
-    """
+    """The functionals ``sum_x P(x) c(x)`` to estimate."""
 
     names: tuple[str, ...]
     functionals: Array
@@ -321,14 +297,7 @@ def _own_name(group: Sequence[str], model: ReleaseModel) -> str:
 
 @dataclass(frozen=True)
 class Estimator:
-    """Cells with the weights b(y) that estimate them: ``W b = c``.
-
-    Parameters
-    ----------
-    model : ReleaseModel
-    known : Identification
-    cells : Cells
-    """
+    """Cells with the weights b(y) that estimate them: ``W b = c``."""
 
     model: ReleaseModel
     known: Identification

@@ -25,16 +25,7 @@ Difference = tuple[int, str, str, str]
 
 
 class RecordSlice:
-    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for.
-
-    Parameters
-    ----------
-    batch : Batch
-    first, size : int
-        Which records of the batch.
-    columns : dict
-        Columns of the batch that were asked for before.
-    """
+    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for."""
 
     def __init__(self, batch: Batch, first: int, size: int, columns: dict[str, Any]) -> None:
         self._batch = batch
@@ -74,26 +65,7 @@ class RecordSlice:
 
 
 class TableFile:
-    """A CSV or Parquet file that is read once; a context manager.
-
-    Parameters
-    ----------
-    path : path
-    options : TextOptions, optional
-        How a CSV is written.
-
-    Attributes
-    ----------
-    name : str
-        What messages call it.
-    kind : 'CSV' or 'Parquet'
-    header : list of str
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is neither.
-    """
+    """A CSV or Parquet file that is read once; a context manager."""
 
     def __init__(self, path: PathLike, options: TextOptions | None) -> None:
         self._source: Source = open_source(path, options)
@@ -182,21 +154,7 @@ def same_kind(before: TableFile, after: TableFile) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Where things stand in the files.
-
-    Parameters
-    ----------
-    useful : tuple of str
-        Columns of X in the original.
-    released : tuple of str
-        Columns of the released file with what the channel published.
-    private : tuple of str
-        Columns that must not be in the released file.
-    ignored : tuple of str
-        Columns that are not compared: removed or released by other means.
-    identity : tuple of str
-        Columns that identify a record; empty where every row is one.
-    """
+    """Where things stand in the files."""
 
     useful: tuple[str, ...]
     released: tuple[str, ...]

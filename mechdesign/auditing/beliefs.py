@@ -11,14 +11,7 @@ from mechdesign.tables.joint import Joint
 
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
-    """The smallest and the largest P(s|y) over all outputs y, for each s, from integers and rounded outwards.
-
-    Parameters
-    ----------
-    channel : Channel
-    joint : Joint
-        With the useful symbols in the order of the channel's rows.
-    """
+    """The smallest and the largest P(s|y) over all outputs y, for each s, from integers and rounded outwards."""
     ranges = [[(1, 1), (0, 1)] for _ in joint.sensitive.symbols]
     for out in masses_by_output(joint.counts, channel.integers.columns, joint):
         for extremes, mass in zip(ranges, out.masses, strict=True):

@@ -44,25 +44,7 @@ def measure(
     orders: Sequence[float] = (),
     breaches: Sequence[float] = BREACHES,
 ) -> ChannelMeasures:
-    """Measure `channel` on `joint`.
-
-    Parameters
-    ----------
-    channel : Channel
-    joint : Joint
-        With the same useful symbols as the channel, in any order.
-    alphas : sequence of float
-        Orders (above 1, inf too) of the alpha-lift, of Sibson's and of Arimoto's information.
-    orders : sequence of float
-        Further orders (positive, inf too) of Sibson's and Arimoto's information.
-    breaches : sequence of float
-        Prior probabilities (strictly between 0 and 1) of the properties of S whose posterior is bounded.
-
-    Raises
-    ------
-    InputError
-        If the symbols differ, or an order or a probability is out of range.
-    """
+    """Measure `channel` on `joint`."""
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:

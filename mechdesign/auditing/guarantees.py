@@ -25,21 +25,7 @@ OUTWARD = 1.0 + 1e-14
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantees:
-    """Upper bounds that hold on every output, or on average, of a channel with lifts in [a, b].
-
-    Parameters
-    ----------
-    information : float
-        I(S;Y), and Sibson's and Arimoto's mutual information of S and Y of every order (nats).
-    ldp : float
-        Largest log-ratio of P(y|s) and P(y|s') (nats).
-    l1_lift, total_variation, chi2_lift : float
-        sum_s P(s) |l - 1|; half of it on average, T(S;Y); sum_s P(s) (l - 1)^2 and chi2(S;Y).
-    l1_lift_inverse, chi2_lift_inverse : float
-        The same with 1/l in place of l.
-    alpha_lift, alpha_lift_inverse : float
-        (sum_s P(s) l^alpha)^(1/alpha) for every alpha > 1, and with 1/l.
-    """
+    """Upper bounds that hold on every output, or on average, of a channel with lifts in [a, b]."""
 
     information: float
     ldp: float
@@ -85,18 +71,7 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
 
 
 def largest_lift(kind: str, mean: float, p: float, alpha: float = math.inf) -> float:
-    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4, corrected).
-
-    Parameters
-    ----------
-    kind : {"l1", "chi2", "alpha"}
-    mean : float
-        The measure of the output, or a bound on it.
-    p : float
-        A lower bound on P(s) for every s. The paper's l1 form, mean / p + 1, is halved: the lifts above 1 carry
-        half of the mean.
-    alpha : float
-    """
+    """Bound on every lift of an output whose l1-, chi2- or alpha-lift is `mean` (Proposition 4, corrected)."""
     if kind == "l1":
         return (mean / (2.0 * p) + 1.0) * OUTWARD
     if kind == "chi2":
@@ -124,13 +99,6 @@ def breach_bound(low: float, high: float, prior: float) -> float:
     With all lifts in [low, high] no property whose prior is at most rho1 gets a posterior above rho2, and
     none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low and high <= rho2/rho1,
     both together. 1 where nothing is guaranteed.
-
-    Parameters
-    ----------
-    low, high : float
-        Bounds on all lifts, low <= 1 <= high.
-    prior : float
-        rho1, strictly between 0 and 1.
     """
     return min(1.0, max(prior * high, 1.0 - (1.0 - prior) * low) * OUTWARD)
 
@@ -168,16 +136,7 @@ def guarantee_table(
     alphas: Sequence[float],
     breaches: Sequence[float],
 ) -> list[Guarantee]:
-    """Every guarantee that follows from the achieved budgets, or from the measures themselves.
-
-    Parameters
-    ----------
-    achieved : Achieved
-    leaked : dict
-        The measures overall, as in `channel_measures.ChannelMeasures.leakage`.
-    outputs, joint, alphas, breaches
-        As there.
-    """
+    """Every guarantee that follows from the achieved budgets, or from the measures themselves."""
     g = guarantees(achieved.eps_l, achieved.eps_u)
     lines = [
         ("Proposition 1.1", "mutual_information", g.information),

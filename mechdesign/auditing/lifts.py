@@ -51,17 +51,7 @@ class Extremes(NamedTuple):
 def extremes_by_output(
     counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
 ) -> Iterator[Extremes]:
-    """The extreme lifts of each output in turn, found by exact comparison of every cell.
-
-    Parameters
-    ----------
-    counts : |S| rows of |X| integers
-        Proportional to P(s, x) / d(x), with d(x) the denominator of row x of the channel.
-    columns : one per output
-        The numerators of W(y|x); at least one is positive in each.
-    joint : Joint
-        For P(s).
-    """
+    """The extreme lifts of each output in turn, found by exact comparison of every cell."""
     sums = [sum(row) for row in joint.counts]
     total = sum(sums)
     for y, (at, values) in enumerate(columns):
@@ -84,13 +74,7 @@ def extremes_by_output(
 
 
 def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> Extremes:
-    """The extreme lifts of all outputs together (of equal ones the first); arguments as above.
-
-    Raises
-    ------
-    InputError
-        If there is no output.
-    """
+    """The extreme lifts of all outputs together (of equal ones the first); arguments as above."""
     found: Extremes | None = None
     for here in extremes_by_output(counts, columns, joint):
         found = here if found is None else _extreme_of(found, here)

@@ -35,26 +35,7 @@ def audit_matrix(
     symbols: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Audit:
-    """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`.
-
-    Parameters
-    ----------
-    matrix : (|X|, k) array or nested sequences
-        W(y|x): text such as ``0.25``, floats (what their bits say), integers, Fractions or Decimals. Each
-        row is divided by its exact sum. Outputs that no row gives are ignored.
-    joint : Joint
-    notion : Notion
-    symbols : |X| texts, optional
-        The useful symbol of each row, as `joint.useful.names` writes them; the order of the joint by default.
-    outputs : k texts, optional
-        Labels of the columns; y0, y1, .. by default.
-
-    Raises
-    ------
-    InputError
-        If a cell is not a non-negative number, a row does not sum to 1 within 1e-9, or the symbols are
-        not those of the joint.
-    """
+    """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
     rows = _listed_rows(matrix)
     names = list(symbols) if symbols is not None else list(joint.useful.names)
     order = _order(names, joint, len(rows))
@@ -133,11 +114,6 @@ def audit_file(path: PathLike, joint: Joint, notion: Notion, *, text: TextOption
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
     within 1e-9 and are then normalised exactly. `text` says how a CSV is written; ``-`` is standard input.
-
-    Raises
-    ------
-    InputError
-        Naming the file, if it is no such matrix or its symbols are not those of the joint.
     """
     with open_source(path, text, repeated_names=True) as source:
         name, header = source.name, source.header

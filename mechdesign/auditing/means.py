@@ -22,17 +22,7 @@ from mechdesign.tables.joint import Joint
 
 @dataclass(frozen=True)
 class OutputMasses:
-    """P(s, y) of one output and P(s), as integers.
-
-    Parameters
-    ----------
-    masses : |S| integers m_s
-    output : int
-        Their sum o, positive.
-    sums : |S| positive integers r_s
-    total : int
-        Their sum N.
-    """
+    """P(s, y) of one output and P(s), as integers."""
 
     masses: Sequence[int]
     output: int
@@ -212,13 +202,7 @@ def failing_means(
 def mean_verdict(
     counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
 ) -> MeanVerdict:
-    """The exact verdict; arguments as those of `auditing.audit_columns`.
-
-    Raises
-    ------
-    InputError
-        If there is no output.
-    """
+    """The exact verdict; arguments as those of `auditing.audit_columns`."""
     sides, outputs, balls = _measured(counts, columns, joint, limits)
     if not outputs:
         raise InputError("a channel needs at least one output")

@@ -70,16 +70,7 @@ class Extremes(NamedTuple):
 
 
 class Population:
-    """A confidence set prepared for many outputs; columns are integers over one common denominator.
-
-    Parameters
-    ----------
-    chosen : ConfidenceSet
-    order : sequence of int, optional
-        Position in the set of every row of the channel.
-    weights : sequence of int, optional
-        Counts of the symbols, in the order of the set: what P(y) is made of, which unseen symbols are released with.
-    """
+    """A confidence set prepared for many outputs; columns are integers over one common denominator."""
 
     def __init__(
         self,
@@ -161,11 +152,6 @@ class Population:
         """The extremes of all outputs together (of equal ones the first), exactly.
 
         Floating point says which outputs can have them at all, with its errors enclosed; integers decide.
-
-        Raises
-        ------
-        InputError
-            If there is no output.
         """
         if not columns:
             raise InputError("a channel needs at least one output")
@@ -285,23 +271,7 @@ def _exceeds(one: Bound, other: Bound) -> bool:
 def audit_population(
     channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
 ) -> PopulationAudit:
-    """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set.
-
-    Parameters
-    ----------
-    channel : Channel
-        Its rows may stand in another order than the useful symbols of the joint.
-    joint : Joint
-        The table that the set belongs to, for the names of symbols.
-    notion : Notion
-        On single lifts: ALIP, LIP, LDP, max-lift or min-lift.
-    chosen : ConfidenceSet
-
-    Raises
-    ------
-    InputError
-        If the notion bounds averages over S, or the useful symbols of channel and joint differ.
-    """
+    """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set."""
     limits = lift_limits(notion)
     population = Population(chosen, row_order(channel, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)

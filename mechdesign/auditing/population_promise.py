@@ -81,24 +81,7 @@ def population_promise(
     chosen: ConfidenceSet | None = None,
     level: float = DEFAULT_LEVEL,
 ) -> PopulationPromise:
-    """What `channel` promises of the population that the counts of `joint` are a sample of.
-
-    Parameters
-    ----------
-    channel : Channel
-        However it was made.
-    joint : Joint
-        Counts of records.
-    notion : Notion, optional
-        Decides which side the remedy should mend; both lifts without it.
-    chosen : ConfidenceSet, optional
-        The set that the channel was designed for; by default that of the counts at `level`, shares estimated.
-
-    Raises
-    ------
-    InputError
-        If the table holds no counts, or its symbols are not those of the channel.
-    """
+    """What `channel` promises of the population that the counts of `joint` are a sample of."""
     population_set = confidence_set(joint, level) if chosen is None else chosen
     order = row_order(channel, joint)
     population = Population(population_set, order, joint.useful_counts)

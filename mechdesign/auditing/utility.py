@@ -39,11 +39,6 @@ def utility(channel: Channel, joint: Joint) -> Utility:
 
     I(X;Y) = H(X) - H(X|Y), each summed exactly from non-negative terms such as P(x, y) log(P(y) / P(x, y)),
     whose arguments are formed of exact integers: their relative error does not grow with the channel.
-
-    Raises
-    ------
-    InputError
-        If channel and joint have different useful variables.
     """
     if channel.useful.symbols != joint.useful.symbols:
         raise InputError("the useful symbols of the channel are not those of the joint table, in that order")

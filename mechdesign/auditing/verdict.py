@@ -102,13 +102,7 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
-    """What `channel` achieves on `joint`, whatever the notion.
-
-    Raises
-    ------
-    InputError
-        If the useful symbols of channel and joint differ, or the rows are no probabilities.
-    """
+    """What `channel` achieves on `joint`, whatever the notion."""
     return audit(channel, joint, LIP(1.0)).achieved
 
 
@@ -119,19 +113,7 @@ def audit_columns(
     joint: Joint,
     notion: Notion,
 ) -> Audit:
-    """The verdict on a channel given as plain integers; `audit` and `outside` prepare them.
-
-    Parameters
-    ----------
-    counts : |S| rows of |X| integers
-        Proportional to P(s, x) / d(x), with d(x) the denominator of row x of the channel.
-    columns : one per output
-        The numerators of W(y|x); at least one is positive in each.
-    outputs : one label per output
-    joint : Joint
-        For P(s) and the names of S.
-    notion : Notion
-    """
+    """The verdict on a channel given as plain integers; `audit` and `outside` prepare them."""
     limits = notion.limits
     extremes = extremes_of(counts, columns, joint)
     achieved = Achieved(
@@ -207,15 +189,7 @@ def _worst(
 
 
 def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
-    """Whether numerator / denominator <= e^exponent, decided exactly.
-
-    Parameters
-    ----------
-    numerator, denominator : int
-        Non-negative, not both zero; a zero denominator means infinity.
-    exponent : float
-        Finite and not negative, taken as the exact rational that it is.
-    """
+    """Whether numerator / denominator <= e^exponent, decided exactly."""
     bits = FIRST_BITS
     while True:
         low, high, shift = exp_enclosure(exponent, bits)

@@ -81,14 +81,7 @@ OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", *MODELS, "budgets",
 
 
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
-    """Write a channel file through a temporary file in the same folder and a rename.
-
-    Raises
-    ------
-    InputError
-        If the path exists (without `overwrite`), is a folder or cannot be written, or a record holds
-        something that JSON has no word for.
-    """
+    """Write a channel file through a temporary file in the same folder and a rename."""
     check_target(path, force=overwrite)
     texts = _texts(channel)
     digest = hashlib.sha256()
@@ -200,14 +193,7 @@ def _plain(value: Any, where: str) -> Any:
 
 
 def read(path: PathLike) -> Channel:
-    """Read a channel file.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, not JSON, truncated, of another format or version, was edited, or does not hold what
-        it should; the message names the file and says what is wrong.
-    """
+    """Read a channel file."""
     return read_built(path, ChannelDocument, _channel)
 
 

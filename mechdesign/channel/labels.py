@@ -25,13 +25,6 @@ def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     the same weight is ``{a, b}``, members with commas, braces or quotes written as JSON strings; any other is
     ``mix-1``, ``mix-2``, .. and is described by the codebook. No output bears the name of a symbol that it
     does not stand for: a number is added instead (``{a, b} #2``).
-
-    Parameters
-    ----------
-    names : sequence of str
-        One different name per input symbol.
-    rows : IntegerRows
-        (|X|, outputs) numerators of the channel; no column is all zero.
     """
     proposals: list[str] = []
     owner: list[int | None] = []

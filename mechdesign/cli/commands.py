@@ -47,17 +47,7 @@ def _columns(columns: Sequence[str]) -> str:
 
 
 def commands(design_line: str, file: str | None, *, public: bool) -> tuple[Command, ...]:
-    """What can be done with a channel, as lines for the shell.
-
-    Parameters
-    ----------
-    design_line : str
-        The command that makes it.
-    file : str, optional
-        The channel file that the commands name.
-    public : bool
-        Whether their readers may not hold the table.
-    """
+    """What can be done with a channel, as lines for the shell."""
     from mechdesign.report.record import Command
 
     channel = "CHANNEL.json" if file is None else file

@@ -24,18 +24,7 @@ def save_reports(
     output: str | None,
     reporter: Reporter,
 ) -> None:
-    """Write the reports that `paths` asks for; the channel file, if any, is there already.
-
-    Parameters
-    ----------
-    line : str
-        The command that designs the channel again, for those who may see the table.
-
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C; it says what is there.
-    """
+    """Write the reports that `paths` asks for; the channel file, if any, is there already."""
     try:
         _save_reports(result, joint, table, paths, line, output, reporter)
     except KeyboardInterrupt:

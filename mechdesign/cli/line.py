@@ -29,18 +29,7 @@ PANEL = "PANEL"
 
 @dataclass(frozen=True)
 class Declared:
-    """How a field is written on the command line.
-
-    Parameters
-    ----------
-    names : tuple of str
-        The option's; the first one is printed. None for an argument, which has a place instead of a name.
-    metavar, help : str
-    public : str, optional
-        What stands for the value in a line that everybody may read; the empty text leaves the option out.
-    again : bool
-        Whether the option belongs into a line that does the same work again.
-    """
+    """How a field is written on the command line."""
 
     names: tuple[str, ...]
     metavar: str
@@ -139,17 +128,7 @@ def _panel(group: type[Any], name: str) -> str | None:
 
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
-    """The line for the shell that does the same again: every option that differs from its default.
-
-    Parameters
-    ----------
-    name : str
-        Of the command.
-    *groups : str, or dataclass with fields made by `option`
-        A text is an argument as it stands.
-    public : bool
-        Whether everybody may read the line: names of files are then replaced by what stands for them.
-    """
+    """The line for the shell that does the same again: every option that differs from its default."""
     words: list[str] = []
     options: list[tuple[str, Any]] = []
     for group in groups:

@@ -16,19 +16,7 @@ LEAST = 10
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at a meter; None where something is not known.
-
-    Attributes
-    ----------
-    done, total : int or None
-        In the unit of the work.
-    seconds : float
-        Since the work began.
-    rate : float or None
-        Units a second.
-    seconds_left : float or None
-        At this rate, or until the time limit if that is sooner.
-    """
+    """One look at a meter; None where something is not known."""
 
     done: int | None
     total: int | None
@@ -38,15 +26,7 @@ class Reading:
 
 
 class Meter:
-    """Counts work; `advance` and `at` are cheap enough for every batch.
-
-    Parameters
-    ----------
-    total : int, optional
-        What there is to do.
-    limit : float, optional
-        Seconds after which the work ends in any case.
-    """
+    """Counts work; `advance` and `at` are cheap enough for every batch."""
 
     def __init__(
         self,

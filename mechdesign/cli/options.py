@@ -92,13 +92,7 @@ class TextFormat:
     encoding: str = option("--encoding", metavar="NAME", default="utf-8", help="Of the text.")
 
     def text(self) -> TextOptions:
-        """As the readers take it.
-
-        Raises
-        ------
-        InputError
-            If no file can be written so.
-        """
+        """As the readers take it."""
         from mechdesign.formats.inputs import TextOptions
 
         return TextOptions(
@@ -157,13 +151,7 @@ class InputTable(TextFormat, TableOptions):
     )
 
     def read(self) -> Joint:
-        """The table.
-
-        Raises
-        ------
-        InputError
-            On options that contradict each other, or a table that cannot be used.
-        """
+        """The table."""
         return joint_of(self.table, **self.typed())
 
 
@@ -179,11 +167,6 @@ class OtherTable(TextFormat, TableOptions):
         """The table given, or that of the channel, which was read from `path`.
 
         Columns that no option names are those of the channel.
-
-        Raises
-        ------
-        InputError
-            If there is no table, or options describe one that is not given.
         """
         if self.table is not None:
             hidden = channel.sensitive
@@ -233,13 +216,7 @@ class BudgetOptions:
     )
 
     def notion_or(self, default: str) -> Notion:
-        """The notion that is described; of the name `default` where none is named.
-
-        Raises
-        ------
-        InputError
-            As `parsing.notion_of`.
-        """
+        """The notion that is described; of the name `default` where none is named."""
         return notion_of(
             self.notion or default,
             epsilon=self.epsilon,
@@ -269,13 +246,7 @@ class ConfidenceOptions:
     )
 
     def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them.
-
-        Raises
-        ------
-        InputError
-            On a level out of range, shares without a level, or a file that is none of shares.
-        """
+        """As `mechanisms.design` takes them."""
         return confidence_of(self.confidence, self.known_shares)
 
 
@@ -321,13 +292,7 @@ class SearchOptions:
     )
 
     def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them.
-
-        Raises
-        ------
-        InputError
-            On what is no number.
-        """
+        """As `mechanisms.design` takes them."""
         return {
             "method": self.method,
             "gap": number("--gap", self.gap, zero=True),
@@ -496,13 +461,7 @@ class PolicyOptions(PublishedForm):
     )
 
     def policy(self) -> Policy:
-        """As a release takes it.
-
-        Raises
-        ------
-        InputError
-            On a rule that there is not.
-        """
+        """As a release takes it."""
         from mechdesign.release.policies import Policy
 
         return Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)

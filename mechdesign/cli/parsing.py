@@ -24,13 +24,7 @@ MISSING = ("refuse", "symbol", "drop")
 
 
 def number(option: str, text: str, *, zero: bool = False) -> float:
-    """A finite positive number, or 0 where `zero` allows it.
-
-    Raises
-    ------
-    InputError
-        On anything else.
-    """
+    """A finite positive number, or 0 where `zero` allows it."""
     allowed = "a number of at least 0" if zero else "a positive number"
     try:
         value = float(text)
@@ -42,13 +36,7 @@ def number(option: str, text: str, *, zero: bool = False) -> float:
 
 
 def randomisation_of(text: str) -> str | list[float]:
-    """`merge`, `uniform` or whatever word it is; a list of numbers where it begins like one.
-
-    Raises
-    ------
-    InputError
-        If the list has an entry that is no number.
-    """
+    """`merge`, `uniform` or whatever word it is; a list of numbers where it begins like one."""
     if "," not in text and not text.strip()[:1].isdigit():
         return text
     values: list[float] = []
@@ -93,13 +81,7 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
 
 
 def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Columns from all values of an option COL[,COL..].
-
-    Raises
-    ------
-    InputError
-        On an empty name, or a name given twice.
-    """
+    """Columns from all values of an option COL[,COL..]."""
     found: list[str] = []
     for text in texts or ():
         typed = columns(option, text) or ()
@@ -108,13 +90,7 @@ def names(option: str, texts: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
-    """Pairs NAME=COL as a mapping.
-
-    Raises
-    ------
-    InputError
-        On anything else, or a name given twice.
-    """
+    """Pairs NAME=COL as a mapping."""
     names: dict[str, str] = {}
     for pair in pairs or ():
         name, equals, column = pair.partition("=")
@@ -135,13 +111,7 @@ def notion_of(
     eps_u: str | None = None,
     alpha: str | None = None,
 ) -> Notion:
-    """The notion that these options describe; budgets are texts as typed.
-
-    Raises
-    ------
-    InputError
-        On an unknown notion, a missing, surplus or contradictory option, or a value out of range.
-    """
+    """The notion that these options describe; budgets are texts as typed."""
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
     kind = NOTIONS[notion]
@@ -245,18 +215,7 @@ def joint_of(
     text: TextOptions | None = None,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
 ) -> Joint:
-    """Read a table; options by their names.
-
-    Parameters
-    ----------
-    known : (sensitive columns, useful columns), optional
-        What to look for where the options name no column.
-
-    Raises
-    ------
-    InputError
-        On options that contradict each other, or a table that cannot be used.
-    """
+    """Read a table; options by their names."""
     wide = contingency or probabilities
     hidden, shown = columns("--sensitive", sensitive), columns("--useful", useful)
     if known is not None and not wide:
@@ -290,13 +249,7 @@ def joint_of(
 
 
 def confidence_of(level: str | None, shares: str | None) -> dict[str, Any]:
-    """`--confidence` and `--known-shares` as `mechanisms.design` takes them, as far as they go without the table.
-
-    Raises
-    ------
-    InputError
-        On a level out of range, shares without a level, or a file that is none of shares.
-    """
+    """`--confidence` and `--known-shares` as `mechanisms.design` takes them, as far as they go without the table."""
     from mechdesign.tables.confidence import check_level, read_shares
 
     if level is None:

@@ -27,20 +27,7 @@ class ReportPaths:
         return self.internal is not None or self.public is not None
 
     def check(self, sources: tuple[str, ...], others: Mapping[str, str | None]) -> None:
-        """Refuse what cannot be written.
-
-        Parameters
-        ----------
-        sources : tuple of str
-            Input files.
-        others : mapping
-            Further options that name a file to write.
-
-        Raises
-        ------
-        InputError
-            If two options name one file, or a report cannot be drawn or written.
-        """
+        """Refuse what cannot be written."""
         if not self.asked:
             return
         from mechdesign.report.writing import check_report
@@ -82,13 +69,7 @@ class ReportPaths:
 
 
 def check_writable(path: str) -> None:
-    """Find out before the work, not after it, that nothing can be written there.
-
-    Raises
-    ------
-    InputError
-        If the folder is not writable.
-    """
+    """Find out before the work, not after it, that nothing can be written there."""
     folder = os.path.dirname(path) or "."
     if not os.access(folder, os.W_OK):
         raise InputError(f"{path} cannot be written: the folder {folder!r} is not writable")

@@ -30,11 +30,6 @@ class Reporter:
     With `quiet` only errors are left. With `log_json` each message is a line with one JSON object: `time`
     (UTC), `level` (info, warning, error), `event`, `message`, and what belongs to the event. Nobody gives it
     keys or cells of a table, beyond what an error must name.
-
-    Attributes
-    ----------
-    finished : bool
-        Set by a command whose result is out and a success: an interrupt from then on changes nothing.
     """
 
     def __init__(self, *, quiet: bool = False, log_json: bool = False) -> None:
@@ -60,19 +55,7 @@ class Reporter:
     def work(
         self, text: str, *, unit: str = "steps", total: int | None = None, limit: float | None = None
     ) -> Work:
-        """Long work, to be entered.
-
-        Parameters
-        ----------
-        text : str
-            What is done, as in "sanitising".
-        unit : str
-            What is counted: "B" for bytes, or a plural as in "rows".
-        total : int, optional
-            How much there is, if it is known beforehand.
-        limit : float, optional
-            Seconds after which it ends in any case.
-        """
+        """Long work, to be entered."""
         return Work(self, text, unit=unit, total=total, limit=limit)
 
     def notice(self, text: str, event: str = "notice", **fields: object) -> None:

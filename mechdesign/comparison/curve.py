@@ -104,15 +104,7 @@ def chosen_row(
 def curve_through(
     joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, seconds: float, progress: Progress | None
 ) -> tuple[Curve | None, str]:
-    """The curve through the chosen row, or why there is none.
-
-    Parameters
-    ----------
-    seconds : float
-        What the chosen channel took; 0 if nobody knows.
-    progress : callable, optional
-        Told of every budget done.
-    """
+    """The curve through the chosen row, or why there is none."""
     if seconds > LONGEST / FEWEST:
         return None, (
             f"No curve: the channel took {seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its curve. "

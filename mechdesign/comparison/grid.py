@@ -48,11 +48,6 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
     """Read `0.25:8:0.25` (start, stop, step; the stop belongs to it), `0.5,1,2`, or a mixture.
 
     Grid points are decimals, each rounded once: the third of `0.1:1:0.1` is the double 0.3.
-
-    Raises
-    ------
-    InputError
-        If it is neither, runs backwards, or has too many values.
     """
     values: list[float] = []
     for part in text.split(","):
@@ -92,13 +87,7 @@ def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal)
 
 
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
-    """Budgets in ascending order.
-
-    Raises
-    ------
-    InputError
-        If there is none, one is out of range, or one is given twice.
-    """
+    """Budgets in ascending order."""
     return _distinct(name, [check_budget(name, value, allow_infinite=False) for value in values])
 
 
@@ -118,13 +107,7 @@ def _distinct(name: str, values: list[float]) -> tuple[float, ...]:
 
 
 def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """`names` as a tuple.
-
-    Raises
-    ------
-    InputError
-        If there is none, one is not among `known`, or one is given twice.
-    """
+    """`names` as a tuple."""
     if isinstance(names, str):
         raise InputError(f"{kind}s ({names!r}) must be a list of names, as in [{names!r}]")
     if not names:
@@ -138,13 +121,7 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
 
 
 def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
-    """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form.
-
-    Raises
-    ------
-    InputError
-        On an unknown notion, one given twice, or an order that is surplus or out of range.
-    """
+    """Notions as rows name them: `alip`, or `alpha:2` with its order in its shortest form."""
     if isinstance(notions, str):
         raise InputError(f"notions ({notions!r}) must be a list of names, as in [{notions!r}]")
     labels: list[str] = []
@@ -179,11 +156,6 @@ def curves(
     """The cases of every curve: one mechanism, notion and lam over all budgets, in ascending order.
 
     Notions that take their budget whole have one curve, whatever the lams.
-
-    Raises
-    ------
-    InputError
-        If lams are given and no notion takes one.
     """
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam")

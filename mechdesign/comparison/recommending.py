@@ -70,17 +70,7 @@ class Fall:
 def recommend(
     joint: Joint, rows: Sequence[ComparisonRow], *, time_limit: float | None = None
 ) -> tuple[Recommendation, ...]:
-    """One recommendation for each notion and lam, in the order of the rows.
-
-    Parameters
-    ----------
-    joint : Joint
-        The table of the comparison.
-    rows : sequence of ComparisonRow
-        Say which notions, shares and mechanisms are of interest.
-    time_limit : float, optional
-        Seconds for each optimum (default `PATIENCE`).
-    """
+    """One recommendation for each notion and lam, in the order of the rows."""
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
         groups.setdefault(row.curve, []).append(row.mechanism)

@@ -101,13 +101,7 @@ def _cell(value: str | float | bool | None) -> str:
 
 
 def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
-    """Read what `rows_csv` wrote.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, has other columns, or a line that no comparison writes.
-    """
+    """Read what `rows_csv` wrote."""
     name = os.fspath(path)
     try:
         if os.path.getsize(path) > LARGEST_CSV:
@@ -197,24 +191,7 @@ def manifest_path(path: PathLike) -> Path:
 
 
 class ComparisonFile:
-    """The CSV of a run: what it holds already, and how rows are added to it.
-
-    Parameters
-    ----------
-    path : path
-        The CSV; its manifest is `path`.json.
-    joint : Joint
-    settings : mapping
-        Whatever changes results beside the table and the columns of a row.
-    force : bool
-        Start over, whatever is there.
-
-    Raises
-    ------
-    InputError
-        If the file is there and belongs to another table or to other settings, is no comparison, or was damaged;
-        or if nothing can be written there.
-    """
+    """The CSV of a run: what it holds already, and how rows are added to it."""
 
     def __init__(
         self, path: PathLike, joint: Joint, settings: Mapping[str, Setting], *, force: bool = False
@@ -261,13 +238,7 @@ class ComparisonFile:
 
 
 def write_csv(path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool) -> None:
-    """Write the rows as CSV, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the file exists (without `overwrite`) or cannot be written.
-    """
+    """Write the rows as CSV, whole or not at all."""
     check_target(path, force=overwrite)
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(rows_csv(rows), encoding="utf-8", newline="")

@@ -36,20 +36,7 @@ class Record(BaseModel):
 
 
 class Document(Record):
-    """What a file holds beside its format, version and hash.
-
-    Attributes
-    ----------
-    FORMAT, WHAT : str
-        The value of ``format``, and how messages call the file.
-    VERSIONS : tuple of int
-        Those that are read; the last one is the newest.
-    LARGEST : int
-        Bytes; a larger file is refused before it is read.
-    ARRAYS : frozenset of str
-        Keys with tables of numbers: the model declares them as `Any`, and whoever uses them checks them with arrays,
-        not element by element.
-    """
+    """What a file holds beside its format, version and hash."""
 
     FORMAT: ClassVar[str]
     WHAT: ClassVar[str]
@@ -168,11 +155,6 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
     """What `build` makes of the version of a file and what it holds.
 
     The hash is compared last, so that somebody who edits a file by hand is told what is wrong with the edit.
-
-    Raises
-    ------
-    InputError
-        As `read_document` does, and what `build` raises, with the name of the file.
     """
     name, what = os.fspath(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)

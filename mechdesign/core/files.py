@@ -142,16 +142,6 @@ class NamelessFile:
 
     Where the system knows no such paths (not Linux) the file has a name that nobody guesses, is for its owner only,
     and is removed by `close`; a killed program leaves it behind.
-
-    Parameters
-    ----------
-    folder : path, optional
-        On whose disk it lies; default that of temporary files.
-
-    Raises
-    ------
-    OSError
-        If nothing can be written there.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

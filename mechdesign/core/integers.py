@@ -29,13 +29,6 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     Indexing and iterating give tuples of Python integers; `columns` gives the same by column. Compares
     equal to any sequence of sequences with the same integers.
-
-    Parameters
-    ----------
-    shape : (rows, columns)
-    indptr, indices, values : integer arrays
-        Compressed rows: those of row i stand at ``indptr[i]:indptr[i+1]``, column indices ascending
-        and without repetition, values positive.
     """
 
     __slots__ = ("__dict__", "indices", "indptr", "shape", "values")
@@ -65,22 +58,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     @classmethod
     def of_pairs(cls, rows: Any, width: int, names: Sequence[str] | None = None) -> IntegerRows:
-        """Build from the entries that are not zero.
-
-        Parameters
-        ----------
-        rows : list of lists of int
-            For each row index, value, index, value, .. with ascending indices below `width` and positive values.
-        width : int
-            Number of columns.
-        names : sequence of str, optional
-            One name per row for the messages; the position otherwise.
-
-        Raises
-        ------
-        InputError
-            If a row is anything else; it names the row.
-        """
+        """Build from the entries that are not zero."""
         if not isinstance(rows, list):
             raise InputError(f"sparse rows must be a list of lists of integers, not {type(rows).__name__}")
         for i, row in enumerate(rows):

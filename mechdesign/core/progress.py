@@ -19,16 +19,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Step:
-    """Where a search stands; `str` is the line for people.
-
-    Attributes
-    ----------
-    text : str
-    figures : mapping
-        The same in numbers, for programs.
-    done, total : int or None
-        Where the steps can be counted.
-    """
+    """Where a search stands; `str` is the line for people."""
 
     text: str
     figures: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -64,17 +64,7 @@ _ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
 
 @dataclass(frozen=True)
 class Encoded:
-    """A column as codes into distinct texts.
-
-    Parameters
-    ----------
-    codes : (n,) integer array
-        Position in `texts` of every cell, -1 where the cell is missing.
-    texts : tuple of str
-        Texts of the cells; some may be unused, or (in categories) equal.
-    is_float : bool
-        Whether the column holds nothing but floats, as pandas makes of integers as soon as one is missing.
-    """
+    """A column as codes into distinct texts."""
 
     codes: NDArray[np.integer[Any]]
     texts: tuple[str, ...]
@@ -89,14 +79,7 @@ DENSE_LIMIT = 1 << 20
 
 
 def distinct_records(columns: Sequence[Encoded]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct combinations of cells in columns of equal length.
-
-    Returns
-    -------
-    combinations : (m, columns) codes, -1 for a missing cell
-    inverse : (n,) integers
-        Which combination every record has.
-    """
+    """The distinct combinations of cells in columns of equal length."""
     sizes = tuple(len(column.texts) + 1 for column in columns)
     shifted = [column.codes.astype(np.int64) + 1 for column in columns]
     possible = math.prod(sizes)
@@ -158,13 +141,7 @@ def as_whole(text: str) -> str:
 
 
 def text_of(value: Any, name: str) -> str | None:
-    """The text of one cell (None if it is missing), by the rules of this module.
-
-    Raises
-    ------
-    InputError
-        If the value is bytes, a container or a record.
-    """
+    """The text of one cell (None if it is missing), by the rules of this module."""
     if value is None or isinstance(value, str):
         return value if value is None else str(value)
     if isinstance(value, (float, np.floating)):
@@ -177,19 +154,7 @@ def text_of(value: Any, name: str) -> str | None:
 
 
 def encode(column: Any, name: str) -> Encoded:
-    """Codes and texts of a column.
-
-    Parameters
-    ----------
-    column : pandas or polars Series, pyarrow Array or ChunkedArray, numpy array, or sequence
-    name : str
-        What messages call the column.
-
-    Raises
-    ------
-    InputError
-        If it is not a column, or holds bytes, lists or records.
-    """
+    """Codes and texts of a column."""
     import pyarrow as pa
 
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
@@ -206,13 +171,7 @@ def encode(column: Any, name: str) -> Encoded:
 
 
 def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
-    """The columns `names` of a pandas, polars or pyarrow table (a polars LazyFrame must be collected first).
-
-    Raises
-    ------
-    InputError
-        If it is not such a table, or one of the columns is not there.
-    """
+    """The columns `names` of a pandas, polars or pyarrow table (a polars LazyFrame must be collected first)."""
     import narwhals as nw
 
     try:

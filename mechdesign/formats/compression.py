@@ -50,15 +50,7 @@ def compression_named(path: PathLike) -> Compression | None:
 
 
 class Decompressed:
-    """The content of a compressed file.
-
-    Parameters
-    ----------
-    stream : raw stream
-    compression : 'gzip' or 'zstd'
-    name : str
-        What messages call the file.
-    """
+    """The content of a compressed file."""
 
     def __init__(self, stream: io.RawIOBase, compression: Compression, name: str) -> None:
         import pyarrow as pa
@@ -68,13 +60,7 @@ class Decompressed:
         self._name = name
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end.
-
-        Raises
-        ------
-        InputError
-            If the file is truncated or damaged.
-        """
+        """At most `size` bytes, none at the end."""
         import pyarrow as pa
 
         try:

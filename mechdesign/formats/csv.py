@@ -25,17 +25,7 @@ from mechdesign.formats.opening import Kept, Output, Written, check_outputs
 
 @dataclass(frozen=True)
 class Edit:
-    """Cells that go and columns that are written in their place.
-
-    Parameters
-    ----------
-    after : int or None
-        The kept column before them (None: they begin the row).
-    before : int or None
-        The kept column after them (None: they end the row).
-    written : tuple of int
-        Which of the `Written` columns stand there.
-    """
+    """Cells that go and columns that are written in their place."""
 
     after: int | None
     before: int | None
@@ -67,18 +57,7 @@ def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
 
 
 class CellWriter:
-    """Writes cells with quotes where they need them.
-
-    Parameters
-    ----------
-    name : str
-        What messages call the file.
-    options : TextOptions
-    encoding : str
-        With its byte order.
-    alone : bool
-        Whether a row has one cell, which must not be blank.
-    """
+    """Writes cells with quotes where they need them."""
 
     def __init__(self, name: str, options: TextOptions, encoding: str, *, alone: bool) -> None:
         self._name = name
@@ -88,13 +67,7 @@ class CellWriter:
         self._alone = alone
 
     def cell(self, text: str, what: str) -> str:
-        """The text as it is written; messages say `what` it is.
-
-        Raises
-        ------
-        InputError
-            If the encoding does not have its characters, or it needs quotes and there are none.
-        """
+        """The text as it is written; messages say `what` it is."""
         try:
             text.encode(self._encoding)
         except UnicodeEncodeError:
@@ -246,11 +219,6 @@ class CsvSource:
     """Reads a CSV file; see `opening.Source`.
 
     Every cell is the text between its delimiters, without the quotes around it. Nothing is guessed.
-
-    Raises
-    ------
-    InputError
-        If the header is missing or repeats a name, or the beginning of the file is no table.
     """
 
     kind: Literal["CSV"] = "CSV"

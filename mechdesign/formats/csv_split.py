@@ -55,17 +55,6 @@ def outside_quotes(data: Bytes, edges: Words, delimiter: int, quote: int) -> Wor
     two). This is certain if each odd one has a delimiter, a line break, a quote or nothing before it, and each even
     one has the same after it. If no quote at all has one of these but a quote before it, none opens. Else the quotes
     are gone through one by one.
-
-    Parameters
-    ----------
-    data : bytes
-    edges : bits
-        Delimiters and all bytes of line breaks.
-
-    Raises
-    ------
-    Misquoted
-        If there is text after a closing quote.
     """
     marks = data == quote
     quotes = bits_of(marks)
@@ -126,23 +115,7 @@ def _turns(data: Bytes, at: Positions, delimiter: int, quote: int) -> Mask:
 
 @dataclass(frozen=True)
 class Rows:
-    """The complete rows of a piece of text.
-
-    Parameters
-    ----------
-    ends : (cells,) integer array
-        Position after the last byte of every cell: that of a delimiter, or of a line break.
-    last : (rows,) integer array
-        Which of the cells are the last of their row.
-    starts : (rows,) integer array
-        Position of the first byte of every row.
-    size : int
-        Bytes of all rows, line breaks included.
-    quotes : bool
-        Whether there are quotes in the text.
-    lines : int
-        Line breaks of all rows, those within quotes too.
-    """
+    """The complete rows of a piece of text."""
 
     ends: Positions
     last: Positions
@@ -165,11 +138,6 @@ class Splitter:
     """Finds the cells of pieces of text, one after the other.
 
     Its masks are made once: fresh memory for every piece would take longer than what is written there.
-
-    Parameters
-    ----------
-    delimiter : int
-    quote : int or None
     """
 
     def __init__(self, delimiter: int, quote: int | None) -> None:
@@ -182,11 +150,6 @@ class Splitter:
 
         What comes after the last line break outside quotes belongs to no row. The text must not end with CR or a
         quote unless the file ends there, since the next byte tells what they mean.
-
-        Raises
-        ------
-        Misquoted
-            If there is text after a closing quote.
         """
         quotes = self._quote is not None and self._quote in text
         size = len(text) if quotes else 1 + max(text.rfind(b"\n"), text.rfind(b"\r"))
@@ -237,13 +200,7 @@ class Splitter:
 
 
 def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:
-    """The pieces of `text` between offsets that never go back, as a pyarrow array that copies nothing.
-
-    Raises
-    ------
-    IndexError
-        If they go back, or beyond the text: pyarrow would read memory that is not the text's.
-    """
+    """The pieces of `text` between offsets that never go back, as a pyarrow array that copies nothing."""
     import pyarrow as pa
 
     if offsets[0] < 0 or offsets[-1] > len(text) or bool((offsets[1:] < offsets[:-1]).any()):
@@ -270,25 +227,7 @@ RETURN = 13
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of the file.
-
-    Parameters
-    ----------
-    text : bytes
-        UTF-8, beginning with the first row; what is beyond the last one does not matter.
-    ends : (rows, cells) integer array
-        Position after the last byte of every cell.
-    starts : (rows,) integer array
-        Position of the first byte of every row.
-    size : int
-        Bytes of all rows.
-    quotes : bool
-        Whether there are quotes in the text.
-    line : int
-        Number of the line where the first row begins.
-    record : int
-        Number of the first row's record, from 0.
-    """
+    """Some rows of the file."""
 
     text: bytes
     ends: Positions
@@ -319,30 +258,7 @@ def line_breaks(text: bytes) -> int:
 
 
 class Blocks:
-    """Reads a file of text block by block; the first row is the header.
-
-    Parameters
-    ----------
-    source : TextInput
-    name : str
-        What messages call the file.
-    delimiter : str
-    quote : str or None
-
-    Attributes
-    ----------
-    header : list of bytes
-        The cells of the first row as they are written.
-    newline : bytes
-        How the header's line ends (LF if the file ends there).
-    records : int
-        Read so far.
-
-    Raises
-    ------
-    InputError
-        If the header's line is blank, or the first block is no table.
-    """
+    """Reads a file of text block by block; the first row is the header."""
 
     def __init__(self, source: TextInput, name: str, delimiter: str, quote: str | None) -> None:
         self._source = source
@@ -376,13 +292,7 @@ class Blocks:
         return cells, newline
 
     def __iter__(self) -> Iterator[Block]:
-        """All blocks that have rows, once.
-
-        Raises
-        ------
-        InputError
-            On a short, long or blank row, a broken quote, or text that is none; it names the line.
-        """
+        """All blocks that have rows, once."""
         width = self._width = len(self.header)
         while self._rest or not self._ended:
             text, rows = self._next()

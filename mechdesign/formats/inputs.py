@@ -66,23 +66,6 @@ class RawInput:
     """A file, by path or as a binary file object that can seek; recognised by its content.
 
     What can be read only once (standard input, which is called ``-``, or a pipe) is copied to a temporary file first.
-
-    Attributes
-    ----------
-    name : str
-    path : str or None
-        None for what has none that can be opened again.
-    size : int
-        In bytes, as it is on disk.
-    compression : 'gzip', 'zstd' or None
-    is_parquet : bool
-    head : bytes
-        Its first bytes, uncompressed.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read or is empty, or a compressed file is truncated or holds Parquet.
     """
 
     def __init__(self, source: PathLike | BinaryIO, name: str | None) -> None:
@@ -189,20 +172,7 @@ class Undecodable(Exception):
 
 
 class TextInput:
-    """Reads a file as UTF-8 text without its byte-order mark.
-
-    Attributes
-    ----------
-    encoding : str
-        Of the file, with its byte order, without its mark.
-    mark : bytes
-        The byte-order mark that the file begins with, if any.
-
-    Raises
-    ------
-    InputError
-        If the file is of another kind than text in that encoding.
-    """
+    """Reads a file as UTF-8 text without its byte-order mark."""
 
     def __init__(self, raw: RawInput, encoding: str) -> None:
         name = codecs.lookup(encoding).name
@@ -222,15 +192,7 @@ class TextInput:
             raise InputError(f"{raw.name} is empty")
 
     def read(self, size: int, /) -> bytes:
-        """Some of the text, about `size` bytes; none at the end.
-
-        Raises
-        ------
-        Undecodable
-            If what comes next is not in the encoding. UTF-8 is not looked at.
-        InputError
-            If the file cannot be read, is truncated or damaged.
-        """
+        """Some of the text, about `size` bytes; none at the end."""
         return self._reader.read(size)
 
 
@@ -294,22 +256,7 @@ _SAMPLE = ',;"\r\nAa09\t'
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """How the text of a CSV file is to be read.
-
-    Parameters
-    ----------
-    delimiter : str
-        One ASCII character between cells.
-    quote : str, optional
-        One ASCII character around cells that hold a delimiter or a line break (doubled within them); None if there
-        is none and every cell is as it stands.
-    encoding : str
-        Any text encoding that Python knows.
-
-    Raises
-    ------
-    InputError
-    """
+    """How the text of a CSV file is to be read."""
 
     delimiter: str = ","
     quote: str | None = '"'

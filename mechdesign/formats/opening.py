@@ -87,23 +87,7 @@ class Sink(Protocol):
     def __exit__(self, *raised: object) -> None: ...
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
-        """Write a batch of the source.
-
-        Parameters
-        ----------
-        batch : Batch
-            As `Source.batches` gave it, in that order.
-        written : sequence of pyarrow arrays of text
-            The cells of every `Written` column, in the order of the outputs. Arrays of codes into few texts
-            (``pa.DictionaryArray``, always with the same texts) are fastest.
-
-        Raises
-        ------
-        InputError
-            If a text cannot be written in the encoding of the file, or without quotes.
-        OSError
-            As the target raises it.
-        """
+        """Write a batch of the source."""
         ...
 
     def close(self) -> None:
@@ -148,23 +132,7 @@ class Source(Protocol):
     def batches(
         self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
     ) -> Iterator[Batch]:
-        """All records, some at a time; from the beginning of the file at every call.
-
-        Parameters
-        ----------
-        encode : sequence of str
-            Columns that the job looks symbols up in: arrays of codes into the distinct values of the batch, where
-            the type allows (a CSV: always, of text).
-        read : sequence of str
-            Columns that the job only reads, such as identifiers: a CSV gives text, Parquet the column as it is.
-        whole : bool
-            Whether all columns are wanted, for a sink or `Batch.rows`; else only those named are read.
-
-        Raises
-        ------
-        InputError
-            On anything that is not a table; it names the file and the line.
-        """
+        """All records, some at a time; from the beginning of the file at every call."""
         ...
 
     def where(self, record: int) -> str:
@@ -174,22 +142,7 @@ class Source(Protocol):
     def sink(
         self, target: BinaryIO, outputs: Sequence[Output], *, compression: Compression | None = None
     ) -> Sink:
-        """Where the batches of this source go, in the format of the source.
-
-        Parameters
-        ----------
-        target : binary file object
-            Open for writing; it is not closed.
-        outputs : sequence of Kept or Written
-            The columns of the output. Those kept stay in their order.
-        compression : 'gzip' or 'zstd', optional
-            Of a CSV; Parquet compresses its columns as the source does.
-
-        Raises
-        ------
-        InputError
-            If `compression` is asked for with Parquet, or a name cannot be written in the encoding of the file.
-        """
+        """Where the batches of this source go, in the format of the source."""
         ...
 
     def write_table(
@@ -214,24 +167,7 @@ def open_source(
     name: str | None = None,
     repeated_names: bool = False,
 ) -> Source:
-    """Open a CSV or Parquet file; its first bytes tell which, and whether it is compressed.
-
-    Parameters
-    ----------
-    source : path or binary file object
-        ``-`` is standard input. A file object must be able to seek; it is not closed.
-    options : TextOptions, optional
-        How a CSV is written (default: commas, double quotes, UTF-8). No matter for Parquet.
-    name : str, optional
-        What messages call it.
-    repeated_names : bool
-        Whether columns of a CSV may have the same name (they are then reached by `Batch.rows`).
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is empty, neither CSV nor Parquet, or has an unusable header.
-    """
+    """Open a CSV or Parquet file; its first bytes tell which, and whether it is compressed."""
     from mechdesign.formats.inputs import RawInput
 
     raw = RawInput(source, name)
@@ -249,12 +185,7 @@ def open_source(
 
 
 def check_outputs(outputs: Sequence[Output], width: int) -> None:
-    """Refuse outputs that are no columns of a source with `width` columns, or kept out of order.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse outputs that are no columns of a source with `width` columns, or kept out of order."""
     kept = [output.position for output in outputs if isinstance(output, Kept)]
     if not outputs or kept != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < width):
         raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")

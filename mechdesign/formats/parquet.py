@@ -40,16 +40,7 @@ _ATTRIBUTES = "attributes"
 
 
 def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """Spark's schema for the columns of the output; None if it is not understood, and better left out.
-
-    Parameters
-    ----------
-    text : bytes
-        The schema of the source.
-    schema : pyarrow.Schema
-        Of the source.
-    outputs : sequence of Kept or Written
-    """
+    """Spark's schema for the columns of the output; None if it is not understood, and better left out."""
     try:
         notes = json.loads(text)
         fields = {field["name"]: field for field in notes["fields"]}
@@ -324,13 +315,7 @@ def named_errors(path: str) -> Generator[None]:
 
 
 class ParquetSource:
-    """Reads a Parquet file; see `opening.Source`.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or two columns have the same name.
-    """
+    """Reads a Parquet file; see `opening.Source`."""
 
     kind: Literal["Parquet"] = "Parquet"
     unit: Literal["rows"] = "rows"

@@ -21,20 +21,7 @@ REPEATING = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is stored, as far as a copy is stored alike.
-
-    Parameters
-    ----------
-    codecs : tuple of tuples of str
-        For every column of the table the compression of those that it takes in the file (a nested one takes several),
-        as a writer of pyarrow wants it.
-    repeated : tuple of bool
-        Whether the values of a column are stored as codes and repeat.
-    groups : tuple of int
-        Rows of every row group.
-    arrow_schema : bool
-        Whether Arrow's own types are stored with them.
-    """
+    """How a file is stored, as far as a copy is stored alike."""
 
     codecs: tuple[tuple[str, ...], ...]
     repeated: tuple[bool, ...]

@@ -39,16 +39,7 @@ LEAST_PIECE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The table of classes, and how its outputs and those of the symbols become each other.
-
-    Attributes
-    ----------
-    joint : Joint
-        Classes of sensitive and useful symbols, each named after its first member, counts added up. The joint
-        given itself where all symbols differ.
-    group : (|X|,) int array
-        Class of every useful symbol.
-    """
+    """The table of classes, and how its outputs and those of the symbols become each other."""
 
     whole: Joint
     joint: Joint
@@ -72,14 +63,7 @@ class Classes:
         return Points(indptr, t.astype(np.int32), data, (len(points), n))
 
     def split(self, weights: ArrayLike, points: Points) -> tuple[Array, Points]:
-        """Weights and posteriors of the symbols, from those of the classes; see the proof above.
-
-        Parameters
-        ----------
-        weights : (k,) array
-            Positive, with mean posterior P_T.
-        points : Points, (k, |T|)
-        """
+        """Weights and posteriors of the symbols, from those of the classes; see the proof above."""
         beta = np.asarray(weights, dtype=np.float64)
         if not self.is_reduced:
             return beta, points

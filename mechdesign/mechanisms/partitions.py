@@ -155,16 +155,7 @@ def _inverse(lifts: Array) -> Array:
 
 
 class MergedSets:
-    """The table, scaled once, with the tests that the algorithms ask of merged sets.
-
-    Parameters
-    ----------
-    p : (|S|, n) array
-        P(s, x), each entry correctly rounded.
-    limits : LiftLimits or MeanLimits
-        Bounds in nats.
-    risk : one of `RISKS`
-    """
+    """The table, scaled once, with the tests that the algorithms ask of merged sets."""
 
     def __init__(self, p: Array, limits: Limits, risk: Risk = "auto") -> None:
         self.p_x: Array = p.sum(axis=0)
@@ -255,15 +246,7 @@ def _columns(given_s: Array, groups: list[list[int]]) -> Array:
 def merge_subsets(
     lifts: MergedSets, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
 ) -> Merging:
-    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
-
-    Parameters
-    ----------
-    harmless : (n,) array, optional
-        Which symbols satisfy the limits by themselves, where it is known better than by `MergedSets.within`.
-    repair : bool
-        Whether to borrow harmless symbols where the risky ones alone violate the limits; the paper does not.
-    """
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails."""
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
     done: list[list[int]] = []

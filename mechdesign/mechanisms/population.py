@@ -227,15 +227,7 @@ def population_design(
     *,
     fallback: bool = True,
 ) -> Design:
-    """The channel of a mechanism, verified exactly for every population of the set.
-
-    Raises
-    ------
-    InputError
-        If the notion or the mechanism is not built for confidence sets.
-    SolverFailure
-        If no channel was verified and no fallback is allowed.
-    """
+    """The channel of a mechanism, verified exactly for every population of the set."""
     limits = auditing.lift_limits(notion)
     if mechanism not in (OPTIMAL, SUBSETS, COMPLETE):
         raise InputError(f"{mechanism} is not built with confidence; use {OPTIMAL}, {SUBSETS} or {COMPLETE}")

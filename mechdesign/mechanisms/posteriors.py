@@ -29,29 +29,7 @@ from 5 on the auxiliary variables were faster on every table tried."""
 
 
 def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope:
-    """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}.
-
-    Parameters
-    ----------
-    joint : Joint
-    notion : Notion
-        Its limits bound every lift from below and above, or the quotient of any two; or it is l1-lift without
-        its inverse (eps_l = inf).
-    margin : float
-        Relative distance that every bound is moved inwards, but never so far that P_X (all lifts 1) is
-        cut off. Zero moves the bounds outwards by `OUTWARDS`, so that the exact set is contained.
-
-    Returns
-    -------
-    Polytope
-        |S| rows for bounds on the lift; for a bound e^r on quotients 2|S| rows and one auxiliary
-        variable t with t + margin <= (A v)_s <= e^r t. A notion with both has both. For l1-lift see `_l1`.
-
-    Raises
-    ------
-    InputError
-        If the set is no polytope (chi2, alpha), or not even convex (the l1- and chi2-inverse).
-    """
+    """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}."""
     limits = notion.limits
     if isinstance(limits, MeanLimits):
         check_polytope(notion)

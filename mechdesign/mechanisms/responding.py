@@ -51,11 +51,6 @@ def respond(
     """Weights (k,) and posteriors (k, n) of all sets together, and whether Ctrl-C came.
 
     A set that cannot be improved on in time, or lies in the margin of the polytope, stays one output.
-
-    Raises
-    ------
-    SolverFailure
-        If a set could not be solved; the message says what to try.
     """
     weights: list[Array] = []
     parts: list[Points] = []

@@ -79,17 +79,7 @@ class RoundingFailure(SolverFailure):
 
 @dataclass(frozen=True)
 class FloatDesign:
-    """W(y|x) in floating point, sparse; rows sum to 1 up to rounding.
-
-    Parameters
-    ----------
-    n, k : int
-        Number of inputs and of outputs.
-    x, y, w : arrays
-        Positions and values of the positive entries, ordered by x, then y; every x and y occurs.
-    merged : int
-        How many outputs of the solver were merged into others.
-    """
+    """W(y|x) in floating point, sparse; rows sum to 1 up to rounding."""
 
     n: int
     k: int
@@ -113,21 +103,7 @@ class FloatDesign:
 
 
 def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
-    """Check and clean what a solver returned.
-
-    Parameters
-    ----------
-    weights : (k,) array
-        P(y).
-    posteriors : (k, n) array or scipy sparse matrix
-        P(x|y), one per row.
-    p_x : (n,) array
-
-    Raises
-    ------
-    RoundingFailure
-        If it is not a set of posteriors with mean P_X, up to the tolerances of a solver.
-    """
+    """Check and clean what a solver returned."""
     n = len(p_x)
     beta = np.array(weights, dtype=np.float64)
     y, x, v, k = _entries(posteriors, n)
@@ -352,26 +328,7 @@ class TableJudge:
 def round_channel(
     weights: Any, posteriors: Any, joint: Joint, notion: Notion, *, judge: Judge | None = None
 ) -> Rounded:
-    """Turn a float design into a verified channel with denominator 2**53.
-
-    Parameters
-    ----------
-    weights : (k,) array
-        P(y), close to non-negative numbers.
-    posteriors : (k, |X|) array or scipy sparse matrix
-        P(x|y), one per row, whose mean under the weights is close to P_X.
-    joint : Joint
-    notion : Notion
-        The stated budget, not a shrunk one.
-    judge : Judge, optional
-        Who has the last word; the table by default.
-
-    Raises
-    ------
-    RoundingFailure
-        If the design is no distribution, does not reproduce P_X, or is so far outside the budget that the
-        repair would cost more than about 1e-7 of H(X). A design on a polytope with a larger margin helps.
-    """
+    """Turn a float design into a verified channel with denominator 2**53."""
     design = read_design(weights, posteriors, joint.p_x)
     limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
@@ -406,28 +363,7 @@ def partition_channel(
     must_satisfy: bool = True,
     judge: Judge | None = None,
 ) -> Rounded:
-    """The verified channel that publishes which group a symbol belongs to: exact, without any rounding.
-
-    Parameters
-    ----------
-    groups : sequences of positions in the useful variable
-        A partition: every position in exactly one group.
-    joint : Joint
-    notion : Notion
-    shares : mapping, optional
-        For some of the groups (by position in `groups`), positive integers that sum to 2**53: the members
-        draw one of so many outputs with these probabilities instead of sharing one. Every output then has the
-        lifts of the group, because no member is preferred.
-    must_satisfy : bool
-        Whether to refuse a channel that violates the notion.
-    judge : Judge, optional
-        Who decides that; the table by default.
-
-    Raises
-    ------
-    RoundingFailure
-        If the groups are no partition, or the channel violates the notion.
-    """
+    """The verified channel that publishes which group a symbol belongs to: exact, without any rounding."""
     n = len(joint.useful)
     drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
     ordered = sorted(sorted(int(x) for x in group) for group in groups)

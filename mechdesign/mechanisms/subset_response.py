@@ -38,27 +38,7 @@ METHOD = "subsets"
 def subset_response(
     joint: Joint, notion: Notion, search: Search, *, risk: Risk = "auto", as_published: bool = False
 ) -> Design:
-    """Respond at random within the sets of subset merging; verified, and never worse than these.
-
-    Parameters
-    ----------
-    joint : Joint
-    notion : Notion
-        One with a polytope of posteriors.
-    search : Search
-        Its method, gap, time limit (for all sets together) and threads serve every set.
-    risk : one of `risks.RISKS`
-    as_published : bool
-        Leave out the repair: where Algorithm 1 fails, so does every union of sets, and the paper falls back on
-        subset merging, which then violates the notion.
-
-    Raises
-    ------
-    InputError
-        If the notion has no polytope, or `risk` is not known.
-    SolverFailure
-        If a set could not be solved; the message says what to try.
-    """
+    """Respond at random within the sets of subset merging; verified, and never worse than these."""
     start = time.perf_counter()
     relaxation = posteriors(joint, notion)
     watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)

@@ -41,19 +41,7 @@ SUM_TOLERANCE = Fraction(1, 10**9)
 
 
 def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
-    """R(y) as positive integers that sum to 2**53.
-
-    Parameters
-    ----------
-    randomisation : Randomisation
-    risky : names of the symbols of X_H, at least one
-
-    Raises
-    ------
-    InputError
-        If R is an unknown word, has another length than X_H, an entry that is no probability, or another
-        sum than 1.
-    """
+    """R(y) as positive integers that sum to 2**53."""
     if isinstance(randomisation, str):
         if randomisation == MERGE:
             return [DENOMINATOR]
@@ -112,22 +100,7 @@ class Watched:
 def subset_merging(
     joint: Joint, notion: Notion, *, risk: Risk = "auto", as_published: bool = False
 ) -> Design:
-    """Merge the violating symbols in small sets (Algorithm 1), with repair; always private.
-
-    Parameters
-    ----------
-    joint : Joint
-    notion : Notion
-    risk : one of `risks.RISKS`
-        How Algorithm 1 orders sets. `auto` reproduces the paper's figures, `sum` is what it prints for ALIP.
-    as_published : bool
-        Leave out the repair. The channel may violate the notion; `verified` says so, and it cannot be saved.
-
-    Raises
-    ------
-    InputError
-        If `risk` is not known.
-    """
+    """Merge the violating symbols in small sets (Algorithm 1), with repair; always private."""
     start = time.perf_counter()
     watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)
     return designed(watched, joint, mechanism=SUBSETS, start=start, as_published=as_published)
@@ -136,23 +109,7 @@ def subset_merging(
 def complete_merging(
     joint: Joint, notion: Notion, *, randomisation: Randomisation = MERGE, as_published: bool = False
 ) -> Design:
-    """Randomise all the violating symbols alike, usually into one output, with repair; always private.
-
-    Parameters
-    ----------
-    joint : Joint
-    notion : Notion
-    randomisation : {"merge", "uniform"} or sequence of float
-        R(y): one output, as many equally likely outputs as there are violating symbols, or their probabilities.
-        Symbols that the repair borrows draw from the same R.
-    as_published : bool
-        As in `subset_merging`.
-
-    Raises
-    ------
-    InputError
-        If the randomisation has another length than X_H, or is no distribution.
-    """
+    """Randomise all the violating symbols alike, usually into one output, with repair; always private."""
     start = time.perf_counter()
     watched = watch(joint, notion, COMPLETE, randomisation=randomisation, as_published=as_published)
     return designed(watched, joint, mechanism=COMPLETE, start=start, as_published=as_published)

@@ -41,13 +41,7 @@ Hashes = NDArray[np.int64]
 
 
 class Repeats:
-    """Which identifiers came with which symbol, by 64-bit hashes of the process: a false alarm is not to be expected.
-
-    Attributes
-    ----------
-    full : bool
-        Whether there were more identifiers than are remembered.
-    """
+    """Which identifiers came with which symbol, by 64-bit hashes of the process: false alarms are not expected."""
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self.full = False
@@ -56,15 +50,7 @@ class Repeats:
         self._runs: list[tuple[Hashes, NDArray[np.int32]]] = []
 
     def conflict(self, columns: Sequence[Sequence[str]], codes: Integers) -> int | None:
-        """Position of a record whose identifier came with another code in an earlier part; remembers this part.
-
-        Parameters
-        ----------
-        columns : sequence of columns, each a sequence of n texts
-            Of the identifier.
-        codes : (n,) integer array
-            The same for all records of an identifier within this part.
-        """
+        """Position of a record whose identifier came with another code in an earlier part; remembers this part."""
         parts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
         hashes = np.fromiter(map(hash, parts), dtype=np.int64, count=len(codes))
         hashes, first = np.unique(hashes, return_index=True)
@@ -100,39 +86,7 @@ FORMS = (LABEL, POSTERIOR_DRAW)
 
 
 class Release:
-    """A channel made ready to draw.
-
-    Parameters
-    ----------
-    channel : Releasable
-    key : Key
-        That of the job; the draws of every channel and every kind of identity have keys of their own, derived
-        from it.
-    policy : Policy
-    form : str
-        ``label``: the label of Y. ``posterior-draw``: a symbol of X drawn from P(X|Y) under the table, which keeps
-        P_X and tells no more than Y does.
-
-    Attributes
-    ----------
-    digest : str
-        `channel_digest` of the channel.
-    names : tuple of str
-        The columns that a record gets: those of X joined with commas (label), or those of X (posterior-draw).
-    texts : tuple of tuples of str
-        For each of them, the text of every code that `draw` gives.
-    symbol_counts : (|X| + 2,) integer array
-        Records of each symbol so far, then those that are missing and those that are unknown.
-    output_counts : (outputs,) integer array
-        Records of each code so far.
-    repeats : Repeats
-        The identifiers so far.
-
-    Raises
-    ------
-    InputError
-        If the policy names no output of the channel, or a table is needed and the channel carries none.
-    """
+    """A channel made ready to draw."""
 
     def __init__(
         self, channel: Releasable, key: Key, *, policy: Policy | None = None, form: str = LABEL
@@ -158,23 +112,7 @@ class Release:
         self.repeats = Repeats()
 
     def draw(self, columns: Sequence[Encoded], records: Records) -> NDArray[np.int32]:
-        """What to publish for each record, as codes into `texts`.
-
-        Parameters
-        ----------
-        columns : sequence of Encoded
-            One for each column of X, of n cells.
-        records : Records
-            What identifies the n records.
-
-        Raises
-        ------
-        UnknownSymbol
-            At the first record that the policy refuses.
-        InputError
-            If an identifier stands for two records with different symbols, in these or in earlier calls (as far as
-            they are remembered).
-        """
+        """What to publish for each record, as codes into `texts`."""
         codes = self._rows(columns)
         drawn = self._sampler.draw(codes, records.source(self._key.derived(records.kind, "output")))
         if isinstance(records, Identifiers):
@@ -257,13 +195,7 @@ def release_column(
 
 
 def key_of(key: Key | None, insecure_seed: int | None) -> Key:
-    """The key given, that of the seed, or a new one that nobody keeps.
-
-    Raises
-    ------
-    InputError
-        If both are given, or the key is none.
-    """
+    """The key given, that of the seed, or a new one that nobody keeps."""
     if key is not None and not isinstance(key, Key):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"the key must be a Key (Key.fresh(), read_key), not {type(key).__name__}")
     if key is not None and insecure_seed is not None:
@@ -289,15 +221,7 @@ class Identities:
         self._seen: dict[bytes, int] = {}
 
     def first_times(self, cells: Sequence[Encoded], codes: Codes) -> tuple[NDArray[np.bool_], Codes]:
-        """Which records are the first with their identifier, and the positions of those that contradict an earlier one.
-
-        Parameters
-        ----------
-        cells : sequence of Encoded
-            The columns of the identifier, of n cells.
-        codes : (n,) integer array
-            Not negative. What was found of each record: the same for all records of an identifier.
-        """
+        """Which records are the first of their identifier, and positions of those that contradict an earlier one."""
         texts: list[list[str]] = [[*column.texts, ""] for column in cells]
         first = np.zeros(len(codes), dtype=np.bool_)
         other: list[int] = []

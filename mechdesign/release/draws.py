@@ -91,13 +91,7 @@ class Randomness(Protocol):
 
 
 class Records(Protocol):
-    """What identifies the records of a batch.
-
-    Attributes
-    ----------
-    kind : str
-        Part of the key, so that row 7 and the identifier "7" have nothing in common.
-    """
+    """What identifies the records of a batch."""
 
     kind: ClassVar[str]
 
@@ -126,13 +120,7 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class NumberedRecords:
-    """Records with any row numbers in any order: each gets what `RowNumbers` gives the same number.
-
-    Parameters
-    ----------
-    numbers : (n,) integer array
-        In [0, 2**63).
-    """
+    """Records with any row numbers in any order: each gets what `RowNumbers` gives the same number."""
 
     kind: ClassVar[str] = ROWS
     numbers: Integers
@@ -156,12 +144,7 @@ class NumberedRecords:
 
 @dataclass(frozen=True)
 class Identifiers:
-    """Records that a column, or several crossed ones, identify.
-
-    Parameters
-    ----------
-    columns : sequence of columns, each a sequence of n texts
-    """
+    """Records that a column, or several crossed ones, identify."""
 
     kind: ClassVar[str] = IDENTIFIERS
     columns: Sequence[Sequence[str]]

@@ -67,13 +67,7 @@ def normal_form(text: str, form: str) -> str:
 
 
 def normalised(variable: Variable, form: str) -> Variable:
-    """The variable with its symbols in a Unicode form.
-
-    Raises
-    ------
-    InputError
-        If two symbols become equal.
-    """
+    """The variable with its symbols in a Unicode form."""
     if form == "none":
         return variable
     symbols = tuple(tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols)
@@ -101,11 +95,6 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
 
     The denominator is made fine enough for the marginal whatever the policy is, so that another policy does not
     give the records that the channel knows another draw.
-
-    Raises
-    ------
-    InputError
-        If a policy names no output of the channel, or needs the table and the channel carries none.
     """
     rows = IntegerRows.of(channel.rows)
     scale = -(-FINE // channel.denominator)
@@ -152,13 +141,7 @@ def _output_masses(channel: Releasable, wanted: str) -> list[int]:
 
 
 def posterior_sampler(channel: Releasable) -> Sampler:
-    """P(x | y) under the table, one row for each output.
-
-    Raises
-    ------
-    InputError
-        If the channel carries no table.
-    """
+    """P(x | y) under the table, one row for each output."""
     weight = _table_of(channel, "posterior-draw").useful_counts
     size = len(channel.useful)
     parts = [

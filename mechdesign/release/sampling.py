@@ -63,20 +63,7 @@ class Releasable(Protocol):
 
 
 class Sampler:
-    """Draws outputs for codes of inputs; made once per channel.
-
-    Parameters
-    ----------
-    rows : |X| sequences of non-negative integers
-        Each summing to `denominator`.
-    denominator : int
-        At most 2**62.
-
-    Raises
-    ------
-    InputError
-        If a row does not sum to the denominator.
-    """
+    """Draws outputs for codes of inputs; made once per channel."""
 
     def __init__(self, rows: Sequence[Sequence[int]], denominator: int) -> None:
         integers = IntegerRows.of(rows)
@@ -113,15 +100,7 @@ class Sampler:
         return self._outputs[low]
 
     def outputs(self, codes: Integers, numbers: Integers) -> NDArray[np.int32]:
-        """The output for each input code and uniform integer.
-
-        Parameters
-        ----------
-        codes : (n,) integer array
-            In [0, |X|).
-        numbers : (n,) integer array
-            In [0, denominator).
-        """
+        """The output for each input code and uniform integer."""
         result = self._guide[codes * self._buckets + (numbers >> self._shift)]
         split = np.flatnonzero(result < 0)
         if split.size:

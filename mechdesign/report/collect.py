@@ -75,19 +75,7 @@ def internal_report(
     seconds: float = 0.0,
     table: str | None = None,
 ) -> Report:
-    """Audit, measure, and compute the curve: everything that those may know who see the table.
-
-    Parameters
-    ----------
-    channel, notion, joint
-        The channel, what it promises, and the table with the useful symbols in the order of its rows.
-    watch
-        Shows what is being computed.
-    certificate, remarks, seconds
-        What is known of how the channel came about; 0 seconds if nobody knows.
-    table
-        Its name.
-    """
+    """Audit, measure, and compute the curve: everything that those may know who see the table."""
     with watch("measuring the channel"):
         verdict = audit(channel, joint, notion)
         measures = measure(channel, joint)
@@ -146,16 +134,7 @@ def remarks_of(design: Design) -> list[str]:
 def attributed(
     report: Report, channel: Channel, commands: Sequence[Command], files: Mapping[str, str] | None = None
 ) -> Report:
-    """The report with its date, its provenance and how to do it again.
-
-    Parameters
-    ----------
-    report : Report
-    channel : Channel
-    commands : sequence of Command
-    files : mapping, optional
-        Names and paths of the files that an internal report names with their hashes.
-    """
+    """The report with its date, its provenance and how to do it again."""
     from mechdesign import __version__
 
     written = _date(datetime.now(UTC))

@@ -138,23 +138,7 @@ def summary_report(
     seconds: float | None = None,
     table: str | None = None,
 ) -> Report:
-    """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
-
-    Parameters
-    ----------
-    beliefs
-        As from `auditing.beliefs.belief_ranges`.
-    utility
-        At least `nmi`, `mutual_information` and `entropy`, those of the integers.
-    population, chosen
-        What holds for the population, and the set of populations that the channel was designed for, if any.
-    attained
-        The leakages of `channel_measures`, where they were computed.
-    remarks
-        What the mechanism had to say.
-    table
-        Its name.
-    """
+    """The report with the table, of what matters first: the promise, what is kept, for whom it holds."""
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
     zero = [ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []

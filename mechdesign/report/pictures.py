@@ -76,13 +76,7 @@ SVG, XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 
 
 def check_pictures() -> None:
-    """Refuse to draw where matplotlib is missing, before any work is done.
-
-    Raises
-    ------
-    InputError
-        If it is not installed; it names the extra.
-    """
+    """Refuse to draw where matplotlib is missing, before any work is done."""
     if find_spec("matplotlib") is None:
         raise InputError(
             "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]' "
@@ -279,17 +273,7 @@ def _inline(draw: Any, anchor: str, title: str, description: str) -> str:
 
 
 def tidy(svg: str, anchor: str, title: str, description: str) -> str:
-    """The picture for use inside HTML.
-
-    Parameters
-    ----------
-    svg : str
-        A whole SVG document as matplotlib writes it.
-    anchor : str
-        Prefix that makes its ids unique in the page.
-    title, description : str
-        Read out in place of the picture.
-    """
+    """The picture for use inside HTML."""
     root = ElementTree.fromstring(svg)
     width = float(root.get("viewBox", "0 0 0 0").split()[2])
     for parent in list(root.iter()):

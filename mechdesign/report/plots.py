@@ -73,13 +73,7 @@ class Series:
 
 
 def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
-    """Refuse a picture that cannot be drawn or written, before any work is done.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is missing, the ending is not one of `FORMATS`, or the place is no good.
-    """
+    """Refuse a picture that cannot be drawn or written, before any work is done."""
     ending = Path(path).suffix.lower()
     if ending not in FORMATS:
         raise InputError(
@@ -93,13 +87,7 @@ def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = (
 def save_plot(
     rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool = False, title: str | None = None
 ) -> None:
-    """Draw the rows and write a PNG, SVG or PDF, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        As `check_plot`; or if there are no rows.
-    """
+    """Draw the rows and write a PNG, SVG or PDF, whole or not at all."""
     check_plot(path, force=overwrite)
     if not rows:
         raise InputError("there are no rows to draw")

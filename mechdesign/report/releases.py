@@ -104,16 +104,7 @@ def _test_record(test: FrequencyTest) -> dict[str, Any]:
 
 
 def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
-    """A line for each frequency, without a final newline.
-
-    Parameters
-    ----------
-    result : Frequencies or JointFrequencies
-    column : str
-        Name of the useful column.
-    by : str, optional
-        Name of the kept column of joint frequencies.
-    """
+    """A line for each frequency, without a final newline."""
     keys = ("name",) if by is None else ("name", "other")
     titles = (column,) if by is None else (column, by)
     records = result.rows()

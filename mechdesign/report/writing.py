@@ -19,23 +19,7 @@ ENDINGS = (HTML, ".md", ".json")
 def check_report(
     path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = (), pictures: bool = True
 ) -> None:
-    """Refuse a report that cannot be drawn or written, before any work is done.
-
-    Parameters
-    ----------
-    path : path
-    force : bool
-        Whether an existing file may be replaced.
-    sources : paths
-        Input files, which are never overwritten.
-    pictures : bool
-        Whether the report will hold pictures (a public one holds none).
-
-    Raises
-    ------
-    InputError
-        If its ending is not one of `ENDINGS`, what draws it is missing, or the place is no good.
-    """
+    """Refuse a report that cannot be drawn or written, before any work is done."""
     ending = Path(path).suffix.lower()
     if ending not in ENDINGS:
         raise InputError(
@@ -62,13 +46,7 @@ def report_text(report: Report, ending: str) -> str:
 
 
 def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:
-    """Write the report, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        As `check_report`.
-    """
+    """Write the report, whole or not at all."""
     pictures = report.before is not None
     check_report(path, force=overwrite, pictures=pictures)
     text = report_text(report, Path(path).suffix.lower())

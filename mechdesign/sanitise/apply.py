@@ -35,20 +35,7 @@ from mechdesign.sanitise.writing import Earlier, Sides, sides_hold, uses_of, wri
 
 
 def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]) -> None:
-    """Refuse outputs that would replace a file that is still needed.
-
-    Parameters
-    ----------
-    outputs : sequence of paths
-        All that is going to be written; ``-`` is standard output.
-    vital : sequence of (str, path)
-        What messages call a file, and where it is; it need not be there yet.
-
-    Raises
-    ------
-    InputError
-        Naming both.
-    """
+    """Refuse outputs that would replace a file that is still needed."""
     for output in outputs:
         if os.fspath(output) == STANDARD:
             continue
@@ -164,16 +151,7 @@ class Run:
         return self._applied(records, sha256, notices=self._forgotten)
 
     def of_job(self, job: Job, look: Callable[[], Neighbours], channel: PathLike | None = None) -> Applied:
-        """With the key of the job, which knows of this run and of those before.
-
-        Parameters
-        ----------
-        job : Job
-        look : callable
-            Looks through the other jobs, and refuses what they have released.
-        channel : path, optional
-            The file that the job is kept beside.
-        """
+        """With the key of the job, which knows of this run and of those before."""
         neighbours = look()
         keep_apart(
             (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))

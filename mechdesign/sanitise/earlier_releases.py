@@ -21,19 +21,7 @@ ELSEWHERE = ".elsewhere"
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What other jobs have released through the same channels.
-
-    Parameters
-    ----------
-    same : tuple of JobRun
-        From the same data set.
-    draws : int
-        With how many draws.
-    other_channels : bool
-        Whether the same data set has been released through other channels.
-    notices : tuple of str
-        What the user should know.
-    """
+    """What other jobs have released through the same channels."""
 
     same: tuple[JobRun, ...]
     draws: int
@@ -50,29 +38,7 @@ def neighbours_of(
     identity: Sequence[str],
     fresh_draw: bool,
 ) -> Neighbours:
-    """Look through the jobs that are kept beside the channel file and beside its copies, and beside the own job.
-
-    Parameters
-    ----------
-    own : Path
-        The job that is going to run, which is left out.
-    channel : path, optional
-        The channel file, where the jobs are kept beside one.
-    dataset : str
-        SHA-256 of the data set.
-    uses : sequence of Use
-        The channels that are going to be applied, and the columns.
-    identity : sequence of str
-        Columns that identify a record; empty for the row number.
-    fresh_draw : bool
-        Whether a second draw is accepted.
-
-    Raises
-    ------
-    InputError
-        If another job has released the same data through one of the channels, and no second draw is accepted; or if
-        one of the job files beside the channel cannot be read.
-    """
+    """Look through the jobs that are kept beside the channel file and beside its copies, and beside the own job."""
     same: list[JobRun] = []
     draws = 0
     others = other_channels = False

@@ -24,21 +24,7 @@ PANDAS = b"pandas"
 
 
 def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
-    """The released Table or RecordBatch.
-
-    Parameters
-    ----------
-    table : pyarrow Table or RecordBatch
-    drawer : Drawer
-        Made for the header of the table.
-    first_row, numbers
-        As those of `Drawer.draw`.
-
-    Raises
-    ------
-    InputError
-        As `Drawer.draw`.
-    """
+    """The released Table or RecordBatch."""
     drawn = drawer.draw(table.column, table.num_rows, first_row=first_row, numbers=numbers)
     columns: list[Any] = []
     for column in drawer.plan.columns:
@@ -109,20 +95,7 @@ def _as_labels(name: str, kind: Any) -> dict[str, Any]:
 
 
 def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
-    """Refuse an index, or a field inside of a column, that is called like a sensitive column.
-
-    Parameters
-    ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch
-    recipe : Recipe
-    plan : Plan
-        Made for the columns of the frame.
-
-    Raises
-    ------
-    InputError
-        Unless the user wants sensitive columns to stay.
-    """
+    """Refuse an index, or a field inside of a column, that is called like a sensitive column."""
     if recipe.options.keep_sensitive:
         return
     secret = recipe.private_columns
@@ -207,13 +180,7 @@ sanitise_frame = sanitise
 
 
 def header_of(frame: Any) -> list[Any]:
-    """The column names of a frame.
-
-    Raises
-    ------
-    InputError
-        If it is no frame that can be sanitised, or two columns have the same name.
-    """
+    """The column names of a frame."""
     import narwhals as nw
     import pyarrow as pa
 

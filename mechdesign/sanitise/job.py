@@ -38,13 +38,7 @@ SHORT = 12
 
 
 def check_uses(uses: Sequence[Use]) -> None:
-    """Refuse a channel that is applied to two columns of one data set.
-
-    Raises
-    ------
-    InputError
-        Naming the columns.
-    """
+    """Refuse a channel that is applied to two columns of one data set."""
     seen: dict[str, Use] = {}
     for use in uses:
         first = seen.setdefault(use.channel, use)
@@ -56,13 +50,7 @@ def check_uses(uses: Sequence[Use]) -> None:
 
 
 def check_identity(had: Sequence[str], wanted: Sequence[str], name: str) -> None:
-    """Refuse another way to identify records.
-
-    Raises
-    ------
-    InputError
-        If it is not the one of the job called `name`.
-    """
+    """Refuse another way to identify records."""
     if tuple(had) != tuple(wanted):
         raise InputError(
             f"the job {name} identifies records by {_identity(had)}, not by {_identity(wanted)}; use another job "
@@ -71,18 +59,7 @@ def check_identity(had: Sequence[str], wanted: Sequence[str], name: str) -> None
 
 
 def check_dataset(runs: Sequence[JobRun], dataset: str, name: str) -> None:
-    """Refuse another data set where records are known by their row numbers.
-
-    Parameters
-    ----------
-    runs : sequence of JobRun
-        What was released with the same draw.
-
-    Raises
-    ------
-    InputError
-        If it was from another data set.
-    """
+    """Refuse another data set where records are known by their row numbers."""
     for run in runs:
         if run.dataset != dataset:
             raise InputError(
@@ -96,16 +73,6 @@ def check_treatment(runs: Sequence[JobRun], uses: Sequence[Use], name: str) -> N
     """Refuse to read the same channel's symbols in another way than before.
 
     What is published for a record without a symbol may change: its random number meets no second symbol then.
-
-    Parameters
-    ----------
-    runs : sequence of JobRun
-        What was released with the same draw.
-
-    Raises
-    ------
-    InputError
-        If columns or normalisation differ, so that a record may have another symbol.
     """
     for use in uses:
         for old in (old for run in runs for old in run.uses if old.channel == use.channel):
@@ -124,20 +91,7 @@ def check_treatment(runs: Sequence[JobRun], uses: Sequence[Use], name: str) -> N
 
 
 def check_reading(runs: Sequence[JobRun], dataset: str, settings: Settings, name: str) -> None:
-    """Refuse to read the same bytes in another way, where rows may be others and get the random numbers of these.
-
-    Parameters
-    ----------
-    runs : sequence of JobRun
-        What was released with the same draw.
-    settings : mapping
-        With delimiter, quote and encoding under ``text``, if there are any.
-
-    Raises
-    ------
-    InputError
-        Naming what is another one now.
-    """
+    """Refuse to read the same bytes in another way, where rows may be others and get the random numbers of these."""
     now: Mapping[str, Any] = settings.get(TEXT, {})
     for run in runs:
         before: Mapping[str, Any] = run.settings.get(TEXT, {}) if run.dataset == dataset else {}
@@ -195,43 +149,7 @@ def _identity(columns: Sequence[str]) -> str:
 
 
 class Job:
-    """A job that is ready to draw.
-
-    Parameters
-    ----------
-    path : path
-        The job file; it and its key (the same name with the ending ``.key``) come into being if there is none.
-    dataset : str
-        SHA-256 of the data set.
-    uses : sequence of Use
-        The channels that are going to be applied.
-    identity : sequence of str
-        Columns that identify a record; empty for the row number.
-    fresh_draw : bool
-        Whether to draw anew what has been released before.
-    settings : mapping
-        Plain JSON values that decide, beside all this, which bytes are written.
-
-    Attributes
-    ----------
-    path, key_path : Path
-    key : Key
-        The one to draw with.
-    draw : int
-        0, or how many times the records have been drawn anew.
-    earlier : tuple of JobRun
-        What has been released with other draws.
-    other_channels : bool
-        Whether other channels have been applied to these records in this job.
-    notices : tuple of str
-        What the user should know.
-
-    Raises
-    ------
-    InputError
-        If the job file or the key is damaged, missing or cannot be read; or if the run would be a second
-        independent draw, or use a random number twice. The message says what to do.
-    """
+    """A job that is ready to draw."""
 
     def __init__(
         self,
@@ -273,13 +191,6 @@ class Job:
 
         So a job that was killed after its files had their names has nothing left to do, and one that is asked for
         the same thing again need not do it.
-
-        Parameters
-        ----------
-        target : path
-            Whose bytes must be those that the run recorded.
-        sides : sequence of paths
-            That must be there too.
         """
         if os.fspath(target) == STANDARD or not all(Path(path).is_file() for path in (target, *sides)):
             return None
@@ -303,11 +214,6 @@ class Job:
         """Enter a run into the job file for the time of a ``with`` block, in which `target` is locked.
 
         If the block fails before anything was released, the entry is gone, and so is a job that began with it.
-
-        Raises
-        ------
-        InputError
-            If the job file cannot be written.
         """
         run = RunningJob(self, self._run(target))
         try:
@@ -443,14 +349,7 @@ class RunningJob:
         self.record = record
 
     def finishing(self, output: str, records: int) -> None:
-        """All data are on disk, and files are about to get their names.
-
-        Parameters
-        ----------
-        output : str
-            SHA-256 of the output.
-        records : int
-        """
+        """All data are on disk, and files are about to get their names."""
         self.record = self.record.model_copy(
             update={"state": FINISHING, "output": output, "records": records}
         )

@@ -29,17 +29,7 @@ Natural = Annotated[int, Field(ge=0)]
 
 
 class Use(Record):
-    """How a run uses a channel.
-
-    Parameters
-    ----------
-    channel : str
-        Its `release.channel_digest`.
-    columns : tuple of str
-        The data set's columns that X is read from, in the order of the channel.
-    form, unknown, null, normalise : str
-        As in `release.Release` and `release.Policy`.
-    """
+    """How a run uses a channel."""
 
     channel: Digest
     columns: tuple[str, ...]
@@ -93,21 +83,7 @@ class JobRun(Record):
 
 
 class JobRecord(Document):
-    """What a job file holds.
-
-    Parameters
-    ----------
-    identity : tuple of str
-        Columns that identify a record; empty for the row number.
-    key_file : str
-        Name of the key file, in the same folder.
-    key_check : str
-        A keyed hash of nothing, by which the key is known again.
-    key_since : int
-        The first draw that this key makes; the keys of those before are lost.
-    runs : tuple of JobRun
-        In the order in which they began.
-    """
+    """What a job file holds."""
 
     FORMAT: ClassVar[str] = FORMAT
     WHAT: ClassVar[str] = "job file"
@@ -146,13 +122,7 @@ class JobRecord(Document):
 
 
 def write_job(path: Path, record: JobRecord) -> None:
-    """Write the job file, whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If the folder or the disk refuses.
-    """
+    """Write the job file, whole or not at all."""
     text = document_text(record)
     # Whoever writes holds the lock of the job, so these are of processes that were killed.
     with suppress(OSError):  # what the folder refuses, the next line will say
@@ -163,11 +133,5 @@ def write_job(path: Path, record: JobRecord) -> None:
 
 
 def read_job(path: Path) -> JobRecord:
-    """Read a job file.
-
-    Raises
-    ------
-    InputError
-        If it is missing, no job file of this version, or was edited or damaged.
-    """
+    """Read a job file."""
     return read_document(path, JobRecord)

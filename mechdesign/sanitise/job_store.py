@@ -42,14 +42,6 @@ def default_path(channel: PathLike, dataset: str, identity: Sequence[str] = ()) 
     """Where the job of a channel file and a data set is kept: ``CHANNEL.jobs/..json``.
 
     With an identity by columns all data sets share one job, so that a record keeps its draw from night to night.
-
-    Parameters
-    ----------
-    channel : path of the channel file
-    dataset : str
-        SHA-256 of the data set.
-    identity : sequence of str
-        Columns that identify a record; empty for the row number.
     """
     stem = dataset[:SHORT]
     if identity:
@@ -67,17 +59,7 @@ def jobs_folder(channel: PathLike) -> Path:
 
 
 class JobStore:
-    """A job file and the key beside it. Every method but `locked` and `peek` needs the lock.
-
-    Parameters
-    ----------
-    path : path of the job file
-
-    Raises
-    ------
-    InputError
-        Of any method: if a file is damaged, cannot be read or cannot be written.
-    """
+    """A job file and the key beside it. Every method but `locked` and `peek` needs the lock."""
 
     def __init__(self, path: PathLike) -> None:
         # Through a link to it, a job is the same one, with the same lock and the key beside the file itself.
@@ -124,13 +106,7 @@ class JobStore:
         return read_job(self.path)
 
     def load(self) -> JobRecord | None:
-        """The record, None if there is no job yet.
-
-        Raises
-        ------
-        InputError
-            Also if there is a key without a job, because nobody knows then what it was used for.
-        """
+        """The record, None if there is no job yet."""
         if self.path.exists():
             record = read_job(self.path)
             self.key_path = self.path.with_name(record.key_file)
@@ -143,13 +119,7 @@ class JobStore:
         return None
 
     def key(self, record: JobRecord) -> Key | None:
-        """The key of the job, None if it is gone.
-
-        Raises
-        ------
-        InputError
-            Also if the file holds the key of another job.
-        """
+        """The key of the job, None if it is gone."""
         if not os.path.lexists(self.key_path):
             return None
         key = read_key(self.key_path)
@@ -198,19 +168,7 @@ JOB_SUFFIX = ".json"
 
 
 def key_at(path: PathLike, identity: Sequence[str] = ()) -> Key:
-    """The key of a key file, or that of the latest draw of a job file (a name that ends in .json).
-
-    Parameters
-    ----------
-    path : path
-    identity : sequence of str
-        Columns that identify a record; empty for the row number.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or the job identifies records by something else: these would be other draws.
-    """
+    """The key of a key file, or that of the latest draw of a job file (a name that ends in .json)."""
     if Path(path).suffix != JOB_SUFFIX:
         return read_key(path)
     store = JobStore(path)
@@ -228,13 +186,7 @@ def key_at(path: PathLike, identity: Sequence[str] = ()) -> Key:
 
 
 def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
-    """Refuse work that may be done several times over without a key that all of them use.
-
-    Raises
-    ------
-    InputError
-        If there is neither a key nor a seed.
-    """
+    """Refuse work that may be done several times over without a key that all of them use."""
     if key is None and insecure_seed is None:
         raise InputError(
             "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "

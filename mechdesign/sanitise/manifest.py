@@ -49,19 +49,7 @@ def covers(
     table_records: int | None = None,
     zero_cells: int | None = None,
 ) -> list[str]:
-    """What the promise for one channel's columns is.
-
-    Parameters
-    ----------
-    use : Use
-    names : sequence of str
-        The output's columns that it filled.
-    sensitive : sequence of str or None
-        The columns it protects.
-    notion : mapping or None
-    table_records, zero_cells : int, optional
-        Of the table that the channel was designed for; left out for the public.
-    """
+    """What the promise for one channel's columns is."""
     released = _named(names)
     about = f" for {listed(list(sensitive))}" if sensitive else ""
     promise = f"the promise {_notion(notion)}{about}" if notion else f"no promise on record{about}"
@@ -102,22 +90,7 @@ def voids(
     other_channels: bool,
     insecure_seed: bool,
 ) -> list[str]:
-    """What the promise does not survive: first what is the case here, then what may be.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Of the output.
-    uses : sequence of Use
-    names : sequence of str
-        The released columns.
-    kept_private : sequence of str
-        Sensitive and correlated columns that stay.
-    identity : sequence of str
-    draw : int
-    other_channels : bool
-    insecure_seed : bool
-    """
+    """What the promise does not survive: first what is the case here, then what may be."""
     told: list[str] = []
     if insecure_seed:
         told.append(
@@ -274,22 +247,7 @@ class InternalManifest(_Told):
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """What only the internal manifest tells of a released column.
-
-    Parameters
-    ----------
-    channel_file : str or None
-        SHA-256 of the channel file.
-    achieved : mapping or None
-    table_records, zero_cells : int or None
-        Of the table that the channel was designed for.
-    symbols : sequence of (symbol, count)
-        Records of each symbol of X, which is given as one text for each column.
-    missing, unknown : int
-        Records that the policies for them were used on.
-    outputs : sequence of (value, count)
-        Records of each released value, given as one text for each released column.
-    """
+    """What only the internal manifest tells of a released column."""
 
     channel_file: str | None
     achieved: Mapping[str, Any] | None
@@ -303,19 +261,7 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedColumn:
-    """One channel, and what was done with it.
-
-    Parameters
-    ----------
-    use : Use
-        Channel, columns of X, form and policies.
-    names : tuple of str
-        The output's columns that it filled.
-    sensitive : tuple of str or None
-        The columns it protects, by the names of the data set; None where the channel does not say.
-    notion : mapping or None
-    counted : Counted
-    """
+    """One channel, and what was done with it."""
 
     use: Use
     names: tuple[str, ...]
@@ -326,30 +272,7 @@ class ReleasedColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What there is to say of a release.
-
-    Parameters
-    ----------
-    output : str
-        SHA-256 of the released file.
-    records : int
-    columns_before, columns : tuple of str
-        Of the input, and of the output.
-    released : tuple of ReleasedColumn
-    dataset : str
-        SHA-256 of the input.
-    kept_private : tuple of str
-        Sensitive and correlated columns that stay in the output because the user said so.
-    identity : tuple of str
-        Columns that identify a record; empty for the row number.
-    draw : int
-        How many times the records were drawn anew (`Job.draw`).
-    earlier : tuple of JobRun
-        Releases with other draws (`Job.earlier`).
-    other_channels : bool
-        Whether other channels were applied to the same records in the same job (`Job.other_channels`).
-    insecure_seed : bool
-    """
+    """What there is to say of a release."""
 
     output: str
     records: int
@@ -420,21 +343,7 @@ def released_column(
     record: ChannelRecord | None = None,
     channel_file: str | None = None,
 ) -> ReleasedColumn:
-    """What a manifest says of one channel, when all records have been drawn.
-
-    Parameters
-    ----------
-    release : Release
-    use : Use
-    names : tuple of str
-        The output's columns that it filled.
-    sensitive : tuple of str or None
-        The columns it protects, by the names of the data set.
-    record : ChannelRecord, optional
-        `Channel.record`.
-    channel_file : str, optional
-        SHA-256 of the channel file.
-    """
+    """What a manifest says of one channel, when all records have been drawn."""
     channel = release.channel
     counts = [int(count) for count in release.symbol_counts]
     size = len(channel.useful)
@@ -458,13 +367,7 @@ def released_column(
 
 
 def read_manifest(path: PathLike, audience: Audience) -> PublicManifest | InternalManifest:
-    """Read a manifest.
-
-    Raises
-    ------
-    InputError
-        If it is missing, no manifest of this kind and version, or was edited or damaged.
-    """
+    """Read a manifest."""
     return read_document(path, InternalManifest if audience == "internal" else PublicManifest)
 
 

@@ -21,21 +21,7 @@ from mechdesign.sanitise.options import ReleaseOptions
 
 
 def refuse_lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> None:
-    """Refuse a column that is called like a sensitive one but for case, blanks, signs and invisible characters.
-
-    Parameters
-    ----------
-    header : sequence of names
-    secret : sequence of names
-        Of the sensitive columns.
-    known : collection of names
-        Columns of which it has been decided what happens to them.
-
-    Raises
-    ------
-    InputError
-        Naming both.
-    """
+    """Refuse a column that is called like a sensitive one but for case, blanks, signs and invisible characters."""
     for name, like in lookalikes(header, secret, known):
         raise InputError(
             f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
@@ -51,20 +37,7 @@ def lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[A
 
 
 def refuse_inner(schema: Any, kept: Collection[Any], secret: Iterable[Any]) -> None:
-    """Refuse columns that hold a field with the name of a sensitive column.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    kept : collection of names
-        Columns that stay.
-    secret : sequence of names
-
-    Raises
-    ------
-    InputError
-        Naming both.
-    """
+    """Refuse columns that hold a field with the name of a sensitive column."""
     plain = {_plain(name): name for name in secret}
     plain.pop("", None)
     for field in schema:
@@ -106,16 +79,7 @@ FileChannel: TypeAlias = Releasable
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column of the output.
-
-    Parameters
-    ----------
-    name : str
-    source : int or None
-        Position in the input: of the cells that stay, or of the column that is replaced; None for an added column.
-    release : (int, int) or None
-        Which channel fills it, and with which part of what it draws; None where the cells stay.
-    """
+    """A column of the output."""
 
     name: str
     source: int | None
@@ -124,21 +88,7 @@ class OutputColumn:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where X stands in the input and where Y goes in the output.
-
-    Parameters
-    ----------
-    inputs : tuple of tuples of int
-        For every channel the position of every column of X, in the order of the channel.
-    identity : tuple of int
-        Positions of the columns that identify a record.
-    columns : tuple of OutputColumn
-        The output's, in order.
-    kept_private : tuple of str
-        Sensitive and correlated columns that stay because the user said so.
-    notices : tuple of str
-        What the user should know.
-    """
+    """Where X stands in the input and where Y goes in the output."""
 
     inputs: tuple[tuple[int, ...], ...]
     identity: tuple[int, ...]
@@ -158,21 +108,7 @@ class Plan:
 
 
 def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> Plan:
-    """Decide what happens to each column of a table.
-
-    Parameters
-    ----------
-    channels : sequence of FileChannel
-        At least one; each has columns of its own.
-    header : sequence of str
-        The table's columns, all different.
-    options : ReleaseOptions
-
-    Raises
-    ------
-    InputError
-        If X is not in the table, a sensitive column would stay, or names clash.
-    """
+    """Decide what happens to each column of a table."""
     inside, secret = _useful(channels, header, options), secret_columns(channels, options)
     for name in inside.names:
         if name in secret:

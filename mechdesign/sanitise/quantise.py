@@ -33,16 +33,7 @@ from mechdesign.sanitise.source import STANDARD, GuardedInput
 
 @dataclass(frozen=True)
 class Share:
-    """What one answer may spend of a total.
-
-    Attributes
-    ----------
-    outputs : int
-        The most that every one of the answers may have, so that their product keeps the total.
-    epsilon : float
-        The smallest budget (bits) that allows them.
-    answers : int
-    """
+    """What one answer may spend of a total."""
 
     outputs: int
     epsilon: float
@@ -54,11 +45,6 @@ def share_of(total_epsilon: object, answers: int) -> Share:
 
     The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6). Of all
     ways to divide a total among them, equal shares have the largest smallest number of outputs.
-
-    Raises
-    ------
-    InputError
-        If the total is not usable.
     """
     total = outputs_allowed(total_epsilon)
     low, high = 1, 1 << (total.bit_length() // answers + 1)
@@ -80,22 +66,7 @@ def quantise_table(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Quantised:
-    """Release a quantised column (identity), or a quantised answer for each group, in bounded memory.
-
-    Parameters
-    ----------
-    options
-        As for `quantize_file`; empty cells are refused. Its epsilon is not looked at if there is a total.
-    total_epsilon
-        Bits for all answers that one individual takes part in together; shared equally. Needs
-        ``options.individual``, and reads the table once more.
-
-    Raises
-    ------
-    InputError
-        If an option, column or value is not usable, or the total allows one output an answer, which releases
-        nothing.
-    """
+    """Release a quantised column (identity), or a quantised answer for each group, in bounded memory."""
     check_options(options)
     if options.missing != "refuse":
         raise InputError(f"missing ({quoted(options.missing)}) must be 'refuse' here: every record counts")
@@ -162,13 +133,7 @@ class _Named:
 
 
 def most_answers(source: PathLike, options: QuantizeOptions, text: TextOptions | None = None) -> int:
-    """The most answers that one individual takes part in.
-
-    Raises
-    ------
-    InputError
-        If no column says whose record it is, or a cell of these columns is missing.
-    """
+    """The most answers that one individual takes part in."""
     if options.individual is None:
         raise InputError(
             "a total budget is one of an individual: name the column that identifies individuals (--individual)"

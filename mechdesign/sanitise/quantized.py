@@ -50,29 +50,7 @@ RECORDS = "records"
 
 @dataclass(frozen=True, kw_only=True)
 class Quantised:
-    """What a mechanism released.
-
-    Attributes
-    ----------
-    records, answers : int
-    column : str
-        The released column.
-    outside : int
-        Values outside the range, clipped. It depends on the data and is for the one who releases, as
-        the errors are: publish none of them.
-    mean_error, worst_error : float
-        Of the released numbers against the true answers, clipping included.
-    answers_each : int or None
-        The most answers that one individual takes part in, counted; None if individuals are not named.
-    total_epsilon : float
-        Bits of all answers of one individual.
-    new_sizes : tuple of int
-        Sizes of groups for which the file had no thresholds; they were laid out and certified by the same rule.
-    mechanism : MechanismFile
-        With the thresholds of these sizes and of no others.
-    sha256 : str
-        Of the output's bytes.
-    """
+    """What a mechanism released."""
 
     records: int
     answers: int
@@ -103,34 +81,7 @@ def apply_mechanism(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Quantised:
-    """Release a table through a mechanism file: the same column, query, groups, range and budget.
-
-    Parameters
-    ----------
-    mechanism : path
-        Verified before it is used.
-    source, target : path
-        CSV (as it is, gzip or Zstandard) or Parquet; the target is of the same kind. ``-`` is standard input or
-        output.
-    column : str, optional
-        The file's name of the mechanism's column where it has another one there.
-    individual : str, optional
-        Column that says whose record it is: their answers are counted, and several records of one in a group
-        are refused.
-    equals : str, optional
-        For a count: the value that is counted; zeros and ones without it.
-    outside : 'refuse' or 'clip', optional
-        As the mechanism was made by default.
-    mechanism_path : path, optional
-        Where to write the mechanism with the guarantee of this release; ``TARGET.mechanism.json`` by default, and
-        nowhere for standard output.
-
-    Raises
-    ------
-    InputError
-        If the file was edited, a column or cell is not usable, or a value is outside the range; nothing is written
-        then.
-    """
+    """Release a table through a mechanism file: the same column, query, groups, range and budget."""
     verified = read_verified(mechanism)
     wanted = outside or ("clip" if verified.mechanism.provenance.get("clipped") is True else "refuse")
     if wanted not in OUTSIDE:
@@ -409,15 +360,7 @@ def tally(people: dict[str, int], column: Any) -> None:
 
 
 def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
-    """Thresholds for another size of group, by the layout and within the budget of a mechanism.
-
-    Raises
-    ------
-    InputError
-        If the file does not say its layout.
-    SolverFailure
-        If the count exceeds the budget after all.
-    """
+    """Thresholds for another size of group, by the layout and within the budget of a mechanism."""
     named = mechanism.provenance.get("layout")
     if named not in LAYOUTS:
         raise InputError(

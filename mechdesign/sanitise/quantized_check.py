@@ -22,16 +22,7 @@ from mechdesign.sanitise.quantized import RECORDS, apply_mechanism, released_num
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedRelease:
-    """Whether a file can be what a mechanism released.
-
-    Attributes
-    ----------
-    answers : int
-    wrong : tuple of str
-        What cannot come from the mechanism; no person's value is among it.
-    same : bool or None
-        Whether the data given, released again, are this file to the last byte; None if none were given.
-    """
+    """Whether a file can be what a mechanism released."""
 
     answers: int
     wrong: tuple[str, ...]
@@ -52,18 +43,7 @@ def check_quantised(
     equals: str | None = None,
     text: TextOptions | None = None,
 ) -> CheckedRelease:
-    """Check a released file against its mechanism: every answer is one that a cell gives, no group comes twice.
-
-    Parameters
-    ----------
-    data : path, optional
-        What was released from: then it is released again, and the bytes are compared.
-
-    Raises
-    ------
-    InputError
-        If the mechanism was edited or a file cannot be read.
-    """
+    """Check a released file against its mechanism: every answer is one that a cell gives, no group comes twice."""
     held = read_verified(mechanism).mechanism
     name = column or held.column
     with open_source(released, text) as table:

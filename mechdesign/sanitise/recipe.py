@@ -28,16 +28,7 @@ Codes = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Channels, key and columns of one job; travels to other processes (with the key in it, which no text shows).
-
-    Parameters
-    ----------
-    channels : tuple of FileChannel
-    key : Key
-        Of the job: the same for all parts of the table.
-    options : ReleaseOptions
-        What else was asked for; the key is not repeated in them.
-    """
+    """Channels, key and columns of one job; travels to other processes (with the key in it, which no text shows)."""
 
     channels: tuple[FileChannel, ...]
     key: Key
@@ -45,13 +36,7 @@ class Recipe:
 
     @classmethod
     def of(cls, channel: FileChannel | Sequence[FileChannel], options: ReleaseOptions) -> Recipe:
-        """The recipe of what a user asks for.
-
-        Raises
-        ------
-        InputError
-            If there is no channel, or a key file cannot be read.
-        """
+        """The recipe of what a user asks for."""
         given: Any = channel
         channels: tuple[FileChannel, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,)
         if not channels:
@@ -75,13 +60,7 @@ class Recipe:
         return [*secret_columns(self.channels, self.options), *self.options.more_private]
 
     def plan(self, header: Sequence[Any]) -> Plan:
-        """What happens to each column of a table.
-
-        Raises
-        ------
-        InputError
-            As `plan.make_plan`, or if the row numbers are not in a column of their own.
-        """
+        """What happens to each column of a table."""
         plan = make_plan(self.channels, header, self.options)
         name = self.options.row_numbers
         if name is not None:
@@ -113,13 +92,7 @@ class DrawnColumn:
 
 
 class Drawer:
-    """A recipe made ready for the parts of a table with this header.
-
-    Raises
-    ------
-    InputError
-        As `Recipe.plan` and `release.Release`.
-    """
+    """A recipe made ready for the parts of a table with this header."""
 
     def __init__(self, recipe: Recipe, header: Sequence[Any]) -> None:
         self.recipe = recipe
@@ -154,24 +127,7 @@ class Drawer:
     def draw(
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
     ) -> dict[tuple[int, int], DrawnColumn]:
-        """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`.
-
-        Parameters
-        ----------
-        column : callable
-            The cells of a column, by its position in the header.
-        count : int
-            Number of records.
-        first_row : int
-            Row number of the first one, where neither identifiers nor numbers are given.
-        numbers : integer array, optional
-            Row numbers of the records, where they stand in no column.
-
-        Raises
-        ------
-        InputError
-            If the policy refuses a symbol, or a record has no row number or identifier. The message names the record.
-        """
+        """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`."""
         cells = [[encode(column(at), self.header[at]) for at in places] for places in self.plan.inputs]
         records = self._records(column, count, first_row, numbers)
         released: dict[tuple[int, int], DrawnColumn] = {}

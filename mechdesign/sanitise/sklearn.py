@@ -47,15 +47,7 @@ from mechdesign.tables.tally import Missing, Roles, Tally
 
 @dataclass(frozen=True)
 class LearningTable:
-    """Named columns.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Those of the frame; x0, x1, .. for an array.
-    frame : pandas or polars DataFrame or pyarrow Table, or None
-    array : (count, columns) array, or None
-    """
+    """Named columns."""
 
     names: tuple[Any, ...]
     frame: Any = None
@@ -82,26 +74,14 @@ class LearningTable:
         return len(self.array if self.frame is None else self.frame)
 
     def column(self, name: Any) -> Any:
-        """The cells of a column.
-
-        Raises
-        ------
-        InputError
-            If there is none of this name.
-        """
+        """The cells of a column."""
         require_column(name, self.names)
         return self.array[:, self.names.index(name)] if self.frame is None else self.frame[name]
 
     def counted(
         self, sensitive: Sequence[str], useful: Sequence[str], target: Any, missing: Missing
     ) -> Joint:
-        """The joint table of the columns, or of `target` (called y) and the useful ones.
-
-        Raises
-        ------
-        InputError
-            If a column is not there, or the records make no table.
-        """
+        """The joint table of the columns, or of `target` (called y) and the useful ones."""
         columns = [encode(self.column(name), name) for name in (*sensitive, *useful)]
         if target is not None:
             sensitive = (_free_name("y", self.names),)

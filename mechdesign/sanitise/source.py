@@ -26,31 +26,6 @@ class GuardedInput:
     """An input that can be read by path as often as is needed; use it in a ``with`` block.
 
     What cannot be read twice (standard input, a pipe) is copied to a nameless temporary file first.
-
-    Parameters
-    ----------
-    path : path
-        ``-`` is standard input.
-    spool : Path, optional
-        Folder for the copy of what cannot be read twice; default that of temporary files.
-    progress : Progress, optional
-        Told of the bytes hashed.
-
-    Attributes
-    ----------
-    name : str
-        What messages call the input.
-    path : Path
-        Where to read it.
-    sha256 : str
-        Of its bytes, in hexadecimal digits.
-    size : int
-        Bytes.
-
-    Raises
-    ------
-    InputError
-        If it is missing, a folder, or cannot be read, or if there is no room for a copy.
     """
 
     def __init__(
@@ -108,13 +83,7 @@ class GuardedInput:
         self.sha256 = digest.hexdigest()
 
     def check(self) -> None:
-        """See whether the input is still the one that was hashed; to be called when all of it has been read.
-
-        Raises
-        ------
-        InputError
-            If its size, times or place on the disk have changed.
-        """
+        """See whether the input is still the one that was hashed; to be called when all of it has been read."""
         if self._stamp is None:
             return
         try:

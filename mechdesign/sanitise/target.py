@@ -147,34 +147,6 @@ class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
     Leaving the block in any other way removes the temporary files and leaves what was there before.
-
-    Parameters
-    ----------
-    path : path
-        The output. A symbolic link is followed: the file it leads to is replaced, not the link.
-    force : bool
-        Whether files that are there already may be replaced.
-    sources : sequence of paths
-        Files that must not be overwritten whatever `force` says.
-    sides : sequence of paths
-        Further files that come into being with the output (manifests, codebook): `part_of_side` gives the
-        place to write to, and whatever has been written there is committed.
-    leftover : bool
-        Whether sides that are there already may be replaced without `force`, because a killed job of this very
-        target put them there (`Job.unfinished`).
-
-    Attributes
-    ----------
-    name : str
-        What messages call the output.
-    part : Path
-        Where to write it.
-
-    Raises
-    ------
-    InputError
-        When the block is entered: if another job writes this target, a file is there (without `force`), or nothing
-        can be written there. When it is left: if the disk refused. Always in one sentence.
     """
 
     _ends_here = True
@@ -218,32 +190,13 @@ class Target:
         return self._sides[Path(side)]
 
     def seal(self) -> str:
-        """SHA-256 of what has been written, which is on disk when this returns; write no more after it.
-
-        Raises
-        ------
-        InputError
-            If the disk refuses.
-        """
+        """SHA-256 of what has been written, which is on disk when this returns; write no more after it."""
         with self._refusals(), open(self.part, "rb+", buffering=0) as stream:
             os.fsync(stream.fileno())
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def commit(self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing) -> None:
-        """Give all files their final names, the output last.
-
-        Parameters
-        ----------
-        before : callable
-            Called when all data are on disk, and nothing has its final name yet.
-        after : callable
-            Called when the output has its final name, for good.
-
-        Raises
-        ------
-        InputError
-            If the target has come into being meanwhile (without `force`), or the system refuses.
-        """
+        """Give all files their final names, the output last."""
         with self._refusals():
             written = {side: part for side, part in self._sides.items() if part.stat().st_size}
             for part in (self.part, *written.values()):
@@ -372,15 +325,7 @@ class StandardOutput(Target):
     def _conclude(self, after: Callable[[], None]) -> None: ...
 
     def commit(self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing) -> None:
-        """Give the sides their names, then copy the output to standard output.
-
-        Raises
-        ------
-        InputError
-            As `Target.commit`; or if nobody reads standard output to its end.
-        CutOff
-            If a signal comes meanwhile.
-        """
+        """Give the sides their names, then copy the output to standard output."""
         super().commit(before=before)
         self._deliver()
         after()

@@ -42,17 +42,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What was released of the same records before.
-
-    Parameters
-    ----------
-    draws : int
-        How many other draws of them there are, in this job and in others.
-    runs : tuple of JobRun
-        The releases with these draws.
-    other_channels : bool
-        Whether there were releases through other channels.
-    """
+    """What was released of the same records before."""
 
     draws: int = 0
     runs: tuple[JobRun, ...] = ()
@@ -62,13 +52,7 @@ class Earlier:
 def write_release(
     drawer: Drawer, table: Source, target: Path, packing: Compression | None, advance: Callable[[float], None]
 ) -> int:
-    """Write the sanitised copy of a table; the number of records. `advance` is told the share that is done.
-
-    Raises
-    ------
-    InputError
-        Naming the file and the line of a record that cannot be released.
-    """
+    """Write the sanitised copy of a table; the number of records. `advance` is told the share that is done."""
     plan, header = drawer.plan, table.header
     kinds = _own_kinds(drawer, table)
     outputs: list[Output] = [
@@ -148,13 +132,7 @@ def write_sides(
     earlier: Earlier,
     insecure_seed: bool,
 ) -> None:
-    """Write manifests and codebook to their temporary places.
-
-    Parameters
-    ----------
-    output, dataset : str
-        SHA-256 of the released file and of the input.
-    """
+    """Write manifests and codebook to their temporary places."""
     if sides.codebook is not None:
         write_codebook(drawer.releases[0].channel, out.part_of_side(sides.codebook))
     if sides.manifest is None and sides.internal is None:
@@ -192,13 +170,7 @@ def write_sides(
 
 
 def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
-    """Whether the files that go with an output are there, and say what belongs to it.
-
-    Parameters
-    ----------
-    output : str
-        SHA-256 of the released file.
-    """
+    """Whether the files that go with an output are there, and say what belongs to it."""
     try:
         if sides.manifest is not None and read_manifest(sides.manifest, "public").output != output:
             return False

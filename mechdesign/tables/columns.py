@@ -39,19 +39,7 @@ class UnknownSymbol(InputError):
 
 
 def values_of(column: Any, variable: Variable) -> list[Encoded]:
-    """The cells of `column` as text, one `Encoded` for each column that `variable` comes from.
-
-    Parameters
-    ----------
-    column : pandas or polars Series, pyarrow or numpy array, or sequence
-        For crossed columns a sequence of tuples, or a frame that has the columns of the variable.
-    variable : Variable
-
-    Raises
-    ------
-    InputError
-        If it is not a column of single values (or of tuples, where columns are crossed).
-    """
+    """The cells of `column` as text, one `Encoded` for each column that `variable` comes from."""
     names = variable.columns
     if len(names) == 1:
         return [encode(column, names[0])]
@@ -72,12 +60,6 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
 
     A missing cell is looked up as the empty text: a variable made with missing='symbol' knows it. A float is
     looked up as it is shown (``1.0``) and then as an integer (``1``), since pandas turns integers with gaps to floats.
-
-    Parameters
-    ----------
-    columns : sequence of Encoded
-        One for each column of the variable, of equal length.
-    variable : Variable
     """
     if len(columns) == 1:
         keys, inverse = (
@@ -92,13 +74,7 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
 
 
 def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
-    """As `positions_of`, for records that must be symbols.
-
-    Raises
-    ------
-    UnknownSymbol
-        At the first record whose symbol the variable does not have.
-    """
+    """As `positions_of`, for records that must be symbols."""
     codes = positions_of(columns, variable)
     if codes.size and codes.min() < 0:
         raise unknown_at(int(np.argmax(codes < 0)), columns, variable)
@@ -180,15 +156,6 @@ def rebuild(
     polars Categorical or Enum, an arrow dictionary) stays one, with the labels as its categories and without an
     order; a column of text keeps its type of text; any other becomes text. A frame (crossed columns) gives one
     column of its kind, called `name`, of the type of its columns where they have the same.
-
-    Parameters
-    ----------
-    column : what was given to `values_of`
-    codes : (n,) integer array
-    labels : sequence of str
-    name : str
-    own : bool
-        Whether the labels are symbols of the column: numbers, truth values and dates become what they were.
     """
     import pyarrow as pa
 

@@ -38,22 +38,7 @@ METHOD = "clopper-pearson"
 
 @dataclass(frozen=True)
 class ConfidenceSet:
-    """All populations that the counts do not contradict: P(x|s) and P(s) between their ends.
-
-    Parameters
-    ----------
-    level : float
-        The set holds the population with at least this probability over the draw of the sample.
-    lower, upper : |S| tuples of |X| integers
-        ``lower[s][x] <= 2**60 P(x|s) <= upper[s][x]``; the row sums of P(.|s) are 1 besides.
-    share_lower, share_upper : |S| tuples of Fraction
-        Ends of P(s), equal where the shares are known and 0 and 1 where nothing is said of them.
-    unseen : int
-        Symbols of X on the list that was fixed beforehand which no record has. They have no row in a channel: their
-        records are released as those of which nothing is known, with the outputs' overall probabilities.
-    rest : |S| tuple of integers
-        Upper ends, in units of 2**-60, of the probability of all of these together; empty without any.
-    """
+    """All populations that the counts do not contradict: P(x|s) and P(s) between their ends."""
 
     level: float
     lower: tuple[tuple[int, ...], ...]
@@ -107,11 +92,6 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     """The set that `to_record` describes, computed again from the counts.
 
     Level and known shares are what the file says; every interval is computed, and must be the one in the file.
-
-    Raises
-    ------
-    InputError
-        If the record has another form, or intervals that the counts do not give.
     """
     try:
         level, kind, unseen = record["level"], record["shares"], record["unseen"]
@@ -135,13 +115,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
 
 
 def check_level(level: Any) -> float:
-    """The level as a float.
-
-    Raises
-    ------
-    InputError
-        Unless it is a number in [0.5, 1).
-    """
+    """The level as a float."""
     if (
         isinstance(level, bool)
         or not isinstance(level, numbers.Real)
@@ -154,18 +128,7 @@ def check_level(level: Any) -> float:
 
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
-    """Known P(s) in the order of the table, exactly.
-
-    Parameters
-    ----------
-    shares : mapping from sensitive symbol (its text, or the tuple of a crossed one) to its share
-        Decimals as text, `Decimal` or `Fraction` are exact; a float is the shortest decimal that names it.
-
-    Raises
-    ------
-    InputError
-        On unknown or missing symbols, a share that is no number in (0, 1], or a sum that is not 1.
-    """
+    """Known P(s) in the order of the table, exactly."""
     names = {name: s for s, name in enumerate(joint.sensitive.names)}
     names |= {symbol: s for s, symbol in enumerate(joint.sensitive.symbols)}  # type: ignore[dict-item]
     unknown = [str(symbol) for symbol in shares if symbol not in names]
@@ -196,13 +159,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
 
 
 def read_shares(path: str) -> dict[str, str]:
-    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has another header, or a row without two cells.
-    """
+    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file, strict=True) if row]
@@ -247,24 +204,6 @@ def confidence_set(
 
     Each of its E ends may fail with probability (1 - level) / E; ends are two for every cell and, where P(s) is
     estimated, two for every sensitive symbol.
-
-    Parameters
-    ----------
-    joint : Joint
-        Counts of independent records of one population, its symbols fixed without looking at them.
-    level : float
-        In [0.5, 1), taken as the decimal that it prints as.
-    shares : mapping, optional
-        Known P(s) of every sensitive symbol.
-    estimate_shares : bool
-        False leaves P(s) open where it is not known: quotients of two rows do not need it.
-    unseen : int
-        How many symbols of X were on the list beforehand but occur in no record.
-
-    Raises
-    ------
-    InputError
-        If the table holds no counts, or level or shares are out of range.
     """
     check_counts(joint)
     spent = 1 - Fraction(repr(check_level(level)))

@@ -47,23 +47,7 @@ def exact_table(
     *,
     probabilities: bool,
 ) -> ExactTable:
-    """The exact table behind `array`, scaled to integers if it holds probabilities.
-
-    Parameters
-    ----------
-    array : (|S|, |X|) array, nested sequences or data frame
-    labels : pair
-        Row and column labels, or None for the frame's own or s0, s1, .. and x0, x1, ..
-    columns : pair
-        Column names behind the rows and behind the columns.
-    probabilities : bool
-        Whether entries are probabilities instead of counts.
-
-    Raises
-    ------
-    InputError
-        Naming the cell, label or argument that is not usable.
-    """
+    """The exact table behind `array`, scaled to integers if it holds probabilities."""
     cells, row_labels, column_labels = _unpack(array)
     sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
     useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
@@ -97,11 +81,6 @@ def scaled(
     """`values` times their common denominator, over their greatest common divisor if that was not 1.
 
     Whole numbers come back unchanged.
-
-    Raises
-    ------
-    InputError
-        If an entry would reach 2^256.
     """
     common = math.lcm(*{value.denominator for row in values for value in row})
     counts = [[value.numerator * (common // value.denominator) for value in row] for row in values]
@@ -126,13 +105,7 @@ def _positive(values: Sequence[Sequence[Fraction | int]]) -> list[float]:
 def without_empty(
     sensitive: Variable, useful: Variable, counts: list[list[int]], notices: tuple[str, ...] = ()
 ) -> ExactTable:
-    """Drop rows and columns without mass, with a notice; refuse what leaves nothing to design.
-
-    Raises
-    ------
-    InputError
-        If the whole table is zero, or a single useful symbol is left.
-    """
+    """Drop rows and columns without mass, with a notice; refuse what leaves nothing to design."""
     rows = [s for s, row in enumerate(counts) if any(row)]
     if not rows:
         raise InputError("the table has no mass: every entry is zero")

@@ -36,37 +36,7 @@ def read_joint(
     missing: Missing = "refuse",
     text: TextOptions | None = None,
 ) -> Joint:
-    """Read the joint table of a CSV or Parquet file, exactly.
-
-    Parameters
-    ----------
-    path : path
-        ``-`` is standard input. Which of the two it is shows in its first bytes, not in its name, and so does
-        compression of a CSV (gzip, Zstandard).
-    sensitive, useful : str or sequence of str
-        Columns of microdata; several are crossed. A text that is no column is split at its commas. For a wide table
-        they only name the variables: `sensitive` in place of the first header cell, `useful` in place of 'useful'.
-    weight : str, optional
-        Column with the weight of each row of microdata: whole numbers or exact decimals.
-    contingency : bool
-        Whether the file is a wide table of counts.
-    probabilities : bool
-        Whether it is a wide table of probabilities (exact decimals that sum to 1 within 1e-6).
-    missing : 'refuse', 'symbol' or 'drop'
-        What an empty cell of the sensitive and useful columns is: in a CSV a cell without text, in Parquet a null.
-    text : TextOptions, optional
-        How a CSV is written: delimiter, quotes, encoding.
-
-    Returns
-    -------
-    Joint
-        Symbols of microdata are sorted by text; wide tables keep their order.
-
-    Raises
-    ------
-    InputError
-        Naming the file, and the line, column or symbol that is not usable.
-    """
+    """Read the joint table of a CSV or Parquet file, exactly."""
     wide = contingency or probabilities
     with open_source(path, text, repeated_names=wide) as source:
         try:
@@ -88,11 +58,6 @@ def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple
     """The columns that `names` asks for.
 
     A sequence is taken as it is, a text whole if there is such a column, else split at its commas.
-
-    Raises
-    ------
-    InputError
-        If one of them is not available.
     """
     if not isinstance(names, str):
         columns = tuple(names)

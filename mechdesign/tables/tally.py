@@ -39,13 +39,7 @@ class UnusableCell(InputError):
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns are sensitive, useful, and (optionally) the weight of a record.
-
-    Raises
-    ------
-    InputError
-        If a column has two roles, or a role has no column.
-    """
+    """Which columns are sensitive, useful, and (optionally) the weight of a record."""
 
     sensitive: tuple[str, ...]
     useful: tuple[str, ...]
@@ -68,18 +62,7 @@ class Roles:
 
 
 class Tally:
-    """Exact mass of every combination of symbols, record by record.
-
-    Parameters
-    ----------
-    roles : Roles
-    missing : 'refuse', 'symbol' or 'drop'
-
-    Raises
-    ------
-    InputError
-        If `missing` is none of these.
-    """
+    """Exact mass of every combination of symbols, record by record."""
 
     def __init__(self, roles: Roles, missing: Missing = "refuse") -> None:
         if missing not in get_args(Missing):
@@ -98,13 +81,7 @@ class Tally:
         self._whole_weights = True
 
     def add_columns(self, columns: Sequence[Encoded]) -> None:
-        """Add records given by their columns, in the order of `Roles.columns`.
-
-        Raises
-        ------
-        UnusableCell
-            At the first missing cell unless `missing` allows it, or weight that is negative or no number.
-        """
+        """Add records given by their columns, in the order of `Roles.columns`."""
         named = list(zip(self.roles.columns, columns, strict=True))
         self.records += len(columns[0])
         self.floats |= {name for name, column in named if column.is_float}
@@ -179,13 +156,7 @@ class Tally:
         return self._whole_weights
 
     def table(self) -> ExactTable:
-        """The joint table, its symbols sorted by text (by code point, column after column).
-
-        Raises
-        ------
-        InputError
-            If there is no record, no mass, or a single useful symbol.
-        """
+        """The joint table, its symbols sorted by text (by code point, column after column)."""
         notices: list[str] = []
         if self.dropped:
             notices.append(f"dropped {self.dropped} of {self.records} record(s) with an empty cell")

@@ -28,20 +28,7 @@ def check_text(text: object, what: str) -> str:
 
 @dataclass(frozen=True)
 class Variable:
-    """One column, or several crossed ones, and the symbols that occur in them.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        Names of the columns, at least one, all different.
-    symbols : tuple of tuples of str
-        One tuple per symbol with one text per column, all different, exactly as written in the data.
-
-    Raises
-    ------
-    InputError
-        On duplicates, a symbol of the wrong length, no column or no symbol, or anything that is not text.
-    """
+    """One column, or several crossed ones, and the symbols that occur in them."""
 
     columns: tuple[str, ...]
     symbols: tuple[Symbol, ...]

@@ -100,13 +100,7 @@ def finish(
     bases: int | None = None,
     degenerate: int | None = None,
 ) -> Vertices:
-    """Check ordered, distinct points against the original rows and seal them.
-
-    Raises
-    ------
-    BackendFailure
-        If a point is outside the polytope.
-    """
+    """Check ordered, distinct points against the original rows and seal them."""
     explicit = polytope.explicit
     # A row is only as accurate as its largest entry.
     size = np.abs(explicit.rows).max(axis=1, initial=0.0)

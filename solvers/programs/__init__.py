@@ -100,15 +100,7 @@ MASTERS: dict[str, tuple[str, Callable[[Array], Master]]] = {
 
 
 def new_master(backend: str, target: Array) -> Master:
-    """An empty master for the point `target` (n,).
-
-    Raises
-    ------
-    InvalidOption
-        If there is no such back-end.
-    BackendFailure
-        If its package is not installed.
-    """
+    """An empty master for the point `target` (n,)."""
     if backend not in MASTERS:
         raise InvalidOption(f"backend {backend!r} is not known; use one of {', '.join(MASTERS)}")
     package, build = MASTERS[backend]

@@ -72,20 +72,7 @@ class Solution:
 
 
 def solve(program: Program, *, time_limit: float = math.inf, start: Floats | None = None) -> Solution:
-    """Solve a program.
-
-    Parameters
-    ----------
-    time_limit
-        Seconds; the best point found by then is returned.
-    start
-        A feasible point to start a mixed-integer search from.
-
-    Raises
-    ------
-    BackendFailure
-        If HiGHS ends without a feasible point.
-    """
+    """Solve a program."""
     import highspy
 
     highs = highspy.Highs()

@@ -18,23 +18,7 @@ Array = NDArray[np.float64]
 
 
 def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:
-    """A matrix whose largest eigenvalue is about theta(G), never less.
-
-    Parameters
-    ----------
-    vertices : int
-    edges : (m, 2) integers
-        Pairs i < j of adjacent vertices, each once.
-
-    Returns
-    -------
-    (vertices, vertices) symmetric doubles: exactly one where i = j or i and j are not adjacent.
-
-    Raises
-    ------
-    BackendFailure
-        If Clarabel ends without a point.
-    """
+    """A matrix whose largest eigenvalue is about theta(G), never less."""
     matrix = np.ones((vertices, vertices))
     if not len(edges):
         return matrix
