@@ -65,7 +65,7 @@ def test_a_plain_design_says_two_numbers_for_the_population(
     assert main(["design", table, *BASE]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "with 95 % confidence: at most" in said
-    assert "To blame are the output" in said
+    assert "The largest comes from the output" in said
     assert main(["design", table, *BASE, "--json"]) == 0
     record = _json(capsys)
     assert record["confidence"] is None
