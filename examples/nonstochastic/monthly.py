@@ -1,7 +1,7 @@
 """A smart-meter company releases mean consumption every month, and a regulator audits what it got.
 
-The first four weeks are designed for a total of so many bits a household; the next weeks go through the same
-mechanism file. Every release is audited and checked against the data. Set MECHDESIGN_DATA to the folder that holds
+The first 24 days are designed for a total of so many bits a household; the next 24 days go through the same mechanism
+file. Every release is audited and checked against the data. Set MECHDESIGN_DATA to the folder that holds
 smart-meter/.
 """
 
@@ -21,8 +21,10 @@ from mechdesign.sanitise.quantise import quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised
 
-DAYS = 28
-TOTALS = (28, 56, 84)
+DAYS = 24
+"""Two periods that do not overlap within the 49 days of data."""
+
+TOTALS = (24, 48, 72)
 RANGE = "0,200"
 """kWh a day that a household could use; public, and not taken from the data."""
 
@@ -45,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for k, first in enumerate((0, 21)):
+        for k, first in enumerate((0, DAYS)):
             month(source, folder / f"{k}.csv", first)
         for total in TOTALS:
             wanted = QuantizeOptions(
