@@ -112,10 +112,10 @@ def test_taxi_on_real_data(script, real, capsys):
 
 
 def test_months_on_real_data(script, real, tmp_path):
-    """537 households, 28 days a month: the total is kept, both months are audited and checked, errors fall with it."""
+    """537 households, 24 days a period: the total is kept, both are audited and checked, errors fall with it."""
     rows = script("monthly").main(["--out", str(tmp_path)])
     assert all(row["bits"] <= row["total"] for row in rows)
-    assert {(row["audit"], row["check"], row["answers"]) for row in rows} == {("kept", "same", 28)}
+    assert {(row["audit"], row["check"], row["answers"]) for row in rows} == {("kept", "same", 24)}
     for month in ("first", "next"):
         errors = [row["mean error"] for row in rows if row["month"] == month]
         assert errors == sorted(errors, reverse=True)
