@@ -1,6 +1,6 @@
 """Privacy without probabilities: uncertain variables, what they leak, and how to blur them.
 
-Sizes of discrete ranges are measured in bits (base 2), those of continuous ones in nats. Everything
+Sizes of discrete ranges are measured in bits (base 2), those of boxes in nats. Everything
 public is here and is imported when it is first used.
 """
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mechdesign.nonstochastic.blurring import BlurringPolicy, blurred_measure, preimage_epsilon
     from mechdesign.nonstochastic.boxes import Boxes
-    from mechdesign.nonstochastic.continuous import MeasuredRange, box_space
     from mechdesign.nonstochastic.designs import design_quantizer
     from mechdesign.nonstochastic.domains import finite, integers, interval
     from mechdesign.nonstochastic.guessing import (
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
         composed_maximal_leakage,
         identifiable_epsilon,
         maximal_leakage,
-        one_shot_leakage,
-        stochastic_maximal_leakage,
     )
     from mechdesign.nonstochastic.hypothesis import TestingProblem, finite_problem, leakage_bound
     from mechdesign.nonstochastic.indistinguishability import (
@@ -38,15 +35,8 @@ if TYPE_CHECKING:
     )
     from mechdesign.nonstochastic.levels import epsilon_for, guarantees, outputs_allowed
     from mechdesign.nonstochastic.mechanism_file import MechanismFile
-    from mechdesign.nonstochastic.noiseless import (
-        Certificate,
-        Ledger,
-        certify,
-        certify_table,
-        certify_together,
-    )
+    from mechdesign.nonstochastic.noiseless import Certificate, Ledger, certify, certify_table
     from mechdesign.nonstochastic.optimise_partition import identifiable_partition
-    from mechdesign.nonstochastic.optimise_policy import most_private_policy, private_policy
     from mechdesign.nonstochastic.optimise_thresholds import least_distortion, most_levels
     from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
     from mechdesign.nonstochastic.queries import (
@@ -61,7 +51,6 @@ if TYPE_CHECKING:
         sum_query,
     )
     from mechdesign.nonstochastic.ranges import JointRange
-    from mechdesign.nonstochastic.spaces import UncertainSpace
     from mechdesign.nonstochastic.tables import TabulatedQuery
     from mechdesign.nonstochastic.zero_error import capacity_bounds, one_shot_code
 
@@ -72,23 +61,19 @@ __all__ = [
     "JointRange",
     "Ledger",
     "LinearQuery",
-    "MeasuredRange",
     "MechanismFile",
     "MonotoneQuery",
     "OrderStatistic",
     "Quantizer",
     "TabulatedQuery",
     "TestingProblem",
-    "UncertainSpace",
     "averaging_leakage",
     "blurred_measure",
     "box_difference",
-    "box_space",
     "brute_force_leakage",
     "capacity_bounds",
     "certify",
     "certify_table",
-    "certify_together",
     "composed_maximal_leakage",
     "count_query",
     "design_quantizer",
@@ -111,16 +96,12 @@ __all__ = [
     "mean_query",
     "median_query",
     "most_levels",
-    "most_private_policy",
     "one_shot_code",
-    "one_shot_leakage",
     "outputs_allowed",
     "overlap_partition",
     "preimage_epsilon",
-    "private_policy",
     "range_leakage",
     "range_report",
-    "stochastic_maximal_leakage",
     "sum_query",
     "symmetric_leakage",
     "uniform_quantizer",
@@ -129,21 +110,16 @@ __all__ = [
 _MODULES = {
     "blurring": "BlurringPolicy blurred_measure preimage_epsilon",
     "boxes": "Boxes",
-    "continuous": "MeasuredRange box_space",
     "designs": "design_quantizer",
     "domains": "finite integers interval",
-    "guessing": (
-        "brute_force_leakage composed_maximal_leakage identifiable_epsilon maximal_leakage "
-        "one_shot_leakage stochastic_maximal_leakage"
-    ),
+    "guessing": "brute_force_leakage composed_maximal_leakage identifiable_epsilon maximal_leakage",
     "hypothesis": "TestingProblem finite_problem leakage_bound",
     "indistinguishability": "averaging_leakage box_difference individual_leakage linear_levels",
     "information": "maximin_information overlap_partition range_leakage range_report symmetric_leakage",
     "levels": "epsilon_for guarantees outputs_allowed",
     "mechanism_file": "MechanismFile",
-    "noiseless": "Certificate Ledger certify certify_table certify_together",
+    "noiseless": "Certificate Ledger certify certify_table",
     "optimise_partition": "identifiable_partition",
-    "optimise_policy": "most_private_policy private_policy",
     "optimise_thresholds": "least_distortion most_levels",
     "quantizers": "Quantizer uniform_quantizer",
     "queries": (
@@ -151,7 +127,6 @@ _MODULES = {
         "mean_query median_query sum_query"
     ),
     "ranges": "JointRange",
-    "spaces": "UncertainSpace",
     "tables": "TabulatedQuery",
     "zero_error": "capacity_bounds one_shot_code",
 }

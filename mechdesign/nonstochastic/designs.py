@@ -14,11 +14,11 @@ from fractions import Fraction
 from typing import Literal
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.domains import IntervalDomain, exact_number
+from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.noiseless import Certificate, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
-from mechdesign.nonstochastic.queries import LinearQuery, MonotoneQuery, Query
+from mechdesign.nonstochastic.queries import MonotoneQuery, Query
 
 Layout = Literal["uniform", "widest", "levels"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
@@ -46,16 +46,6 @@ class QuantizerDesign:
     allowance: Allowance
     certificate: Certificate
     layout: str
-
-
-def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> int:
-    """The corrected Theorem 8: the most cells, of `levels` equal ones, that a fibre can meet.
-
-    ``min(q, ceil(q S / R) + 1)``; attained when fibres slide over the whole range.
-    """
-    if span == 0 or sensitivity == 0:
-        return 1
-    return min(levels, math.ceil(levels * sensitivity / span) + 1)
 
 
 def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
@@ -183,8 +173,3 @@ def design_quantizer(
             "the sensitivity given is too small, or the bounds of a monotone query are too loose"
         )
     return QuantizerDesign(query, quantizer, allowed, certificate, layout)
-
-
-def has_interval_fibres(query: Query) -> bool:
-    """Whether every fibre is an interval, so that the layouts "widest" and "levels" are optimal."""
-    return isinstance(query, LinearQuery) and all(isinstance(b.domain, IntervalDomain) for b in query.blocks)

@@ -14,15 +14,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.information import maximin_information, overlap_partition, range_leakage
+from mechdesign.nonstochastic.information import range_leakage
 from mechdesign.nonstochastic.levels import smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange
-
-ROW_SUM_TOLERANCE = 1e-9
-"""How far a row of conditional probabilities may be from one: what interface.md grants a matrix."""
 
 
 def brute_force_leakage(joint: JointRange, feature: Callable[[Any], Hashable] | None = None) -> float:
@@ -117,59 +113,9 @@ def identifiable_epsilon(joint: JointRange) -> float:
     return epsilon
 
 
-def identifiable_bound(n_symbols: int, epsilon: object) -> float:
-    """What epsilon-identifiability promises of the maximal leakage (Corollary 6), in bits.
-
-    Sharpened to whole symbols: log2(|X| - k + 1) with k = ceil(|X| 2^-epsilon), which is at most
-    the paper's log2(|X|(1 - 2^-epsilon) + 1). By `zero_error` it bounds the zero-error capacity too.
-    """
-    if n_symbols < 1:
-        raise InputError(f"n_symbols ({n_symbols}) must be at least 1")
-    return math.log2(n_symbols - smallest_cell(n_symbols, epsilon) + 1)
-
-
-def one_shot_leakage(joint: JointRange) -> float:
-    """The most that one guess always gets right: I*(X;Y), attained by `one_shot_attribute` (bits).
-
-    The supremum of L(U -> Y) over the features U of X that every output determines (Proposition 7).
-    """
-    return maximin_information(joint)
-
-
-def one_shot_attribute(joint: JointRange) -> dict[Hashable, int]:
-    """The finest feature of X that every output determines: the class of the overlap partition."""
-    classes = overlap_partition(joint).x_classes.tolist()
-    return dict(zip(joint.x_symbols, classes, strict=True))
-
-
 def is_one_shot(joint: JointRange, feature: Callable[[Any], Hashable]) -> bool:
     """Whether every output determines the feature, so that a single guess is always right."""
     return joint.map_x(feature).largest_x == 1
-
-
-def stochastic_maximal_leakage(channel: ArrayLike) -> float:
-    """Stochastic maximal leakage log2 sum_y max_x W(y|x) of a channel matrix (bits).
-
-    Parameters
-    ----------
-    channel
-        Conditional probabilities, shape (|X|, |Y|), rows are the inputs of positive probability.
-
-    Raises
-    ------
-    InputError
-        If it is not such a matrix.
-    """
-    matrix = np.asarray(channel, dtype=np.float64)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise InputError(f"a channel must be a matrix with rows and columns, not of shape {matrix.shape}")
-    if not bool(np.isfinite(matrix).all()) or bool((matrix < 0).any()):
-        raise InputError("a channel must hold probabilities: finite numbers, none negative")
-    sums = matrix.sum(axis=1)
-    worst = int(np.abs(sums - 1).argmax())
-    if abs(sums[worst] - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(f"row {worst + 1} of the channel sums to {sums[worst]:.12g}, not to 1")
-    return math.log2(math.fsum(matrix.max(axis=0).tolist()))
 
 
 def largest_stochastic_leakage(joint: JointRange) -> float:

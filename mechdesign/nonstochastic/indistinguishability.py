@@ -9,52 +9,18 @@ A query is epsilon-indistinguishable if, for every individual i and all values x
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.boxes import read_interval
-from mechdesign.nonstochastic.levels import allowance, outputs_allowed
-from mechdesign.nonstochastic.queries import sumset
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic.levels import allowance
 
 LARGEST_LEVELS = 1_000_000
 """Levels of a quantiser whose shifts are enumerated exactly: some seconds."""
-
-CELLS_AT_A_TIME = 1 << 22
-"""Entries of the table of pairwise differences held at a time: 32 MB, and a few copies."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The largest symmetric difference of two conditional ranges [[Y|x]] and [[Y|x']]."""
-
-    size: int
-    pair: tuple[Hashable, Hashable]
-
-
-def largest_difference(joint: JointRange) -> Difference:
-    """The pair of values of X whose ranges of outputs differ most, exactly (quadratic in |X|)."""
-    table = joint.incidence.astype(np.int64)
-    best = Difference(0, (joint.x_symbols[0], joint.x_symbols[0]))
-    block = max(1, CELLS_AT_A_TIME // joint.shape[0])
-    for start in range(0, joint.shape[0], block):
-        shared = (table[start : start + block] @ table.T).toarray()
-        sizes = joint.y_sizes[start : start + block, None] + joint.y_sizes[None, :] - 2 * shared
-        i, j = np.unravel_index(int(sizes.argmax()), sizes.shape)
-        if sizes[i, j] > best.size:
-            best = Difference(int(sizes[i, j]), (joint.x_symbols[start + int(i)], joint.x_symbols[int(j)]))
-    return best
-
-
-def is_indistinguishable(joint: JointRange, epsilon: object) -> bool:
-    """Whether every pair of values of X differs in at most 2^epsilon outputs (epsilon in bits)."""
-    return largest_difference(joint).size <= outputs_allowed(epsilon)
 
 
 @dataclass(frozen=True)
@@ -98,9 +64,9 @@ def _influences(coefficients: Iterable[Any], bounds: Any) -> list[Fraction]:
 def linear_levels(epsilon: object, coefficients: Iterable[Any], bounds: Any) -> LinearLevels:
     """The most levels by formula, for c.x on a product of intervals and equal cells over its range.
 
-    With t = q d / w, at most floor(t) + ceil(t) - 1 outputs differ (`shift_bound`), so q < (w/d)
+    With t = q d / w, at most floor(t) + ceil(t) - 1 outputs differ, so q < (w/d)
     (2^(epsilon-1) + 1) for an integer epsilon >= 1. For boxes only: on finite domains even fewer
-    levels can break the budget (`finite_difference` computes those exactly).
+    levels can break the budget.
 
     Parameters
     ----------
@@ -126,18 +92,12 @@ def linear_levels(epsilon: object, coefficients: Iterable[Any], bounds: Any) -> 
     return LinearLevels(max(levels, 1), allowed.outputs, ratio, allowed.notice)
 
 
-def shift_bound(levels: int, ratio: Fraction) -> int:
-    """The most outputs that can differ: floor(t) + ceil(t) - 1 with t = levels / ratio; 0 below t = 1."""
-    shift = Fraction(levels) / ratio
-    return 0 if levels == 1 else max(math.floor(shift) + math.ceil(shift) - 1, 0)
-
-
 def box_difference(coefficients: Iterable[Any], bounds: Any, levels: int) -> int:
     """The exact largest difference for c.x on a product of intervals and `levels` equal cells.
 
     As x_i varies, the query's range given x_i is an interval of length w - d_i that slides over
     [0, d_i] (from the minimum of the query). The cells it touches change at finitely many
-    places; all of them are compared. It equals `shift_bound` unless one individual dominates, so
+    places; all of them are compared. It equals that count unless one individual dominates, so
     that the interval is short and leaves its old cells altogether.
     """
     if levels < 1 or levels > LARGEST_LEVELS:
@@ -168,68 +128,6 @@ def _slide(shift: Fraction, levels: int) -> int:
         best = max(best, spans[reach - 1][0] - first + spans[reach - 1][1] - last)
         if reach < len(spans):
             best = max(best, counts[k] + largest_after[reach])
-    return best
-
-
-def finite_difference(
-    coefficients: Iterable[Any], domains: Sequence[Iterable[Any]], levels: int
-) -> tuple[int, Difference]:
-    """The exact largest difference for c.x on a product of finite domains, and whose it is.
-
-    The quantiser has `levels` equal cells over the range of the query, the last one closed. Sums
-    over the other individuals are formed as sets, so n may be large.
-
-    Returns
-    -------
-    tuple
-        The number of the individual (from 0), and the largest difference with its two values.
-
-    Raises
-    ------
-    InputError
-        On empty domains, a constant query, or sums too many to list.
-    """
-    weights = [fraction_of(c) for c in coefficients]
-    values = [sorted({fraction_of(v) for v in domain}) for domain in domains]
-    if not weights or len(weights) != len(values):
-        raise InputError(f"give one domain for each coefficient, not {len(values)} for {len(weights)}")
-    for k, domain in enumerate(values):
-        if not domain:
-            raise InputError(f"domain {k + 1} is empty; a range needs at least one value")
-    if levels < 1:
-        raise InputError(f"levels ({levels}) must be at least 1")
-    terms = [[c * v for v in domain] for c, domain in zip(weights, values, strict=True)]
-    scale = math.lcm(*(term.denominator for part in terms for term in part))
-    whole = [[int(term * scale) for term in part] for part in terms]
-    low, high = sum(map(min, whole)), sum(map(max, whole))
-    if low == high:
-        raise InputError("the query is constant on these domains: no individual can change it")
-    if levels * (high - low) >= 2**62:
-        raise InputError(
-            f"coefficients times {levels} levels do not fit 64-bit integers; use rounder numbers"
-        )
-    best = (0, Difference(0, (values[0][0], values[0][0])))
-    seen: set[tuple[int, ...]] = set()
-    for k, part in enumerate(whole):
-        if tuple(part) in seen:
-            continue
-        seen.add(tuple(part))
-        others = (
-            sumset([(other, 1) for j, other in enumerate(whole) if j != k]) if len(whole) > 1 else np.zeros(1)
-        )
-        if others is None:
-            raise InputError(f"the query has too many values without individual {k + 1}; use rounder numbers")
-        rows: list[Hashable] = []
-        cells: list[int] = []
-        for value, term in zip(values[k], part, strict=True):
-            reached = np.unique(
-                np.minimum((others.astype(np.int64) + (term - low)) * levels // (high - low), levels - 1)
-            )
-            rows.extend([value] * reached.size)
-            cells.extend(reached.tolist())
-        found = largest_difference(JointRange.from_columns(rows, cells))
-        if found.size > best[1].size:
-            best = (k, found)
     return best
 
 

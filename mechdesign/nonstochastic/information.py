@@ -1,8 +1,7 @@
 """Entropy, information and leakage of ranges, and the overlap partition (no probabilities).
 
-Every function takes a `JointRange` (discrete: cardinalities and **bits**) or a `MeasuredRange`
-(continuous: Lebesgue measures and **nats**), and is about X unless it says otherwise; ask for
-``joint.reverse`` to swap X and Y. `maximin_information` counts classes, so it is in bits always.
+Every function counts symbols (**bits**) and is about X unless it says otherwise; ask for
+``joint.reverse`` to swap X and Y.
 
 Sources: Farokhi 2020 (Non-stochastic hypothesis testing), eq. (1) to (5); Farokhi 2019 (Noiseless
 privacy), eq. (1) to (9); Nair 2013 for maximin information.
@@ -11,22 +10,16 @@ privacy), eq. (1) to (9); Nair 2013 for maximin information.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.continuous import MeasuredRange
 from mechdesign.nonstochastic.ranges import JointRange
-
-Range: TypeAlias = JointRange | MeasuredRange
 
 __all__ = [
     "OverlapPartition",
-    "Range",
     "RangeReport",
     "conditional_range_entropy",
     "maximin_information",
@@ -39,28 +32,28 @@ __all__ = [
 ]
 
 
-def range_entropy(joint: Range) -> float:
-    """H0(X) = log2 of the number of values (bits), or h0(X) = ln of the measure (nats)."""
+def range_entropy(joint: JointRange) -> float:
+    """H0(X) = log2 of the number of values (bits)."""
     return joint.log(Fraction(joint.x_total))
 
 
-def conditional_range_entropy(joint: Range) -> float:
-    """H0(X|Y) or h0(X|Y): log of the largest conditional range [[X|y]], over essentially all y."""
+def conditional_range_entropy(joint: JointRange) -> float:
+    """H0(X|Y): log of the largest conditional range [[X|y]]."""
     return joint.log(Fraction(joint.largest_x))
 
 
-def range_information(joint: Range) -> float:
-    """I0(X;Y) = H0(X) - H0(X|Y), the least gain over the outputs; not symmetric (bits or nats)."""
+def range_information(joint: JointRange) -> float:
+    """I0(X;Y) = H0(X) - H0(X|Y), the least gain over the outputs; not symmetric (bits)."""
     return joint.log(Fraction(joint.x_total) / joint.largest_x)
 
 
-def range_leakage(joint: Range) -> float:
-    """L0(X;Y): the largest log(|X| / |X|y|) over essentially all outputs y (bits or nats)."""
+def range_leakage(joint: JointRange) -> float:
+    """L0(X;Y): the largest log(|X| / |X|y|) over all outputs y (bits)."""
     return joint.log(Fraction(joint.x_total) / joint.smallest_x)
 
 
-def symmetric_leakage(joint: Range) -> float:
-    """L0s(X;Y) = min(L0(X;Y), L0(Y;X)) (bits or nats, one unit for both)."""
+def symmetric_leakage(joint: JointRange) -> float:
+    """L0s(X;Y) = min(L0(X;Y), L0(Y;X)) (bits)."""
     return min(range_leakage(joint), joint.log(Fraction(joint.reverse.x_total) / joint.reverse.smallest_x))
 
 
@@ -80,41 +73,29 @@ class OverlapPartition:
     x_classes: NDArray[np.int64]
     y_classes: NDArray[np.int64]
 
-    def x_sets(self, joint: JointRange) -> list[frozenset[Hashable]]:
-        """The classes as sets of symbols of X."""
-        members: list[set[Hashable]] = [set() for _ in range(self.n_classes)]
-        for symbol, label in zip(joint.x_symbols, self.x_classes.tolist(), strict=True):
-            members[label].add(symbol)
-        return [frozenset(group) for group in members]
 
-
-def overlap_partition(joint: Range) -> OverlapPartition:
-    """The overlap partition [[X|Y]]_*: connected components of the bipartite graph of the pairs.
-
-    For continuous ranges, cells that share no set of positive measure are not connected: ranges
-    that merely touch stay apart, which can only make the information larger.
-    """
+def overlap_partition(joint: JointRange) -> OverlapPartition:
+    """The overlap partition [[X|Y]]_*: connected components of the bipartite graph of the pairs."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
-    cells = joint.cells if isinstance(joint, MeasuredRange) else joint
-    n_x, n_y = cells.shape
-    ones = np.ones(cells.n_pairs, dtype=np.int8)
-    graph = csr_array((ones, (cells.rows, cells.columns + n_x)), shape=(n_x + n_y, n_x + n_y))
+    n_x, n_y = joint.shape
+    ones = np.ones(joint.n_pairs, dtype=np.int8)
+    graph = csr_array((ones, (joint.rows, joint.columns + n_x)), shape=(n_x + n_y, n_x + n_y))
     n_classes, labels = connected_components(graph, directed=False)
     classes = np.asarray(labels, dtype=np.int64)
     classes.setflags(write=False)
     return OverlapPartition(int(n_classes), classes[:n_x], classes[n_x:])
 
 
-def maximin_information(joint: Range) -> float:
-    """I*(X;Y) = log2 of the number of classes of the overlap partition; symmetric; bits always."""
+def maximin_information(joint: JointRange) -> float:
+    """I*(X;Y) = log2 of the number of classes of the overlap partition; symmetric (bits)."""
     return math.log2(overlap_partition(joint).n_classes)
 
 
 @dataclass(frozen=True)
 class RangeReport:
-    """All measures of a joint range, in one `unit` (bits for discrete, nats for continuous).
+    """All measures of a joint range, in one `unit` (bits).
 
     The chain ``maximin <= symmetric_leakage <= leakage_reverse`` holds in that unit.
     """
@@ -133,7 +114,7 @@ class RangeReport:
     maximin: float
 
 
-def range_report(joint: Range) -> RangeReport:
+def range_report(joint: JointRange) -> RangeReport:
     """Every measure of this module for X given Y, and `_reverse` for Y given X."""
     back = joint.reverse
     classes = overlap_partition(joint).n_classes

@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.fibres import most_outputs, most_outputs_monotone
 from mechdesign.nonstochastic.levels import LARGEST_EPSILON, LARGEST_NAMED, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.quantizers import Quantizer, double_at_least
@@ -150,14 +147,6 @@ def certify_table(outputs: Any) -> Certificate:
     return Certificate(most, most, "enumeration", witness)
 
 
-def certify_local(quantizer: Quantizer, domain: Domain | None = None) -> Certificate:
-    """Local noiseless privacy: each individual's own value is quantised (Farokhi 2020, Definition 2).
-
-    The number of outputs is the number of cells that `domain` (default: the whole range) meets.
-    """
-    return certify(identity_query(domain or IntervalDomain(quantizer.lo, quantizer.hi)), quantizer)
-
-
 def _listed(values: tuple[Fraction, ...], most: int = 8) -> str:
     shown = ", ".join(str(v) for v in values[:most])
     return f"({shown}{', ...' if len(values) > most else ''})"
@@ -243,19 +232,3 @@ def _count(ledger: Ledger) -> str:
     bits = ledger.epsilon
     small = bits <= LARGEST_EPSILON and ledger.outputs < LARGEST_NAMED
     return str(ledger.outputs) if small else f"some 2^{bits:g}"
-
-
-def certify_together(query: Query, quantizers: Sequence[Quantizer]) -> Certificate:
-    """The most outputs, exactly, when several quantisers of the same query are all released.
-
-    Never more than the product, and for a query whose fibres are intervals at most the sum of the
-    numbers less (k - 1).
-
-    Raises
-    ------
-    InputError
-        If there are none, or their ranges differ.
-    """
-    if not quantizers:
-        raise InputError("give at least one quantiser")
-    return certify(query, reduce(Quantizer.refine, quantizers))

@@ -220,18 +220,6 @@ class Quantizer:
         """Number of cells that hold at least one of these exact answers."""
         return len({self.cell(answer) for answer in answers})
 
-    def refine(self, other: Quantizer) -> Quantizer:
-        """The quantiser that tells the cells of both: what releasing both amounts to.
-
-        Raises
-        ------
-        InputError
-            If the two have different ranges.
-        """
-        if (self.lo, self.hi) != (other.lo, other.hi):
-            raise InputError("two quantisers can be refined only on the same range")
-        return Quantizer(self.lo, self.hi, tuple(sorted({*self.thresholds, *other.thresholds})))
-
 
 def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
     """`levels` cells of the same width (the linear quantiser of Farokhi 2020, Definition 3).

@@ -4,14 +4,13 @@ An uncertain variable is a mapping on a set Omega without any probability (Farok
 section II, after Nair 2013). All that matters of a discrete pair (X, Y) is its joint range
 [[X, Y]]: the pairs (x, y) that can occur together. `JointRange` keeps it as a sparse boolean
 incidence over encoded values, so that a million pairs are no burden; joint ranges can be restricted,
-chained and multiplied. Sets of more than two variables, Markov chains and conditional unrelatedness
-are in `spaces`; continuous variables in `boxes` and `continuous`.
+chained and multiplied. Regions of continuous variables are in `boxes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import quoted
 
 LARGEST_ENUMERATION = 5_000_000
 """Points of a domain, or pairs of a product, that are enumerated: some 10 s and 1 GB at most."""
@@ -102,77 +101,6 @@ def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
     return points
 
 
-def _missing_column(column: str, present: Iterable[str]) -> InputError:
-    names = listed([str(name) for name in present]) or "no column"
-    return InputError(f"column {quoted(column)} is missing; the table has {names}")
-
-
-def read_column(frame: Any, column: str) -> Any:
-    """Return one column of a pandas, polars or pyarrow table, or of a mapping of sequences.
-
-    Raises
-    ------
-    InputError
-        If the column is missing or holds a null, or `frame` is no table.
-    """
-    if isinstance(frame, Mapping):
-        table = cast("Mapping[str, Sequence[Any]]", frame)
-        if column not in table:
-            raise _missing_column(column, table)
-        values: list[Any] = list(table[column])
-    else:
-        import narwhals as nw
-
-        try:
-            wrapped = nw.from_native(frame, eager_only=True)
-        except TypeError:
-            kind = type(frame).__name__
-            raise InputError(f"a table must be a pandas, polars or pyarrow one, not {kind}") from None
-        if column not in wrapped.columns:
-            raise _missing_column(column, wrapped.columns)
-        series = wrapped[column]
-        if series.null_count() == 0 and series.dtype.is_numeric():
-            return np.asarray(series.to_numpy())
-        values = series.to_list()
-    for place, value in enumerate(values):
-        if value is None:
-            where = f"column {quoted(column)} has a null in row {place + 1}"
-            raise InputError(f"{where}; drop it or give it a symbol")
-    return values
-
-
-def read_incidence(matrix: Any) -> tuple[Indices, Indices, tuple[int, int]]:
-    """Rows and columns of the ones of a 0/1 matrix, dense or SciPy sparse, and its shape.
-
-    Raises
-    ------
-    InputError
-        If it is not a matrix, is empty, or has an entry other than 0 and 1.
-    """
-    from scipy.sparse import coo_array, issparse
-
-    if issparse(matrix):
-        held: Any = coo_array(matrix)
-        held.sum_duplicates()
-        shape, values, places = held.shape, np.asarray(held.data), held.coords
-    else:
-        try:
-            dense = np.asarray(matrix)
-        except ValueError:
-            raise InputError("the rows of an incidence matrix must have one length") from None
-        if dense.ndim != 2:
-            raise InputError(f"an incidence matrix must have two dimensions, not {dense.ndim}")
-        shape, values = dense.shape, dense.reshape(-1)
-        places = np.divmod(np.arange(values.size, dtype=np.int64), max(shape[1], 1))
-    if 0 in shape:
-        raise InputError(f"the incidence matrix is empty ({shape[0]} x {shape[1]}); give at least one pair")
-    if values.dtype.kind not in "biuf" or not bool(np.isin(values, (0, 1)).all()):
-        raise InputError("an incidence matrix must hold only 0 and 1 (or False and True)")
-    kept = values.astype(np.bool_)
-    rows, columns = (np.asarray(place, dtype=np.int64)[kept] for place in places)
-    return rows, columns, (int(shape[0]), int(shape[1]))
-
-
 def log_ratio(ratio: Fraction, unit: str) -> float:
     """Log of a ratio of integers of any size: base 2 for "bits", base e for "nats"; -inf at zero.
 
@@ -191,8 +119,7 @@ def log_ratio(ratio: Fraction, unit: str) -> float:
 class JointRange:
     """The joint range [[X, Y]] of two discrete uncertain variables (finite).
 
-    Build it with one of `from_pairs`, `from_columns`, `from_table`, `from_function`,
-    `from_channel` and `from_incidence`.
+    Build it with one of `from_pairs`, `from_columns`, `from_function` and `from_channel`.
 
     Parameters
     ----------
@@ -261,17 +188,6 @@ class JointRange:
         return cls.from_codes(x_symbols, y_symbols, rows, columns)
 
     @classmethod
-    def from_table(cls, frame: Any, *, x: str, y: str) -> JointRange:
-        """From two named columns of a pandas, polars or pyarrow table, or a mapping of columns.
-
-        Raises
-        ------
-        InputError
-            If a column is missing or holds a null.
-        """
-        return cls.from_columns(read_column(frame, x), read_column(frame, y))
-
-    @classmethod
     def from_function(cls, function: Callable[[Any], Hashable], domain: Iterable[Hashable]) -> JointRange:
         """The joint range of X on a finite `domain` and Y = function(X)."""
         xs = enumerate_domain(domain)
@@ -290,33 +206,6 @@ class JointRange:
             pairs.extend((x, y) for y in outputs)
         return cls.from_pairs(pairs)
 
-    @classmethod
-    def from_incidence(
-        cls,
-        matrix: Any,
-        x_symbols: Sequence[Hashable] | None = None,
-        y_symbols: Sequence[Hashable] | None = None,
-    ) -> JointRange:
-        """From a boolean incidence matrix, shape (|X|, |Y|): dense, or any SciPy sparse array.
-
-        Default symbols are the row and column numbers. Entries must be 0, 1 or boolean.
-
-        Raises
-        ------
-        InputError
-            On another shape or entry, repeated or missing symbols, or an empty row or column.
-        """
-        rows, columns, shape = read_incidence(matrix)
-        xs = tuple(range(shape[0])) if x_symbols is None else tuple(x_symbols)
-        ys = tuple(range(shape[1])) if y_symbols is None else tuple(y_symbols)
-        for name, symbols, size in (("x_symbols", xs, shape[0]), ("y_symbols", ys, shape[1])):
-            if len(symbols) != size:
-                raise InputError(f"{name} has {len(symbols)} symbols, the incidence matrix needs {size}")
-            if len(set(symbols)) != size:
-                raise InputError(f"{name} repeats a symbol; each may occur once")
-            refuse_nan(name, symbols)
-        return cls.from_codes(xs, ys, rows, columns)
-
     @property
     def shape(self) -> tuple[int, int]:
         """(|X|, |Y|), the sizes of the marginal ranges."""
@@ -331,11 +220,6 @@ class JointRange:
     def x_index(self) -> dict[Hashable, int]:
         """Place of every x in `x_symbols`."""
         return {x: k for k, x in enumerate(self.x_symbols)}
-
-    @cached_property
-    def y_index(self) -> dict[Hashable, int]:
-        """Place of every y in `y_symbols`."""
-        return {y: k for k, y in enumerate(self.y_symbols)}
 
     @cached_property
     def x_sizes(self) -> Indices:
@@ -419,51 +303,6 @@ class JointRange:
         """The joint range of U = feature(X) and Y, for the Markov chain U - X - Y."""
         u_symbols, codes = encode("feature", [feature(x) for x in self.x_symbols])
         return JointRange.from_codes(u_symbols, self.y_symbols, codes[self.rows], self.columns)
-
-    def map_y(self, post: Callable[[Any], Hashable]) -> JointRange:
-        """The joint range of X and Z = post(Y): post-processing."""
-        return self.reverse.map_x(post).reverse
-
-
-def restrict_x(joint: JointRange, kept: Iterable[Hashable]) -> JointRange:
-    """The joint range when X is known to lie in `kept`; a y with no partner left goes too.
-
-    Raises
-    ------
-    InputError
-        If `kept` is empty or holds a value outside the range of X.
-    """
-    chosen = dict.fromkeys(kept)
-    for value in chosen:
-        if value not in joint.x_index:
-            raise InputError(f"value {quoted(value)} is not in the range of X")
-    if not chosen:
-        raise InputError("the restricted range is empty; keep at least one value")
-    mask = np.zeros(joint.shape[0], dtype=np.bool_)
-    mask[[joint.x_index[value] for value in chosen]] = True
-    pairs = mask[joint.rows]
-    rows, columns = joint.rows[pairs], joint.columns[pairs]
-    new_row, new_column = np.cumsum(mask) - 1, np.unique(columns)
-    xs = [joint.x_symbols[i] for i in np.flatnonzero(mask).tolist()]
-    ys = [joint.y_symbols[j] for j in new_column.tolist()]
-    return JointRange.from_codes(xs, ys, new_row[rows], np.searchsorted(new_column, columns))
-
-
-def chain(joint: JointRange, following: JointRange) -> JointRange:
-    """The joint range of X and Z for the Markov chain X - Y - Z, `following` being [[Y, Z]].
-
-    Raises
-    ------
-    InputError
-        If a y of this range is not in the first range of `following`.
-    """
-    missing = [y for y in joint.y_symbols if y not in following.x_index]
-    if missing:
-        raise InputError(f"value {quoted(missing[0])} of Y is not an input of the following channel")
-    second = restrict_x(following, joint.y_symbols)
-    order = np.asarray([second.x_index[y] for y in joint.y_symbols], dtype=np.int64)
-    product = (joint.incidence.astype(np.int64) @ second.incidence.astype(np.int64)[order]).tocoo()
-    return JointRange.from_codes(joint.x_symbols, second.y_symbols, product.row, product.col)
 
 
 def product(joint: JointRange, other: JointRange) -> JointRange:

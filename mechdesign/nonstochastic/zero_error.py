@@ -42,9 +42,6 @@ from solvers.errors import BackendFailure
 from solvers.programs.milp import INTEGRALITY, Program, Rows
 from solvers.programs.theta import theta_matrix
 
-LARGEST_SUBRANGES = 16
-"""Inputs whose 2^n sub-ranges are all tried: half a second."""
-
 LARGEST_PROGRAM = 200_000
 """Pairs (non-zeros) of a channel given to HiGHS; beyond it an answer would take minutes."""
 
@@ -194,39 +191,6 @@ def _covering_total(joint: JointRange, cover: list[Fraction]) -> Fraction | None
         covered[i] += cover[j]
     least = min(covered)
     return sum(cover, Fraction(0)) / least if least > 0 else None
-
-
-def subrange_leakage(joint: JointRange) -> Fraction:
-    """2 to the sup of L0s(X';Y') over all non-empty sub-ranges X' of X, exact, by enumeration.
-
-    Raises
-    ------
-    InputError
-        If X has more than `LARGEST_SUBRANGES` values; `capacity_bounds` needs no enumeration.
-    """
-    n_x = joint.shape[0]
-    if n_x > LARGEST_SUBRANGES:
-        raise InputError(
-            f"X has {n_x} values, and {LARGEST_SUBRANGES} is the most whose sub-ranges are enumerated; "
-            "use capacity_bounds"
-        )
-    subsets = np.arange(1, 1 << n_x, dtype=np.int64)
-    n_inputs = np.bitwise_count(subsets).astype(np.int64)
-    fewest_x, n_outputs = np.full(subsets.size, n_x), np.zeros(subsets.size, dtype=np.int64)
-    masks = np.zeros(joint.shape[1], dtype=np.int64)
-    np.bitwise_or.at(masks, joint.columns, np.left_shift(np.int64(1), joint.rows))
-    for mask, copies in zip(*np.unique(masks, return_counts=True), strict=True):
-        shared = np.bitwise_count(subsets & mask).astype(np.int64)
-        n_outputs += np.where(shared > 0, copies, 0)
-        fewest_x = np.where(shared > 0, np.minimum(fewest_x, shared), fewest_x)
-    fewest_y = np.full(subsets.size, joint.shape[1])
-    for i, size in enumerate(joint.y_sizes.tolist()):
-        fewest_y = np.where(subsets & (1 << i), np.minimum(fewest_y, size), fewest_y)
-    best = int(np.minimum(n_inputs / fewest_x, n_outputs / fewest_y).argmax())
-    return min(
-        Fraction(int(n_inputs[best]), int(fewest_x[best])),
-        Fraction(int(n_outputs[best]), int(fewest_y[best])),
-    )
 
 
 def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityBounds:

@@ -17,20 +17,22 @@ from mechdesign.nonstochastic import (
     identifiable_epsilon,
     maximal_leakage,
     maximin_information,
-    one_shot_leakage,
-    stochastic_maximal_leakage,
 )
 from mechdesign.nonstochastic.guessing import (
-    identifiable_bound,
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,
-    one_shot_attribute,
     worst_attribute,
 )
 from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy
-from mechdesign.nonstochastic.ranges import chain
 from mechdesign.nonstochastic.ranges import product as unrelated_product
+from tests.oracles.nonstochastic import (
+    chain,
+    identifiable_bound,
+    one_shot_attribute,
+    one_shot_leakage,
+    stochastic_maximal_leakage,
+)
 
 CLOSE = 1e-12
 

@@ -16,7 +16,6 @@ from mechdesign.nonstochastic import (
     Boxes,
     JointRange,
     TestingProblem,
-    UncertainSpace,
     blurred_measure,
     box_difference,
     finite_problem,
@@ -24,8 +23,17 @@ from mechdesign.nonstochastic import (
     linear_levels,
     preimage_epsilon,
 )
-from mechdesign.nonstochastic.hypothesis import accuracy, best_accuracy, least_accuracy, total_variation
-from mechdesign.nonstochastic.indistinguishability import finite_difference, largest_difference, shift_bound
+from tests.oracles.nonstochastic import (
+    accuracy,
+    best_accuracy,
+    finite_difference,
+    is_private,
+    largest_difference,
+    least_accuracy,
+    shift_bound,
+    total_variation,
+)
+from tests.oracles.spaces import UncertainSpace
 
 CLOSE = 1e-12
 
@@ -82,8 +90,8 @@ def test_privacy_is_the_overlap_over_the_difference(problem):
     log = math.log2 if problem.unit == "bits" else math.log
     assert problem.privacy == pytest.approx(log(1 + problem.epsilon), abs=CLOSE)
     if problem.epsilon > 0:
-        assert problem.is_private(problem.epsilon)
-        assert not problem.is_private(problem.epsilon * Fraction(1000001, 1000000))
+        assert is_private(problem, problem.epsilon)
+        assert not is_private(problem, problem.epsilon * Fraction(1000001, 1000000))
 
 
 @given(st.one_of(problems, st.builds(TestingProblem, segments, segments)))

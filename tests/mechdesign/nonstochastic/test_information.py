@@ -13,7 +13,6 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import (
     Boxes,
     JointRange,
-    MeasuredRange,
     brute_force_leakage,
     capacity_bounds,
     maximal_leakage,
@@ -26,9 +25,11 @@ from mechdesign.nonstochastic import (
     zero_error,
 )
 from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy, range_information
-from mechdesign.nonstochastic.zero_error import fractional_cover, subrange_leakage, theta_bound
+from mechdesign.nonstochastic.zero_error import fractional_cover, theta_bound
 from solvers.errors import BackendFailure
 from solvers.programs.theta import theta_matrix
+from tests.oracles.measured_ranges import MeasuredRange
+from tests.oracles.nonstochastic import subrange_leakage, x_sets
 
 PENTAGON = JointRange.from_channel(lambda x: [x, (x + 1) % 5], range(5))
 HUB = JointRange.from_channel(lambda x: range(1, 10) if x == 0 else [x], range(10))
@@ -44,7 +45,7 @@ def test_example_1_an_unfair_dice():
     assert range_information(dice) == range_leakage(dice) == 1
     assert range_leakage(dice.reverse) == 1
     assert maximin_information(dice) == 1
-    assert overlap_partition(dice).x_sets(dice) == [frozenset({1, 3, 5}), frozenset({2, 4, 6})]
+    assert x_sets(dice) == [frozenset({1, 3, 5}), frozenset({2, 4, 6})]
 
 
 def test_leakage_is_worst_case_and_not_symmetric():

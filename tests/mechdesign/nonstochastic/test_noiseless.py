@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import fibres
 from mechdesign.nonstochastic.domains import FiniteDomain, finite, integers, interval
-from mechdesign.nonstochastic.noiseless import certify, certify_local, certify_table
+from mechdesign.nonstochastic.noiseless import certify, certify_table
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
@@ -26,6 +26,7 @@ from mechdesign.nonstochastic.queries import (
     sum_query,
 )
 from mechdesign.nonstochastic.tables import TabulatedQuery
+from tests.oracles.nonstochastic import certify_local
 
 values = st.lists(st.integers(-6, 6), min_size=1, max_size=4)
 

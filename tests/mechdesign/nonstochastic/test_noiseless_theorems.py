@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.designs import design_quantizer, lay_out, outputs_of_uniform, uniform_levels
+from mechdesign.nonstochastic.designs import design_quantizer, lay_out, uniform_levels
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.levels import estimation_error, guarantees
 from mechdesign.nonstochastic.noiseless import certify, certify_table
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import MonotoneQuery, identity_query, linear_query, mean_query
+from tests.oracles.nonstochastic import outputs_of_uniform
 
 
 def test_theorem_8_as_published_is_false():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.noiseless import Ledger, Release, certify, certify_table, certify_together
+from mechdesign.nonstochastic.noiseless import Ledger, Release, certify, certify_table
 from mechdesign.nonstochastic.quantizers import (
     EvenThresholds,
     Quantizer,
@@ -24,6 +24,7 @@ from mechdesign.nonstochastic.quantizers import (
     uniform_quantizer,
 )
 from mechdesign.nonstochastic.queries import linear_query, mean_query, sum_query
+from tests.oracles.nonstochastic import certify_together
 
 thirds = uniform_quantizer(0, 1, 3)
 

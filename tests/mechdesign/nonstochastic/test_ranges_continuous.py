@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic import Boxes, MeasuredRange, box_space, boxes
-from mechdesign.nonstochastic.continuous import largest_region_difference
+from mechdesign.nonstochastic import Boxes, boxes
+from tests.oracles.measured_ranges import MeasuredRange, box_space, largest_region_difference
 
 PLANE = MeasuredRange.from_boxes([([(0, 1)], [(0, 1)])])
 
@@ -141,6 +141,6 @@ def test_tangled_boxes_are_refused_before_memory_runs_out(monkeypatch):
     monkeypatch.setattr(boxes, "LARGEST_GRID", 8)
     with pytest.raises(InputError, match="9 cells, more than 8; use fewer boxes"):
         Boxes.union([[(k, k + 1), (k, k + 1)] for k in range(3)])
-    monkeypatch.setattr("mechdesign.nonstochastic.continuous.LARGEST_ENUMERATION", 3)
+    monkeypatch.setattr("tests.oracles.measured_ranges.LARGEST_ENUMERATION", 3)
     with pytest.raises(InputError, match="5 pairs of cells, more than 3"):
         MeasuredRange.from_boxes([([(0, 2)], [(0, 2)]), ([(0, 1)], [(0, 1)])])

@@ -11,7 +11,6 @@ import pytest
 from mechdesign.core.documents import write_hashed
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic import (
-    JointRange,
     Ledger,
     MonotoneQuery,
     OrderStatistic,
@@ -49,10 +48,6 @@ from mechdesign.nonstochastic.quantize_options import QuantizeOptions
         (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
         (lambda: Ledger().add("a", 2.5), r"outputs \(2.5\) of 'a' must be an integer"),
         (lambda: certify_table([[1, 2], [3]]), "one entry for each dataset, and equal rows"),
-        (
-            lambda: JointRange.from_incidence([[1], [1, 0]]),
-            "rows of an incidence matrix must have one length",
-        ),
         (lambda: TabulatedQuery.from_array([[1, 2], [3]]), "the table of the query must have one entry"),
         (lambda: estimation_error(0, 1), r"outputs \(0\) must be an integer of at least 1"),
         (lambda: estimation_error(2, 1, power=1.5), r"power \(1.5\) must be an integer"),

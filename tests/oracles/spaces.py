@@ -22,7 +22,6 @@ from mechdesign.nonstochastic.ranges import (
     JointRange,
     encode,
     enumerate_domain,
-    read_column,
 )
 
 Codes = NDArray[np.int64]
@@ -67,11 +66,6 @@ class UncertainSpace:
         outcomes = np.unique(np.column_stack([codes for _, codes in encoded.values()]), axis=0)
         outcomes.setflags(write=False)
         return cls(tuple(encoded), tuple(symbols for symbols, _ in encoded.values()), outcomes)
-
-    @classmethod
-    def from_table(cls, frame: Any, columns: Sequence[str]) -> UncertainSpace:
-        """From named columns of a pandas, polars or pyarrow table, or a mapping of columns."""
-        return cls.from_columns({name: read_column(frame, name) for name in columns})
 
     @classmethod
     def from_product(

@@ -23,7 +23,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic.boxes import Box, Boxes, check_cells, common_scale, cut_places, read_box, scaled
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
-from mechdesign.nonstochastic.spaces import UncertainSpace
+from tests.oracles.spaces import UncertainSpace
 
 Places = NDArray[np.int64]
 
@@ -113,6 +113,26 @@ class MeasuredRange:
             (Fraction(1),) * len(regions),
             tuple((box, Symbol(y)) for y, region in regions.items() for box in region.boxes()),
         )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of cells, so that the measures of joint ranges take this one too."""
+        return self.cells.shape
+
+    @property
+    def n_pairs(self) -> int:
+        """Number of pairs of cells."""
+        return self.cells.n_pairs
+
+    @property
+    def rows(self) -> Places:
+        """The x cells of the pairs."""
+        return self.cells.rows
+
+    @property
+    def columns(self) -> Places:
+        """The y cells of the pairs."""
+        return self.cells.columns
 
     @property
     def unit(self) -> str:
