@@ -60,13 +60,7 @@ class Numbers:
 
 
 def numbers_of(column: Any, name: str) -> Numbers:
-    """The numbers of a column of a batch.
-
-    Raises
-    ------
-    BadCell
-        Naming the first cell that is empty, NaN, infinite or no number (its text stays untold).
-    """
+    """The numbers of a column of a batch."""
     import pyarrow as pa
 
     kind = column.type
@@ -114,13 +108,7 @@ def _refuse(bad: Codes, texts: Sequence[str], codes: Codes, name: str) -> None:
 
 
 def truths_of(column: Any, name: str, equals: str | None) -> Numbers:
-    """Ones where a cell is `equals` (or is 1 or true, without it), and zeros.
-
-    Raises
-    ------
-    BadCell
-        Without `equals`, at the first cell that is neither 0 nor 1.
-    """
+    """Ones where a cell is `equals` (or is 1 or true, without it), and zeros."""
     encoded = encode(column, name)
     codes = encoded.codes.astype(np.int64)
     if equals is not None:
@@ -157,16 +145,7 @@ class Groups:
         return self._sizes.tolist()
 
     def add(self, keys: Sequence[Any], values: Floats, people: Any = None) -> None:
-        """Add a batch.
-
-        Parameters
-        ----------
-        keys : sequence of columns
-            Those that make the groups; none for one group.
-        values : (n,) finite doubles
-        people : column, optional
-            Whose records these are.
-        """
+        """Add a batch."""
         group = self._groups(keys, values.size)
         local, inverse = np.arange(len(self._place)), group
         if local.size > values.size:
@@ -225,13 +204,7 @@ class Groups:
         return [Fraction(total, 1 << FINEST) for total in sums]
 
     def most_answers(self) -> int | None:
-        """The most groups that one individual is in; None if individuals were not named.
-
-        Raises
-        ------
-        InputError
-            If one has several records in a group: then the range of a record does not bound what it adds.
-        """
+        """The most groups that one individual is in; None if individuals were not named."""
         if not self._seen:
             return None
         people = np.concatenate([who for who, _ in self._seen]).astype(np.int64)

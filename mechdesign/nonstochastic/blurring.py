@@ -102,17 +102,7 @@ class BlurringPolicy:
 
 @dataclass(frozen=True)
 class BlurredMeasure:
-    """Bounds of what is ambiguous after blurring, as measures of pre-images in X.
-
-    Attributes
-    ----------
-    total : Fraction
-        Measure of X, exact.
-    ambiguous : (float, float)
-        Bounds of the measure of the strip's fibres in which both hypotheses occur.
-    strip : (float, float)
-        Bounds of the measure of the whole strip in X, which Theorem 4 counts.
-    """
+    """Bounds of what is ambiguous after blurring, as measures of pre-images in X."""
 
     total: Fraction
     ambiguous: tuple[float, float]

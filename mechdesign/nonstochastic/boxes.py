@@ -33,13 +33,7 @@ Mask = NDArray[np.bool_]
 
 
 def read_interval(name: str, interval: Any) -> tuple[Fraction, Fraction]:
-    """Return the endpoints of a closed interval as exact rationals; a float is what its bits say.
-
-    Raises
-    ------
-    InputError
-        If it is not a pair of finite numbers, or is reversed.
-    """
+    """Return the endpoints of a closed interval as exact rationals; a float is what its bits say."""
     ends = list(interval) if isinstance(interval, tuple | list | np.ndarray) else []
     if len(ends) != 2:
         raise InputError(f"{name} must be a pair (low, high), not {interval!r}")
@@ -53,13 +47,7 @@ def read_interval(name: str, interval: Any) -> tuple[Fraction, Fraction]:
 
 
 def read_box(name: str, box: Any, dimension: int | None = None) -> Box:
-    """Return a box, one (low, high) pair for each coordinate, as exact rationals.
-
-    Raises
-    ------
-    InputError
-        If it has no coordinate, another number of them than `dimension`, or an unusable interval.
-    """
+    """Return a box, one (low, high) pair for each coordinate, as exact rationals."""
     sides = list(box) if isinstance(box, tuple | list | np.ndarray) else []
     if not sides or (dimension is not None and len(sides) != dimension):
         wanted = "at least one" if dimension is None else str(dimension)

@@ -29,17 +29,7 @@ LARGEST_LEVELS = 100_000
 
 @dataclass(frozen=True)
 class QuantizerDesign:
-    """A quantiser for a query, with its proof.
-
-    Parameters
-    ----------
-    allowance
-        The budget and the number of outputs that it allows.
-    certificate
-        The exact count of outputs; never above the allowance.
-    layout
-        Which design it is.
-    """
+    """A quantiser for a query, with its proof."""
 
     query: Query
     quantizer: Quantizer
@@ -82,27 +72,7 @@ def lay_out(
     layout: Layout,
     most: int = LARGEST_LEVELS,
 ) -> Quantizer:
-    """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells.
-
-    Parameters
-    ----------
-    lo, hi
-        The range of the query.
-    sensitivity
-        sup |f - f'| over datasets that differ in one individual, at most hi - lo.
-    outputs
-        floor(2^epsilon).
-    layout
-        - "uniform": equal cells, as many as the corrected Theorem 8 allows.
-        - "widest": the smallest possible widest cell, that is the smallest worst-case error. With K
-          outputs, K - 1 cells side by side inside the range span at least S, or there are at most
-          K cells; so no quantiser has a widest cell below min(S / (K - 1), R / K), which is reached.
-        - "levels": the most cells that any quantiser can have, (K - 1) ceil(R / S) + 1.
-
-    most
-        No layout has more than about this many cells: beyond it outputs and sensitivity are exchanged
-        for coarser ones, which keeps the budget.
-    """
+    """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
     span = hi - lo
@@ -120,13 +90,7 @@ def lay_out(
 
 
 def sensitivity_of(query: Query, given: object = None) -> Fraction:
-    """The sensitivity of the query: its own, or the one given for a monotone query.
-
-    Raises
-    ------
-    InputError
-        If the query does not bound it and none is given.
-    """
+    """The sensitivity of the query: its own, or the one given for a monotone query."""
     if given is not None:
         value = exact_number("sensitivity", given)
         if value < 0:

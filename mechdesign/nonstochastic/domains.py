@@ -22,13 +22,7 @@ MOST_INTEGERS = 1_000_000
 
 
 def exact_number(name: str, value: object) -> Fraction:
-    """`value` as an exact rational; a float is what its bits say.
-
-    Raises
-    ------
-    InputError
-        If it is missing, NaN, infinite or no number; the message starts with `name`.
-    """
+    """`value` as an exact rational; a float is what its bits say."""
     try:
         return fraction_of(value)
     except InputError as error:
@@ -36,13 +30,7 @@ def exact_number(name: str, value: object) -> Fraction:
 
 
 def doubles(name: str, values: Any) -> NDArray[np.float64]:
-    """An array of numbers as doubles; text is refused, because NumPy would read "nan" and "1_0" its own way.
-
-    Raises
-    ------
-    InputError
-        If it is ragged or holds text, truth values, dates or anything else that is no number.
-    """
+    """An array of numbers as doubles; text is refused, because NumPy would read "nan" and "1_0" its own way."""
     try:
         array = np.asarray(values)
         if array.dtype.kind == "O" and not any(isinstance(v, str | bytes | bool) for v in array.reshape(-1)):

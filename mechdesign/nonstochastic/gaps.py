@@ -45,17 +45,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class GapProblem:
-    """What a quantiser of a finite query is chosen from.
-
-    Parameters
-    ----------
-    values : (m,) sorted distinct answers
-    fibres : arrays of shape (fibres, members)
-        Indices into `values`, each row sorted; a row may repeat an index.
-    classes : arrays of indices, one list for each individual
-        ``classes[i][x]`` are the answers possible when individual i has value x: what
-        indistinguishability compares (Farokhi 2021, Definition 5).
-    """
+    """What a quantiser of a finite query is chosen from."""
 
     query: Query
     values: tuple[Fraction, ...]
@@ -130,13 +120,7 @@ class GapProblem:
 
 
 def gap_problem(query: Query) -> GapProblem:
-    """The gap problem of a query on finite domains.
-
-    Raises
-    ------
-    InputError
-        If a domain is an interval, or there are too many answers or fibres to list.
-    """
+    """The gap problem of a query on finite domains."""
     if isinstance(query, LinearQuery):
         return _linear(query, query)
     if isinstance(query, OrderStatistic):
@@ -331,13 +315,7 @@ def budget_model(problem: GapProblem, outputs: int, budget: Budget) -> Separatio
 def recount(
     problem: GapProblem, gaps: Sequence[int], outputs: int, budget: Budget
 ) -> tuple[int, Certificate | None]:
-    """Count exactly what the budget limits, by code that knows nothing of the program solved.
-
-    Raises
-    ------
-    SolverFailure
-        If the budget is exceeded after all.
-    """
+    """Count exactly what the budget limits, by code that knows nothing of the program solved."""
     if budget == "noiseless":
         certificate = certify(problem.query, quantizer_between(problem.values, gaps))
         attained, what = certificate.outputs, "outputs on a fibre"

@@ -35,15 +35,6 @@ class WorstAttribute:
 
     It merges the values compatible with `output`, one of the outputs with the fewest, and tells
     all others apart; call it with an x to get the value of the feature.
-
-    Attributes
-    ----------
-    output
-        The output that gives the feature away.
-    merged
-        Its conditional range, the smallest one.
-    n_values
-        Number of values of the feature, |X| - |merged| + 1.
     """
 
     output: Hashable
@@ -90,13 +81,7 @@ def composed_maximal_leakage(parts: Iterable[JointRange]) -> float:
 
 
 def is_identifiable(joint: JointRange, epsilon: object) -> bool:
-    """Whether |X|y| >= |X| 2^-epsilon for every output y, decided exactly (Definition 3).
-
-    Raises
-    ------
-    InputError
-        If `epsilon` (bits) is no number or is negative.
-    """
+    """Whether |X|y| >= |X| 2^-epsilon for every output y, decided exactly (Definition 3)."""
     return joint.smallest_x >= smallest_cell(joint.x_total, epsilon)
 
 

@@ -22,13 +22,7 @@ Region = TypeVar("Region", frozenset[Hashable], Boxes)
 
 
 def read_epsilon(epsilon: object) -> Fraction:
-    """An epsilon of epsilon-privacy (a ratio, not bits) as an exact number.
-
-    Raises
-    ------
-    InputError
-        If it is no positive number.
-    """
+    """An epsilon of epsilon-privacy (a ratio, not bits) as an exact number."""
     try:
         value = fraction_of(epsilon)
     except InputError:

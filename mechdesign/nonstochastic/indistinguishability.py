@@ -25,19 +25,7 @@ LARGEST_LEVELS = 1_000_000
 
 @dataclass(frozen=True)
 class LinearLevels:
-    """How many levels a uniform quantiser of a linear query may have.
-
-    Attributes
-    ----------
-    levels : int
-        The most that `outputs` allows by the formula; 1 (nothing released) is always allowed.
-    outputs : int
-        floor(2^epsilon), the differing outputs allowed.
-    ratio : Fraction
-        w / d: range of the query over the largest influence of one individual.
-    notice : str
-        Empty, or how epsilon was rounded down.
-    """
+    """How many levels a uniform quantiser of a linear query may have."""
 
     levels: int
     outputs: int

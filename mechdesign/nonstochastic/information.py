@@ -59,15 +59,7 @@ def symmetric_leakage(joint: JointRange) -> float:
 
 @dataclass(frozen=True)
 class OverlapPartition:
-    """The finest partition of [[X]] into sets that no conditional range [[X|y]] crosses.
-
-    Attributes
-    ----------
-    n_classes : int
-        Number of classes, the same for X and for Y.
-    x_classes, y_classes : int64 arrays, shapes (|X|,) and (|Y|,)
-        The class of every symbol (or cell), 0 to n_classes - 1, in the order of the joint range.
-    """
+    """The finest partition of [[X]] into sets that no conditional range [[X|y]] crosses."""
 
     n_classes: int
     x_classes: NDArray[np.int64]

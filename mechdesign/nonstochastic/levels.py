@@ -174,23 +174,6 @@ def estimation_error(outputs: int, width: object, density: object = None, power:
 
     E >= rho_c mu^(p+1) / (2^p (p+1) K^p): in each of the K cells the best guess is the middle, and
     equal cells make the sum smallest. Reached by K equal cells under the uniform density.
-
-    Parameters
-    ----------
-    outputs
-        K.
-    width
-        mu, the length of the domain of x_i.
-    density
-        rho_c, the least value of the density of x_i given all the others (not of the joint density,
-        as the paper has it); uniform, 1 / mu, by default.
-    power
-        p >= 1. The absolute moment: the signed one of odd order is zero for a symmetric error.
-
-    Raises
-    ------
-    InputError
-        If a value is not positive, or the density cannot be one (rho_c mu > 1).
     """
     mu = exact_number("width", width)
     if mu <= 0:

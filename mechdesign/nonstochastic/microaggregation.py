@@ -34,13 +34,7 @@ def check_loss(loss: str) -> None:
 
 
 def exact_weights(weights: Sequence[object] | None, size: int) -> list[Fraction]:
-    """`size` non-negative weights, not all zero; all ones by default.
-
-    Raises
-    ------
-    InputError
-        On a wrong number of weights, a negative one, or none that is positive.
-    """
+    """`size` non-negative weights, not all zero; all ones by default."""
     if weights is None:
         return [Fraction(1)] * size
     exact = [exact_number(f"weight {k + 1}", w) for k, w in enumerate(weights)]
@@ -56,17 +50,7 @@ def exact_weights(weights: Sequence[object] | None, size: int) -> list[Fraction]
 
 @dataclass(frozen=True)
 class CellLoss:
-    """Exact loss and representative of one cell.
-
-    Parameters
-    ----------
-    values, weights
-        Sorted values and their weights.
-    loss
-        "squared": weighted sum of squares about the weighted mean; "absolute": weighted sum of
-        distances to a weighted median; "worst": half the width, about the mid-range (weights
-        play no part).
-    """
+    """Exact loss and representative of one cell."""
 
     values: Sequence[Fraction]
     weights: Sequence[Fraction]
@@ -154,15 +138,7 @@ Indices = NDArray[np.int64]
 
 
 def best_edges(values: Floats, mass: Floats, smallest: int, loss: Loss) -> list[int]:
-    """Edges 0 = e_0 < e_1 < ... = n of the cells [e_i, e_i+1) with least total (or worst) loss.
-
-    Parameters
-    ----------
-    values : (n,) sorted
-    mass : (n,) weights, not used for loss "worst"
-    smallest
-        k, at most n.
-    """
+    """Edges 0 = e_0 < e_1 < ... = n of the cells [e_i, e_i+1) with least total (or worst) loss."""
     size = values.size
     if size < 2 * smallest:
         return [0, size]

@@ -27,17 +27,7 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class NumberRecords:
-    """The numbers of a file, and whose they are; one entry for each record.
-
-    Parameters
-    ----------
-    values : (n,) doubles, the nearest to the text
-    rows : (n,) numbers of the records in the file, from 0
-    group : (n,) indices into `keys`
-    keys : distinct groups in order of appearance; one empty tuple without grouping
-    individual : (n,) indices into `individuals`, or None
-    individuals : distinct texts
-    """
+    """The numbers of a file, and whose they are; one entry for each record."""
 
     values: Floats
     rows: Indices
@@ -57,21 +47,7 @@ def read_records(
     counted: bool = False,
     missing: str = "refuse",
 ) -> NumberRecords:
-    """Read the column, the groups and the individuals.
-
-    Parameters
-    ----------
-    column
-        Of numbers; with `counted`, of cells that are compared with `equals`, or are 0 or 1.
-    missing
-        What an empty cell is: "refuse", "drop" (its record is left out), or "symbol" (a group or
-        individual of its own; never a number).
-
-    Raises
-    ------
-    InputError
-        Naming the file, the column and the record.
-    """
+    """Read the column, the groups and the individuals."""
     names = columns_of(source, (column, *group_by, *((individual,) if individual else ())))
     where = f"{source.name}: column {quoted(column)}"
     groups, people = Numbering(), Numbering()
@@ -126,13 +102,7 @@ def _truths(cells: Encoded, rows: Indices, where: str, equals: str | None) -> Fl
 
 
 def within(values: Floats, domain: IntervalDomain, *, clip: bool, where: str) -> Floats:
-    """The values, all in the range.
-
-    Raises
-    ------
-    InputError
-        If some are outside and `clip` is not set.
-    """
+    """The values, all in the range."""
     lo, hi = float(domain.lo), float(domain.hi)
     outside = np.flatnonzero((values < lo) | (values > hi))
     if not outside.size or clip:
@@ -145,13 +115,7 @@ def within(values: Floats, domain: IntervalDomain, *, clip: bool, where: str) ->
 
 
 def most_groups(records: NumberRecords, *, grouped: bool) -> int:
-    """The most answers that one individual takes part in (1 if individuals are not named).
-
-    Raises
-    ------
-    InputError
-        If an individual has several records in one group of an aggregate.
-    """
+    """The most answers that one individual takes part in (1 if individuals are not named)."""
     if records.individual is None:
         return 1
     pairs = records.individual * len(records.keys) + records.group
@@ -187,14 +151,7 @@ UNIT = 2**_SHIFT
 
 
 def parse_range(text: str | None, query: str) -> IntervalDomain:
-    """``lo,hi`` as the doubles nearest to what was typed.
-
-    Raises
-    ------
-    InputError
-        If it is missing (then nothing bounds what one individual can change), not two finite numbers,
-        or reversed.
-    """
+    """``lo,hi`` as the doubles nearest to what was typed."""
     if text is None:
         raise InputError(
             f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the smallest and largest "

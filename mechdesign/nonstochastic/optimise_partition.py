@@ -212,25 +212,7 @@ LARGEST_VALUE = 1e120
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Partition:
-    """An epsilon-identifiable partition of n symbols.
-
-    Parameters
-    ----------
-    cell_of : (n,) integers
-        The cell of each symbol, in the order given.
-    sizes : (cells,) integers
-        Number of symbols of each cell; none below `smallest`.
-    smallest
-        The least integer that is at least n 2^-epsilon.
-    representatives : (cells, d) floats
-        What is released for each cell.
-    distortion
-        The weighted mean loss, or the largest for loss "worst".
-    bound
-        Proven: no allowed partition has less (0 where nothing is proven).
-    restriction
-        Empty, or to which partitions `optimal` is restricted.
-    """
+    """An epsilon-identifiable partition of n symbols."""
 
     cell_of: Indices
     sizes: Indices

@@ -47,32 +47,7 @@ BOUND_SLACK = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class OptimalQuantizer:
-    """A quantiser with most levels, or with least distortion, and what is proven of it.
-
-    Parameters
-    ----------
-    budget
-        "noiseless" or "indistinguishability".
-    outputs_allowed
-        floor(2^epsilon).
-    attained
-        The count that the budget limits, exact: outputs on a fibre, or outputs that differ.
-    method
-        "lp", "milp", "earliest" or "dp": which algorithm chose the thresholds.
-    optimal
-        Whether nothing better exists; `because` says on what ground, or why it is open.
-    bound
-        Proven bound on the objective: no more levels, no less distortion.
-    certificate
-        The noiseless certificate of the quantiser; None under an indistinguishability budget.
-    distortion
-        See `optimise_distortion`; None where levels are counted.
-    representatives
-        What is released for each cell under `distortion`; empty where levels are counted.
-
-    notice
-        Empty, or how 2^epsilon was rounded.
-    """
+    """A quantiser with most levels, or with least distortion, and what is proven of it."""
 
     query: Query
     quantizer: Quantizer

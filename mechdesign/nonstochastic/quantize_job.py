@@ -72,11 +72,6 @@ def quantize_file(
 
     The mechanism file is written beside the target (``TARGET.mechanism.json``) unless a path is
     given. Each is written whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If a file, column, option or value is not usable; nothing is written then.
     """
     check_options(options)
     beside = Path(f"{os.fspath(target)}.mechanism.json") if mechanism_path is None else Path(mechanism_path)

@@ -19,21 +19,7 @@ RECORDS_COLUMN = "records"
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeOptions:
-    """What to release; the names are those of the command line.
-
-    Parameters
-    ----------
-    column
-        Of numbers; for "count", of cells compared with `equals`, or zeros and ones.
-    epsilon
-        Bits for one answer.
-    range_text
-        ``lo,hi``: what one cell can be. Not for "count".
-    individual
-        Column that says whose record it is; without it each record is an individual's.
-    layout
-        See `designs.lay_out`.
-    """
+    """What to release; the names are those of the command line."""
 
     column: str
     epsilon: object
@@ -49,17 +35,7 @@ class QuantizeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantized:
-    """What was released.
-
-    Parameters
-    ----------
-    outputs
-        The most outputs of one answer that one individual can bring about (exact).
-    answers_each
-        The most answers that one individual takes part in, or None if individuals are not named.
-    total_epsilon
-        The budget (bits, rounded upwards) of all answers of one individual.
-    """
+    """What was released."""
 
     query: str
     column: str

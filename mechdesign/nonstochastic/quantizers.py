@@ -240,14 +240,7 @@ def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
 
 
 def quantizer_between(values: Iterable[Fraction], gaps: Iterable[int]) -> Quantizer:
-    """The quantiser of a finite set of answers with a threshold half-way in each chosen gap.
-
-    Parameters
-    ----------
-    values : (m,) sorted distinct answers
-    gaps
-        Indices g from 0 to m - 2: a threshold between values[g] and values[g + 1].
-    """
+    """The quantiser of a finite set of answers with a threshold half-way in each chosen gap."""
     members = list(values)
     cuts = tuple((members[g] + members[g + 1]) / 2 for g in sorted(gaps))
     return Quantizer(members[0], members[-1], cuts)

@@ -334,17 +334,7 @@ def _by_lists(parts: Sequence[tuple[list[int], int]]) -> Integers | None:
 
 
 def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
-    """The sorted distinct sums of `count` independent members of each set `values`.
-
-    Parameters
-    ----------
-    parts
-        Pairs (values, count) of integers of any size; `values` is not empty.
-
-    Returns
-    -------
-    (m,) integers, or None if there would be too many of them, or they would be too large.
-    """
+    """The sorted distinct sums of `count` independent members of each set `values`."""
     base = sum(min(values) * count for values, count in parts)
     offsets = [([v - min(values) for v in sorted(set(values))], count) for values, count in parts]
     offsets = [(values, count) for values, count in offsets if count and len(values) > 1]

@@ -45,11 +45,6 @@ def encode(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
 
     One-dimensional NumPy arrays of numbers or text are sorted by NumPy; any other sequence goes
     through a dictionary and needs hashable members.
-
-    Raises
-    ------
-    InputError
-        If `values` is empty, holds NaN, or holds something that cannot be hashed.
     """
     if isinstance(values, np.ndarray):
         array = cast("NDArray[Any]", values)
@@ -83,13 +78,7 @@ def _encode_array(name: str, array: NDArray[Any]) -> tuple[tuple[Hashable, ...],
 
 
 def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
-    """Return the domain as a list.
-
-    Raises
-    ------
-    InputError
-        If it is empty or has more than `LARGEST_ENUMERATION` points.
-    """
+    """Return the domain as a list."""
     points = list(islice(domain, LARGEST_ENUMERATION + 1))
     if len(points) > LARGEST_ENUMERATION:
         raise InputError(
@@ -306,13 +295,7 @@ class JointRange:
 
 
 def product(joint: JointRange, other: JointRange) -> JointRange:
-    """The joint range of ((X, X'), (Y, Y')) for unrelated pairs (X, Y) and (X', Y').
-
-    Raises
-    ------
-    InputError
-        If the product has more than `LARGEST_ENUMERATION` pairs.
-    """
+    """The joint range of ((X, X'), (Y, Y')) for unrelated pairs (X, Y) and (X', Y')."""
     n_pairs = joint.n_pairs * other.n_pairs
     if n_pairs > LARGEST_ENUMERATION:
         raise InputError(

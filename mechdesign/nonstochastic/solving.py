@@ -16,13 +16,7 @@ from solvers.programs.milp import solve as _solve
 def solve(
     program: Program, *, time_limit: float = math.inf, start: NDArray[np.float64] | None = None
 ) -> Solution:
-    """As `solvers.programs.milp.solve`.
-
-    Raises
-    ------
-    SolverFailure
-        If HiGHS ends without a feasible point.
-    """
+    """As `solvers.programs.milp.solve`."""
     try:
         return _solve(program, time_limit=time_limit, start=start)
     except BackendFailure as error:

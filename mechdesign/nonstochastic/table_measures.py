@@ -50,23 +50,7 @@ class HypothesisMeasures:
 
 @dataclass(frozen=True)
 class TableMeasures:
-    """All measures of the range of two (groups of) columns.
-
-    Attributes
-    ----------
-    records, pairs, x_values, y_values
-        Sizes of the table and of its ranges.
-    information
-        Entropies and leakages, bits.
-    maximal_leakage, worst
-        L*(X -> Y), and the feature of X that attains it.
-    identifiability
-        Smallest epsilon at which the release is epsilon-identifiable, bits.
-    identifiable
-        Whether it is so at the epsilon asked for; None if none was.
-    stochastic_bound
-        Largest stochastic maximal leakage of any channel with this range, bits.
-    """
+    """All measures of the range of two (groups of) columns."""
 
     x: tuple[str, ...]
     y: tuple[str, ...]
@@ -99,28 +83,7 @@ def measure_table(
     epsilon: object = None,
     zero_error: bool = False,
 ) -> TableMeasures:
-    """Measure the pairs that occur in a table.
-
-    Parameters
-    ----------
-    table
-        Columns of text.
-    x, y
-        Columns of the private and of the released variable; several are crossed.
-    feature
-        Columns of a feature of X, to guess by brute force.
-    hypothesis
-        A column and the value of it that is p0.
-    epsilon
-        Budget of identifiability to check, bits.
-    zero_error
-        Whether to bound the zero-error capacity (a MILP, for up to 200,000 pairs).
-
-    Raises
-    ------
-    InputError
-        If the feature is no function of X, or a hypothesis never or always holds.
-    """
+    """Measure the pairs that occur in a table."""
     joint = JointRange.from_columns(_cross(table, x), _cross(table, y))
     return TableMeasures(
         x=tuple(x),

@@ -25,19 +25,7 @@ Indices = NDArray[np.int64]
 
 
 def fibre_counts(outputs: Indices, axis: int) -> Indices:
-    """Number of distinct outputs on each fibre along `axis`.
-
-    Parameters
-    ----------
-    outputs : (d_1, ..., d_n) integers
-        Output of the mechanism on each dataset.
-    axis : int
-        The individual who varies.
-
-    Returns
-    -------
-    (prod of the other d_j,) integers
-    """
+    """Number of distinct outputs on each fibre along `axis`."""
     lines = np.moveaxis(outputs, axis, -1).reshape(-1, outputs.shape[axis])
     ordered = np.sort(lines, axis=1)
     return 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
@@ -48,11 +36,6 @@ def factorised(table: Any, what: str) -> tuple[list[Any], Indices]:
 
     Arrays of numbers are compared by NumPy; everything else by Python, because NumPy would turn
     1 and "1" into one text, cut "a\0" to "a", and round integers that stand beside floats.
-
-    Raises
-    ------
-    InputError
-        If the table is empty, too large or ragged.
     """
     array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=object)
     if array.ndim == 0 or array.size == 0:

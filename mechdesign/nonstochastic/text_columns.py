@@ -36,26 +36,7 @@ def read_text_columns(
     *,
     text: TextOptions | None = None,
 ) -> TextColumns:
-    """Read the columns that some roles ask for, one text per record.
-
-    Parameters
-    ----------
-    path
-        A CSV or Parquet file (``-``: standard input); its first bytes tell which.
-    roles
-        For each role its columns: a sequence of names, or a text, which is the name of a column or
-        else names between commas.
-    missing
-        What an empty cell (Parquet: a null) is: "refuse", "symbol" (the empty text is a value) or
-        "drop" (records with one are left out).
-    text
-        How a CSV is written: delimiter, quotes, encoding.
-
-    Raises
-    ------
-    InputError
-        If the file, a column or an empty cell is not usable, or no record is left.
-    """
+    """Read the columns that some roles ask for, one text per record."""
     with open_source(path, text) as source:
         resolved = {role: columns_of(source, names) for role, names in roles.items()}
         wanted = list(dict.fromkeys(name for names in resolved.values() for name in names))
@@ -82,13 +63,7 @@ def columns_of(source: Source, names: str | Sequence[str]) -> tuple[str, ...]:
 def usable_records(
     source: Source, names: Sequence[str], missing: str
 ) -> Iterator[tuple[Indices, list[Encoded]]]:
-    """Some records at a time: their numbers in the file (from 0) and their columns, as `read_text_columns` reads them.
-
-    Raises
-    ------
-    InputError
-        On an empty cell, where these are refused, or if no record is left.
-    """
+    """Some records at a time: their numbers in the file (from 0), and their columns as `read_text_columns` has them."""
     if missing not in get_args(Missing):
         raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
     before, left = 0, 0

@@ -30,20 +30,7 @@ LARGEST_SHARE = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedMechanism:
-    """A mechanism file and what follows from it.
-
-    Parameters
-    ----------
-    outputs, allowed
-        The most outputs of one answer that one individual can bring about (counted), and how many the
-        budget allows.
-    answers_each
-        As the file says; None if its individuals are not named.
-    total_epsilon
-        Bits of all these answers together, rounded upwards.
-    disagreements
-        What the file says and what is not so; empty for an honest file.
-    """
+    """A mechanism file and what follows from it."""
 
     mechanism: MechanismFile
     outputs: int
@@ -60,13 +47,7 @@ class VerifiedMechanism:
 
 
 def verify_file(path: PathLike) -> VerifiedMechanism:
-    """Load a mechanism file and compare every claim with what is counted.
-
-    Raises
-    ------
-    InputError
-        If it cannot be loaded at all: damaged, of another format, or with a false certificate.
-    """
+    """Load a mechanism file and compare every claim with what is counted."""
     mechanism = MechanismFile.load(path)
     with open(path, encoding="utf-8-sig") as stream:
         records = json.load(stream)["mechanisms"]
@@ -74,13 +55,7 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
 
 
 def read_verified(path: PathLike) -> VerifiedMechanism:
-    """As `verify_file`, for whoever uses the mechanism.
-
-    Raises
-    ------
-    InputError
-        Also if one of its claims is not so.
-    """
+    """As `verify_file`, for whoever uses the mechanism."""
     found = verify_file(path)
     if found.disagreements:
         raise InputError(

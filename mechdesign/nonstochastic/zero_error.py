@@ -72,17 +72,7 @@ SIMPLE_DENOMINATOR = 5040
 
 @dataclass(frozen=True)
 class OneShotCode:
-    """The largest set of inputs that one use of the channel never confuses.
-
-    Attributes
-    ----------
-    codewords : tuple
-        The inputs, checked: no two share an output.
-    upper_bound : int
-        No code is larger: from an exact cover or from the solver's bound.
-    proof : str
-        "cover" (exact arithmetic), "solver" (HiGHS's branch and bound) or "none" (stopped early).
-    """
+    """The largest set of inputs that one use of the channel never confuses."""
 
     codewords: tuple[Hashable, ...]
     upper_bound: int
@@ -101,22 +91,7 @@ class OneShotCode:
 
 @dataclass(frozen=True)
 class CapacityBounds:
-    """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`.
-
-    Attributes
-    ----------
-    lower, upper : float
-        Rounded outwards.
-    code : OneShotCode or None
-        The code behind `lower`, None where the channel is too large for the solver.
-    cover : Fraction or None
-        Total weight of an exact cover, None where it was not computed.
-    uses : int
-        How many uses a codeword of `code` takes.
-    theta : float or None
-        A proven upper bound on the theta number, None where it was not computed. `upper` is the
-        logarithm of the smaller of the two.
-    """
+    """Bounds of the zero-error capacity in bits per use, `lower` <= C0 <= `upper`."""
 
     lower: float
     upper: float
@@ -166,11 +141,6 @@ def fractional_cover(joint: JointRange) -> Fraction:
     """Total weight of a good fractional cover of the inputs by outputs: 2^C0 is at most this.
 
     HiGHS proposes the cover; it is then rounded and scaled in exact arithmetic until it covers.
-
-    Raises
-    ------
-    InputError
-        If the channel has more than `LARGEST_PROGRAM` pairs.
     """
     if joint.n_pairs > LARGEST_PROGRAM:
         raise InputError(
@@ -227,13 +197,6 @@ def theta_bound(joint: JointRange) -> float:
 
     Clarabel proposes a matrix; that t exceeds its largest eigenvalue is proven by a Cholesky factor of
     t I less the matrix in balls.
-
-    Raises
-    ------
-    InputError
-        If the channel has more than `LARGEST_THETA` inputs.
-    SolverFailure
-        If Clarabel gives up.
     """
     size = joint.shape[0]
     if size > LARGEST_THETA:

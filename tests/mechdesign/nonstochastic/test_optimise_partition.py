@@ -13,7 +13,7 @@ from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic import microaggregation
 from mechdesign.nonstochastic.microaggregation import LOSSES, CellLoss, best_edges
 from mechdesign.nonstochastic.optimise_partition import cell_loss, identifiable_partition
-from tests.oracles.reporting_policies import most_private_policy, private_policy
+from mechdesign.nonstochastic.optimise_policy import most_private_policy, private_policy
 
 
 def best_contiguous(values, mass, smallest, loss):

@@ -40,19 +40,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReportingPolicy:
-    """A map from points to reports, counted exactly.
-
-    Parameters
-    ----------
-    report : (n,) integers
-        Index of the report of each point.
-    overlap, difference
-        Reports possible under both hypotheses, and under exactly one.
-    distortion
-        Mean squared distance between points and reports.
-    optimal
-        Whether the search proved that nothing better exists.
-    """
+    """A map from points to reports, counted exactly."""
 
     report: NDArray[np.int64]
     overlap: int

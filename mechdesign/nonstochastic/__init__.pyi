@@ -1,0 +1,100 @@
+from .blurring import BlurringPolicy, blurred_measure, preimage_epsilon
+from .boxes import Boxes
+from .designs import design_quantizer
+from .domains import finite, integers, interval
+from .guessing import (
+    brute_force_leakage,
+    composed_maximal_leakage,
+    identifiable_epsilon,
+    maximal_leakage,
+)
+from .hypothesis import TestingProblem, finite_problem, leakage_bound
+from .indistinguishability import (
+    averaging_leakage,
+    box_difference,
+    individual_leakage,
+    linear_levels,
+)
+from .information import (
+    maximin_information,
+    overlap_partition,
+    range_leakage,
+    range_report,
+    symmetric_leakage,
+)
+from .levels import epsilon_for, guarantees, outputs_allowed
+from .mechanism_file import MechanismFile
+from .noiseless import Certificate, Ledger, certify, certify_table
+from .optimise_partition import identifiable_partition
+from .optimise_policy import most_private_policy, private_policy
+from .optimise_thresholds import least_distortion, most_levels
+from .quantizers import Quantizer, uniform_quantizer
+from .queries import (
+    LinearQuery,
+    MonotoneQuery,
+    OrderStatistic,
+    count_query,
+    identity_query,
+    linear_query,
+    mean_query,
+    median_query,
+    sum_query,
+)
+from .ranges import JointRange
+from .tables import TabulatedQuery
+from .zero_error import capacity_bounds, one_shot_code
+
+__all__ = [
+    "BlurringPolicy",
+    "Boxes",
+    "Certificate",
+    "JointRange",
+    "Ledger",
+    "LinearQuery",
+    "MechanismFile",
+    "MonotoneQuery",
+    "OrderStatistic",
+    "Quantizer",
+    "TabulatedQuery",
+    "TestingProblem",
+    "averaging_leakage",
+    "blurred_measure",
+    "box_difference",
+    "brute_force_leakage",
+    "capacity_bounds",
+    "certify",
+    "certify_table",
+    "composed_maximal_leakage",
+    "count_query",
+    "design_quantizer",
+    "epsilon_for",
+    "finite",
+    "finite_problem",
+    "guarantees",
+    "identifiable_epsilon",
+    "identifiable_partition",
+    "identity_query",
+    "individual_leakage",
+    "integers",
+    "interval",
+    "leakage_bound",
+    "least_distortion",
+    "linear_levels",
+    "linear_query",
+    "maximal_leakage",
+    "maximin_information",
+    "mean_query",
+    "median_query",
+    "most_levels",
+    "most_private_policy",
+    "one_shot_code",
+    "outputs_allowed",
+    "overlap_partition",
+    "preimage_epsilon",
+    "private_policy",
+    "range_leakage",
+    "range_report",
+    "sum_query",
+    "symmetric_leakage",
+    "uniform_quantizer",
+]
