@@ -31,6 +31,7 @@ from solvers.errors import (
 from solvers.formulation import check_relaxation
 from solvers.generation import Generation, NoPricer, Pricer, envelope_bound
 from solvers.line import LineSearch, leading_row
+from solvers.line_levels import first_columns
 from solvers.plane import PlaneSearch, plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
@@ -131,6 +132,7 @@ def lower_envelope(
     end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
     enumerated, vertices, interrupted = None, None, False
+    initial = [Points.from_dense(p), _unit_columns(polytope)]
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
@@ -145,7 +147,9 @@ def lower_envelope(
             plane = plane_search(polytope, outer, lambda: tree, cost)
             pricer = tree if plane is None else _LocalThenPlane(tree, plane)
         else:
-            pricer = LineSearch(polytope, outer, lead, cost)
+            pricer = line = LineSearch(polytope, outer, lead, cost)
+            if method != "vertices":
+                initial.append(first_columns(line, p, gap, end, backend))
         if lead is None or method == "vertices":
             enumerated, vertices = _vertices(polytope, method, enumeration, end)
     except OutOfTime:
@@ -153,7 +157,6 @@ def lower_envelope(
     except KeyboardInterrupt:
         interrupted = True
 
-    initial = [Points.from_dense(p), _unit_columns(polytope)]
     if vertices is not None:
         initial.append(vertices)
     if start is not None and len(start):
@@ -168,8 +171,7 @@ def lower_envelope(
         gap=gap,
         time_limit=-math.inf if interrupted else end - time.monotonic(),
         backend=backend,
-        stabilise=vertices is None,
-        exhaustive=lead is not None,
+        stabilise=vertices is None and lead is None,
         guess=known,
         progress=progress,
     )
