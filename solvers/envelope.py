@@ -49,6 +49,9 @@ lie on the boundary, some of them outside by the tolerance of the kernel's simpl
 INCUMBENT_ERROR = 1e-9
 """Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as one."""
 
+PLANE_FROM = 400
+"""Symbols from which looking at all triples of a plane beats the tree (random tables, three sensitive values)."""
+
 METHODS = ("auto", "vertices", "columns")
 
 MOST_ROWS = 300
@@ -131,6 +134,7 @@ def lower_envelope(
     lead = leading_row(polytope)
     end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
+    plane = None
     enumerated, vertices, interrupted = None, None, False
     initial = [Points.from_dense(p), _unit_columns(polytope)]
     try:
@@ -144,7 +148,8 @@ def lower_envelope(
                 memory_limit=memory_limit,
                 tightening=tightening,
             )
-            plane = plane_search(polytope, outer, lambda: tree, cost)
+            if polytope.n >= PLANE_FROM:
+                plane = plane_search(polytope, outer, lambda: tree, cost)
             pricer = tree if plane is None else _LocalThenPlane(tree, plane)
         else:
             pricer = line = LineSearch(polytope, outer, lead, cost)

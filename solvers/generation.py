@@ -30,7 +30,7 @@ CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
 
 COLUMN_SHARE = 0.02
-"""Columns that gain less than this share of the gap are not worth a place in the master."""
+"""Columns that gain less than this share of the gap are not worth their place."""
 
 TOLERANCE_SHARE = 0.02
 """Accuracy, as a share of the gap, to which a round of pricing knows its minimum."""
