@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatu
 from solvers.costs import Cost
 from solvers.points import Points
 from solvers.programs import FEASIBILITY, Master, MasterSolution, MasterStatus, PriceBox, new_master
-from solvers.results import EnvelopeStatus, Progress
+from solvers.results import EnvelopeStatus, Pricer, Progress
 
 Array = NDArray[np.float64]
 
@@ -107,23 +106,6 @@ FINISH_SECONDS = 2.0
 """What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
 
 
-class Pricer(Protocol):
-    """What `ConcaveSearch` and `LineSearch` have in common."""
-
-    @property
-    def run(self) -> Callable[..., SearchResult]:
-        """See `ConcaveSearch.run`."""
-        ...
-
-
-class NoPricer:
-    """In the place of a pricer that Ctrl-C left unfinished: proves nothing and finds nothing."""
-
-    def run(self, prices: Array, **_: object) -> SearchResult:
-        """No bound and no points."""
-        return SearchResult(SearchStatus.TIME_LIMIT, -math.inf, Points.empty(len(prices)), SearchCounts())
-
-
 @dataclass(eq=False)
 class Generation:
     """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
@@ -138,6 +120,7 @@ class Generation:
     incumbent: Array | None = None
     stabilise: bool = True
     guess: Array | None = None
+    completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
     costs: Array = field(init=False)
@@ -208,6 +191,9 @@ class Generation:
                     self._boxed = False
                 elif found < ENOUGH:
                     self._radius *= 2.0
+                    if self.completion is not None:
+                        self._add(self.completion(), prices, math.inf)
+                        self.completion = None
                 elif solution.slack <= NEARLY_COVERED:
                     self._try_exactly()
             else:
