@@ -48,7 +48,9 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, cost, n):
     _, columns = begin(polytope, p, cost)
     assert polytope.residual(columns.toarray()).max(initial=0.0) < 1e-12 * (1.0 + np.abs(polytope.rows).max())
     found = lower_envelope(polytope, p, cost=cost, gap=1e-8)
-    assert found.value == pytest.approx(lower_envelope(polytope, p, cost=cost, method="vertices").value, abs=1e-6)
+    assert found.value == pytest.approx(
+        lower_envelope(polytope, p, cost=cost, method="vertices").value, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
