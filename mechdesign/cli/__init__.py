@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv` (default: those of the process) and return its exit code."""
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     _speak_utf8()
@@ -22,8 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
-    from mechdesign.cli.failures import INTERRUPTED, NOBODY_READS, Failure, failure_of, interrupted
-    from mechdesign.cli.reporting import PROGRAM
+    from mechdesign.cli.console import INTERRUPTED, NOBODY_READS, PROGRAM, Failure, failure_of, interrupted
 
     debug = "--debug" in arguments
     failure: Failure | None = None

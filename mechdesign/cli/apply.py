@@ -9,6 +9,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
@@ -143,7 +144,6 @@ def apply(
     killed is run again, and writes the same bytes. OUT is complete or not there at all.
     """
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.sanitise.apply import keep_apart, sanitise_file
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable

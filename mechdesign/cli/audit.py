@@ -8,6 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
@@ -53,8 +54,6 @@ def audit(
 
     A channel file is checked against its own table and notion unless others are given.
     """
-    from mechdesign.cli.reporting import reporter_of
-
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     reporter = reporter_of(context)
@@ -95,7 +94,7 @@ def audit(
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
     from mechdesign.report.population_text import population_sentences
-    from mechdesign.report.records import audit_record
+    from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
 
     said = [] if promise is None else population_sentences(promise, chosen, joint.total)

@@ -8,6 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.parsing import names, number
 
 EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
@@ -72,7 +73,6 @@ def check(
     """
     from mechdesign.analysis.check_file import check_release
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report.releases import check_record, check_text
 
     level, policy, written = number("--false-alarm", false_alarm), published.policy(), text.text()

@@ -6,13 +6,15 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Interrupted, listen, reporter_of
 from mechdesign.cli.line import option
-from mechdesign.core.errors import InputError, MechdesignError
+from mechdesign.core.errors import InputError
 
 EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
@@ -113,12 +115,6 @@ class OutputOptions:
             check_target(self.output, force=True, sources=sources)
 
 
-class Interrupted(MechdesignError):
-    """The user stopped a comparison (exit 130, as shells expect)."""
-
-    exit_code = 130
-
-
 def compare(
     context: typer.Context,
     table: o.InputTable,
@@ -132,12 +128,12 @@ def compare(
 
     The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly.
     """
-    from mechdesign.cli.reporting import reporter_of
-    from mechdesign.cli.workers import pool
+    from mechdesign.comparison.workers import pool
 
     what, processes = grid.arguments() | search.arguments(), search.processes
     files.check((table.table,), force=force)
     reporter = reporter_of(context)
+    prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
         joint = table.read()
     from mechdesign.comparison.recommending import recommend
@@ -145,7 +141,7 @@ def compare(
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
-    with _interruptible(files.output), work, pool(processes, reporter) as executor:
+    with _interruptible(files.output), work, pool(processes, prepare) as executor:
         result = run(joint, **what, executor=executor, output=files.output, force=force, progress=work.at)
     advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
     if files.plot is not None:

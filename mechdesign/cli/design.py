@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.line import COMMAND, command_line, option
-from mechdesign.cli.report_files import ReportPaths, check_writable
+from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,8 +76,6 @@ def design(
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
     output for each useful symbol, so that no output says much about the sensitive column.
     """
-    from mechdesign.cli.reporting import reporter_of
-
     notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
     how |= confidence.arguments()
     paths = ReportPaths(reports.report, reports.public_report, force)
@@ -98,7 +97,7 @@ def design(
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
     if paths.asked:
-        from mechdesign.cli.design_report import save_reports
+        from mechdesign.cli.report import save_reports
 
         line = command_line("design", *typed)
         save_reports(result, joint, table.table, paths, line, path, reporter)
@@ -115,7 +114,7 @@ def design(
         fallback_from=result.fallback_from,
         verified=result.verified,
     )
-    from mechdesign.report.records import design_record
+    from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
     common.answer(

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
@@ -58,7 +59,6 @@ def estimate(
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.analysis.estimate_file import estimate_file
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import releases
 
     share, written = number("--level", level), text.text()

@@ -8,6 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
@@ -48,7 +49,6 @@ def measure(
     """
     from mechdesign.auditing.channel_measures import measure as measures_of
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
 
     reporter = reporter_of(context)
     if m.is_mechanism(channel):
@@ -60,7 +60,7 @@ def measure(
         result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
     reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
-    from mechdesign.report.records import measures_record
+    from mechdesign.report.record import measures_record
     from mechdesign.report.terminal import measures_text, outputs_text
 
     def text() -> str:

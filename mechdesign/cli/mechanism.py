@@ -12,7 +12,7 @@ from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
     from mechdesign.formats.compression import Compression
     from mechdesign.formats.inputs import TextOptions
     from mechdesign.sanitise.quantized import Outside
@@ -55,7 +55,7 @@ def is_mechanism(path: str | None) -> bool:
 def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
     """Count everything again that the file claims."""
     from mechdesign.nonstochastic.verification import verify_file
-    from mechdesign.report.mechanism_text import verdict_record, verdict_text
+    from mechdesign.report.ranges import verdict_record, verdict_text
 
     with reporter.work("auditing"):
         found = verify_file(path)
@@ -68,7 +68,7 @@ def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> i
 def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as_csv: bool) -> None:
     """Print the cells."""
     from mechdesign.nonstochastic.verification import read_verified
-    from mechdesign.report.mechanism_text import cells_csv, cells_text, verdict_record
+    from mechdesign.report.ranges import cells_csv, cells_text, verdict_record
 
     found = read_verified(path)
     reporter.done("shown", f"{path} is shown")
@@ -81,7 +81,7 @@ def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as
 def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:
     """Print the budget and the error of each size of group."""
     from mechdesign.nonstochastic.verification import read_verified
-    from mechdesign.report.mechanism_text import budget_rows, budget_text
+    from mechdesign.report.ranges import budget_rows, budget_text
 
     found = read_verified(path)
     reporter.done("measured", f"{path} is measured")
@@ -103,7 +103,7 @@ def apply_to(
     force: bool,
 ) -> int:
     """Release the numbers of a table through the mechanism."""
-    from mechdesign.report.mechanism_text import applied_record, applied_text
+    from mechdesign.report.ranges import applied_record, applied_text
     from mechdesign.sanitise.quantized import OUTSIDE, apply_mechanism
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
@@ -154,7 +154,7 @@ def check_against(
     """Check a released file against the mechanism."""
     from dataclasses import asdict
 
-    from mechdesign.report.mechanism_text import release_check_text
+    from mechdesign.report.ranges import release_check_text
     from mechdesign.sanitise.quantized_check import check_quantised
 
     with reporter.work("checking"):

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.line import command
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
@@ -83,7 +84,6 @@ def measure(
     roles = {"x": private, "y": released, "hypothesis": (tested[0],) if tested else ()}
     roles["feature"] = columns("--feature", feature) or ()
 
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.table_measures import measure_table
     from mechdesign.nonstochastic.text_columns import read_text_columns
 

@@ -70,7 +70,7 @@ class CommonOptions(ConsoleOptions):
     def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print the result: as one JSON object, or for people."""
         if self.as_json:
-            from mechdesign.report.records import to_json
+            from mechdesign.report.record import to_json
 
             typer.echo(to_json(record()))
         else:

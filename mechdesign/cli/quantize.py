@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
 EXAMPLE = (
@@ -116,7 +117,6 @@ def quantize(
         raise InputError(f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing")
     if budget.epsilon is not None and budget.total_epsilon is not None:
         raise InputError("--epsilon is the budget of one answer and --total-epsilon of all: give one of them")
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.quantize_job import quantize_file
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions, layout_named
     from mechdesign.report.ranges import quantize_record, quantize_text
@@ -154,7 +154,7 @@ def _within_total(
     *,
     force: bool,
 ) -> None:
-    from mechdesign.report.mechanism_text import applied_record, applied_text
+    from mechdesign.report.ranges import applied_record, applied_text
     from mechdesign.sanitise.quantise import quantise_table
 
     with reporter.work("quantising", unit="B") as work:

@@ -8,6 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import reporter_of
 from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
@@ -29,9 +30,8 @@ def show(
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import terminal
-    from mechdesign.report.records import channel_record
+    from mechdesign.report.record import channel_record
 
     if m.is_mechanism(channel):
         m.show_mechanism(channel, reporter_of(context), common, as_csv=as_csv)

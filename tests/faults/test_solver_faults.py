@@ -17,7 +17,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
-from mechdesign.cli.work import Work
+from mechdesign.cli.progress import Work
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design

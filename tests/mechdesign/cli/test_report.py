@@ -11,7 +11,8 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.cli import compare, report_files
+from mechdesign.cli import console
+from mechdesign.cli import report as report_files
 from mechdesign.notions import MaxLift
 from mechdesign.report import collect, pictures
 from mechdesign.tables.joint import Joint
@@ -301,7 +302,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     assert files(folder) == {"records.csv", "counts.csv", "c.json"}
     result = run("design", "records.csv", *MICRO, "--report", "r.md")
     assert "interrupted; nothing was written" in result.err
-    assert compare.Interrupted.exit_code == 130
+    assert console.Interrupted.exit_code == 130
 
 
 def test_a_full_disk_leaves_no_report(folder, run, channel, monkeypatch):

@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 import numpy as np
 
 import mechdesign as md
-from mechdesign.cli.commands import commands, design_of
-from mechdesign.cli.reporting import Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.report import commands, design_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report.collect import attributed, internal_report, remarks_of
 from mechdesign.report.content import public_report

@@ -19,7 +19,8 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, markdown, pictures
+from mechdesign.report import blocks, pictures
+from mechdesign.report import writing as markdown
 from mechdesign.report.content import public_report
 from mechdesign.report.document import document_of
 from mechdesign.tables.joint import Joint
