@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
-from mechdesign.cli.line import option
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
@@ -34,85 +34,72 @@ Target = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions(o.PrivateColumns):
-    """Which columns are released, and where."""
-
-    PANEL: ClassVar[str] = "Which columns"
+    """Which columns"""
 
     also: list[str] | None = option(
-        "--also",
-        metavar="CHANNEL",
-        help="Another channel for another column, in the same pass; may be repeated.",
+        "--also", "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
     )
     add: list[str] | None = option(
         "--add",
-        metavar="NAME[,NAME..]",
-        help="Add the released column at the end under this name and keep the original (no release yet); once for "
+        "NAME[,NAME..]",
+        "Add the released column at the end under this name and keep the original (no release yet); once for "
         "each channel.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """Where draws come from."""
-
-    PANEL: ClassVar[str] = "Draws and jobs"
+    """Draws and jobs"""
 
     identity: str | None = option(
         "--identity",
-        metavar="COL[,COL..]",
-        help="Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
+        "COL[,COL..]",
+        "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
     job: str | None = option(
         "--job",
-        metavar="FILE",
-        help="Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
+        "FILE",
+        "Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
     )
-    fresh_draw: bool = option(
+    fresh_draw: bool = flag(
         "--fresh-draw",
-        default=False,
-        help="Draw anew what this job has released before: two draws of a record can tell far more than one.",
+        "Draw anew what this job has released before: two draws of a record can tell far more than one.",
     )
     insecure_seed: int | None = option(
         "--insecure-seed",
-        metavar="N",
-        help="Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
+        "N",
+        "Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideOptions:
-    """Files beside the release."""
-
-    PANEL: ClassVar[str] = "What else is written"
+    """What else is written"""
 
     manifest: str | None = option(
         "--manifest",
-        metavar="FILE",
-        help="What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
+        "FILE",
+        "What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
     )
     internal_manifest: str | None = option(
         "--internal-manifest",
-        metavar="FILE",
-        help="The same with hashes and counts of the original data: not to be given away.",
+        "FILE",
+        "The same with hashes and counts of the original data: not to be given away.",
     )
     codebook: str | None = option(
-        "--codebook",
-        metavar="FILE",
-        help="CSV that says which symbols each output stands for, and how likely.",
+        "--codebook", "FILE", "CSV that says which symbols each output stands for, and how likely."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFormat(o.TextFormat):
-    """How CSV input and output are written."""
-
-    PANEL: ClassVar[str] = "How a CSV file is written"
+    """How a CSV file is written"""
 
     compress: str | None = option(
         "--compress",
-        metavar="NAME",
-        help="gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
+        "NAME",
+        "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
     )
 
     @property
@@ -124,7 +111,7 @@ class OutputFormat(o.TextFormat):
 
 
 def apply(
-    context: typer.Context,
+    reporter: Reporter,
     channel: o.ChannelPath,
     source: Source,
     target: Target,
@@ -152,7 +139,6 @@ def apply(
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
         )
-    reporter = reporter_of(context)
     files = asdict(sides)
     if sides.manifest is None and target != STANDARD:
         files["manifest"] = f"{target}.manifest.json"

@@ -8,7 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
@@ -43,7 +43,7 @@ Matrix = Annotated[
 
 
 def audit(
-    context: typer.Context,
+    reporter: Reporter,
     table: o.OtherTable,
     budget: o.MaybeBudget,
     common: o.CommonOptions,
@@ -56,7 +56,6 @@ def audit(
     """
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
-    reporter = reporter_of(context)
     if channel is not None and m.is_mechanism(channel):
         return m.audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:

@@ -8,7 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.parsing import names, number
 
 EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
@@ -51,7 +51,7 @@ Ignore = Annotated[
 
 
 def check(
-    context: typer.Context,
+    reporter: Reporter,
     released: o.ReleasedPath,
     channel: o.ChannelOption,
     columns: o.PrivateColumns,
@@ -76,7 +76,6 @@ def check(
     from mechdesign.report.releases import check_record, check_text
 
     level, policy, written = number("--false-alarm", false_alarm), published.policy(), text.text()
-    reporter = reporter_of(context)
     if m.is_mechanism(channel):
         return m.check_against(
             channel,

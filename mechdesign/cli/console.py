@@ -19,13 +19,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from mechdesign.cli.line import PROGRAM
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import MechdesignError
 
 if TYPE_CHECKING:
     import typer
 
+
+PROGRAM = "mechdesign"
 
 QUIET = "--quiet"
 LOG_JSON = "--log-json"

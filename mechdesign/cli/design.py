@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
-
-import typer
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
-from mechdesign.cli.line import COMMAND, command_line, option
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
 
@@ -27,25 +25,19 @@ NO = 1
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """The channel file."""
-
-    PANEL: ClassVar[str] = "What is written"
+    """What is written"""
 
     output: str | None = option(
-        "--output", "-o", metavar="FILE", help="Write the channel file here.", public=o.PUBLIC_CHANNEL
+        "--output -o", "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL
     )
-    public: bool = option(
-        "--public",
-        default=False,
-        public="",
-        help="Write the channel file without the table and whatever else discloses it.",
+    public: bool = flag(
+        "--public", "Write the channel file without the table and whatever else discloses it.", public=""
     )
 
-    all_measures: bool = option(
+    all_measures: bool = flag(
         "--all-measures",
-        default=False,
+        "Say what follows for every measure of leakage, and what this channel attains.",
         again=False,
-        help="Say what follows for every measure of leakage, and what this channel attains.",
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -60,7 +52,7 @@ class OutputOptions:
 
 
 def design(
-    context: typer.Context,
+    reporter: Reporter,
     table: o.InputTable,
     budget: o.BudgetOptions,
     confidence: o.ConfidenceOptions,
@@ -82,7 +74,6 @@ def design(
     _refuse_for_study(study, output, paths)
     output.check((table.table,), force=force)
     paths.check((table.table,), {"--output": output.output})
-    reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint = table.read()
     from mechdesign.mechanisms import design as run

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
@@ -37,7 +37,7 @@ By = Annotated[
 
 
 def estimate(
-    context: typer.Context,
+    reporter: Reporter,
     released: o.ReleasedPath,
     channel: o.ChannelOption,
     columns: o.FileColumns,
@@ -63,7 +63,6 @@ def estimate(
 
     share, written = number("--level", level), text.text()
     loaded = Channel.load(channel)
-    reporter = reporter_of(context)
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
             released,

@@ -8,7 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
+from mechdesign.cli.console import Reporter
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
@@ -35,7 +35,7 @@ PerOutput = Annotated[
 
 
 def measure(
-    context: typer.Context,
+    reporter: Reporter,
     channel: o.ChannelPath,
     table: o.OtherTable,
     common: o.CommonOptions,
@@ -50,7 +50,6 @@ def measure(
     from mechdesign.auditing.channel_measures import measure as measures_of
     from mechdesign.channel.channel import Channel
 
-    reporter = reporter_of(context)
     if m.is_mechanism(channel):
         m.measure_mechanism(channel, reporter, common)
         return

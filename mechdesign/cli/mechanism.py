@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,17 +29,13 @@ NO = 1
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismOptions:
-    """What is said for a mechanism file alone."""
+    """With a mechanism file of `quantize` in place of a channel"""
 
-    PANEL: ClassVar[str] = "With a mechanism file of `quantize` in place of a channel"
-
-    equals: str | None = option(
-        "--equals", metavar="VALUE", help="For a count: count the records with this value."
-    )
+    equals: str | None = option("--equals", "VALUE", "For a count: count the records with this value.")
     outside: str | None = option(
         "--outside",
-        metavar="WHAT",
-        help="A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
+        "WHAT",
+        "A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
     )
 
 

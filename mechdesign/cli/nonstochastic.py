@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import command
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
@@ -64,7 +64,7 @@ def _root() -> None: ...
 
 
 def measure(
-    context: typer.Context,
+    reporter: Reporter,
     table: Table,
     text: o.TextFormat,
     common: o.CommonOptions,
@@ -87,7 +87,6 @@ def measure(
     from mechdesign.nonstochastic.table_measures import measure_table
     from mechdesign.nonstochastic.text_columns import read_text_columns
 
-    reporter = reporter_of(context)
     with reporter.work("measuring"):
         read = read_text_columns(table, roles, missing, text=text.text())
         measured = measure_table(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import reporter_of
-from mechdesign.cli.line import option
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
@@ -37,30 +37,28 @@ MechanismPath = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class RangeBudget:
-    """What is promised, and to whom."""
-
-    PANEL: ClassVar[str] = o.BudgetOptions.PANEL
+    """What is promised"""
 
     epsilon: str | None = option(
         "--epsilon",
-        metavar="BITS",
-        help="Budget of one answer: one individual can bring about at most floor(2^BITS) outputs.",
+        "BITS",
+        "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs.",
     )
     total_epsilon: str | None = option(
         "--total-epsilon",
-        metavar="BITS",
-        help="Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
+        "BITS",
+        "Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
         "--individual.",
     )
     range_text: str | None = option(
         "--range",
-        metavar="LO,HI",
-        help="The smallest and largest value that anybody's cell could have; not taken from the data.",
+        "LO,HI",
+        "The smallest and largest value that anybody's cell could have; not taken from the data.",
     )
     individual: str | None = option(
         "--individual",
-        metavar="COL",
-        help="Column that says whose record it is; then the budgets of one individual's answers are added up.",
+        "COL",
+        "Column that says whose record it is; then the budgets of one individual's answers are added up.",
     )
 
 
@@ -68,36 +66,32 @@ class RangeBudget:
 class QueryOptions:
     """What is answered, and how coarsely."""
 
-    column: str | None = option("--column", metavar="COL", help="The column of numbers to release.")
+    column: str | None = option("--column", "COL", "The column of numbers to release.")
     query: str = option(
         "--query",
-        metavar="NAME",
-        default="identity",
-        help="identity (each record's own value), mean, sum or count, of all records or of each group.",
+        "NAME",
+        "identity (each record's own value), mean, sum or count, of all records or of each group.",
+        "identity",
     )
-    group_by: str | None = option(
-        "--group-by", metavar="COL[,COL..]", help="One answer for each value of these columns."
-    )
-    clip: bool = option("--clip", default=False, help="Move values outside the range to its ends.")
-    equals: str | None = option(
-        "--equals", metavar="VALUE", help="With --query count: count the records with this value."
-    )
+    group_by: str | None = option("--group-by", "COL[,COL..]", "One answer for each value of these columns.")
+    clip: bool = flag("--clip", "Move values outside the range to its ends.")
+    equals: str | None = option("--equals", "VALUE", "With --query count: count the records with this value.")
     layout: str = option(
         "--layout",
-        metavar="NAME",
-        default="widest",
-        help="widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
+        "NAME",
+        "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
+        "widest",
     )
     missing: str = option(
         "--missing",
-        metavar="WHAT",
-        default="refuse",
-        help="What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
+        "WHAT",
+        "What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
+        "refuse",
     )
 
 
 def quantize(
-    context: typer.Context,
+    reporter: Reporter,
     source: Source,
     target: Target,
     budget: RangeBudget,
@@ -127,7 +121,6 @@ def quantize(
     typed["group_by"] = groups
     options = QuantizeOptions(**typed)
     beside = mechanism or f"{target}.mechanism.json"
-    reporter = reporter_of(context)
     if total is not None:
         _within_total(source, target, options, total, beside, reporter, common, force=force)
         return

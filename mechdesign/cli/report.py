@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Interrupted, reporter_of
+from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, recorded_line, shell_line
 from mechdesign.core.errors import InputError
 
@@ -99,7 +97,7 @@ NOT_AGAIN = "The bound is the one that the channel file has kept since the chann
 
 
 def report(
-    context: typer.Context,
+    reporter: Reporter,
     channel: o.ChannelPath,
     reports: o.ReportOptions,
     common: o.CommonOptions,
@@ -123,7 +121,6 @@ def report(
     from mechdesign.report.content import certificate_of, public_report
 
     started = time.perf_counter()
-    reporter = reporter_of(context)
     loaded = Channel.load(channel)
     if loaded.record.notion is None:
         raise InputError(
