@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import flag, option
+from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
@@ -20,16 +18,15 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
 
-Source = Annotated[
-    str, typer.Argument(metavar="IN", help="CSV or Parquet file with the useful column; - is standard input.")
-]
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="OUT",
-        help="Where to write the same file with the outputs in its place; - is standard output.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """What is read and written."""
+
+    source: str = argument("IN", "CSV or Parquet file with the useful column; - is standard input.")
+    target: str = argument(
+        "OUT", "Where to write the same file with the outputs in its place; - is standard output."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +110,7 @@ class OutputFormat(o.TextFormat):
 def apply(
     reporter: Reporter,
     channel: o.ChannelPath,
-    source: Source,
-    target: Target,
+    files: Files,
     columns: ColumnOptions,
     published: o.PolicyOptions,
     draws: JobOptions,
@@ -135,31 +131,28 @@ def apply(
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
+    source, target = files.source, files.target
     if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
         )
-    files = asdict(sides)
+    beside = asdict(sides)
     if sides.manifest is None and target != STANDARD:
-        files["manifest"] = f"{target}.manifest.json"
+        beside["manifest"] = f"{target}.manifest.json"
     policy, written = published.policy(), text.text()
+    identity = None if draws.identity is None else names("--identity", [draws.identity])
     if m.is_mechanism(channel):
-        return m.apply_to(
-            channel,
-            source,
-            target,
-            reporter,
-            common,
-            numbers,
-            renamed=columns.renamed,
-            individual=() if draws.identity is None else names("--identity", [draws.identity]),
-            text=written,
-            compression=text.compression,
-            force=force,
-        )
+        who = identity or ()
+        how = {
+            "renamed": columns.renamed,
+            "individual": who,
+            "text": written,
+            "compression": text.compression,
+        }
+        return m.apply_to(channel, source, target, reporter, common, numbers, **how, force=force)
     paths = (channel, *(columns.also or []))
     channels = [Channel.load(path) for path in paths]
-    outputs = [path for path in (target, *files.values()) if path is not None]
+    outputs = [path for path in (target, *beside.values()) if path is not None]
     keep_apart(outputs, [("the channel file", path) for path in paths])
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
@@ -172,7 +165,7 @@ def apply(
                     columns=columns.renamed,
                     form=published.form,
                     into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
-                    identity=None if draws.identity is None else names("--identity", [draws.identity]),
+                    identity=identity,
                     policy=policy,
                     keep_sensitive=columns.keep_sensitive,
                     correlated=names("--correlated", columns.correlated),
@@ -185,13 +178,13 @@ def apply(
                     channel_files=paths,
                     force=force,
                     progress=work.at,
-                    **files,
+                    **beside,
                 )
             reporter.finished = True
             reporter.notices(result.notices)
             reporter.done("applied", f"written to {target}", output=target, **asdict(result))
             if target != STANDARD:
-                record = {"output": target, "manifest": files["manifest"], **asdict(result)}
+                record = {"output": target, "manifest": beside["manifest"], **asdict(result)}
                 common.answer(lambda: record, lambda: _written(result, target))
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)

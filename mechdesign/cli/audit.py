@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
@@ -28,32 +28,31 @@ EXAMPLE = (
 NO = 1
 """Exit code when the answer is no."""
 
-MaybeChannel = Annotated[
-    str | None,
-    typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.", show_default=False),
-]
-Matrix = Annotated[
-    str | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What is audited."""
+
+    channel: str | None = argument("CHANNEL", "A channel file written by `design`.", default=None)
+    matrix: str | None = option(
         "--matrix",
-        metavar="W.csv",
-        help="Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
-    ),
-]
+        "W.csv",
+        "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
+    )
 
 
 def audit(
     reporter: Reporter,
+    what: AuditOptions,
     table: o.OtherTable,
     budget: o.MaybeBudget,
     common: o.CommonOptions,
-    channel: MaybeChannel = None,
-    matrix: Matrix = None,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
 
     A channel file is checked against its own table and notion unless others are given.
     """
+    channel, matrix = what.channel, what.matrix
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
     if channel is not None and m.is_mechanism(channel):

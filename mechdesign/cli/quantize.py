@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.line import flag, option
+from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
@@ -22,17 +20,6 @@ EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean --group-by day "
     "--range 0,100 --individual household"
 )
-
-Source = Annotated[str, typer.Argument(metavar="DATA", help="CSV or Parquet file, one record a row.")]
-Target = Annotated[
-    str, typer.Argument(metavar="OUT", help="Where to write the release (the same kind of file).")
-]
-MechanismPath = Annotated[
-    str | None,
-    typer.Option(
-        "--mechanism", metavar="FILE", help="Where to write the mechanism file (OUT.mechanism.json)."
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +46,17 @@ class RangeBudget:
         "--individual",
         "COL",
         "Column that says whose record it is; then the budgets of one individual's answers are added up.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryFiles:
+    """What is read and written."""
+
+    source: str = argument("DATA", "CSV or Parquet file, one record a row.")
+    target: str = argument("OUT", "Where to write the release (the same kind of file).")
+    mechanism: str | None = option(
+        "--mechanism", "FILE", "Where to write the mechanism file (OUT.mechanism.json)."
     )
 
 
@@ -92,13 +90,11 @@ class QueryOptions:
 
 def quantize(
     reporter: Reporter,
-    source: Source,
-    target: Target,
+    files: QueryFiles,
     budget: RangeBudget,
     asked: QueryOptions,
     text: o.TextFormat,
     common: o.CommonOptions,
-    mechanism: MechanismPath = None,
     force: o.Force = False,
 ) -> None:
     """Release a column, or its mean, sum or count, in cells so coarse that no individual changes much.
@@ -120,7 +116,8 @@ def quantize(
     groups = names("--group-by", None if asked.group_by is None else [asked.group_by])
     typed["group_by"] = groups
     options = QuantizeOptions(**typed)
-    beside = mechanism or f"{target}.mechanism.json"
+    source, target = files.source, files.target
+    beside = files.mechanism or f"{target}.mechanism.json"
     if total is not None:
         _within_total(source, target, options, total, beside, reporter, common, force=force)
         return
