@@ -18,7 +18,6 @@ from mechdesign.report.blocks import (
     Document,
     Facts,
     Grid,
-    LiftMap,
     Lines,
     Maps,
     Remark,
@@ -285,14 +284,14 @@ def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[Cell, ...]:
 
 
 def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[Block, ...]:
-    """Heat maps of the lifts of the table and of the release, and their numbers."""
+    """Heat maps of the lifts of the table and of the release."""
     sensitive, useful = title(report.asked.sensitive_columns), title(report.asked.useful_columns)
-    promise = report.promise
-    before = blocked(lifts_before, useful, sensitive)
-    after = blocked(lifts_after, "outputs", sensitive)
+    low, high = report.promise.low, report.promise.high
+    before, after = blocked(lifts_before, useful, sensitive), blocked(lifts_after, "outputs", sensitive)
     ends = _ends(before, after)
-    marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if _bounded(promise) else ""
-    notes = [Remark(f"{name}: {b.note}") for name, b in (("Before", before), ("After", after)) if b.note]
+    bounded = low is not None or high is not None
+    marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
+    powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
     return (
         Text(LIFT.format(sensitive=sensitive)),
         Text(
@@ -302,18 +301,13 @@ def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[Blo
         ),
         Maps(
             (
-                _map("Before", before, useful, sensitive, promise, ends),
-                _map("After", after, "output", sensitive, promise, ends),
-            )
+                _map("Before", before, useful, sensitive, report.promise, ends),
+                _map("After", after, "output", sensitive, report.promise, ends),
+            ),
+            tuple(Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers),
         ),
-        *notes,
-        _numbers("Lifts before", before, useful),
-        _numbers("Lifts after", after, "output"),
+        *[Remark(f"{name}: {b.note}") for name, b in (("Before", before), ("After", after)) if b.note],
     )
-
-
-def _bounded(promise: Promise) -> bool:
-    return promise.low is not None or promise.high is not None
 
 
 def _ends(*tables: Blocked) -> float:
@@ -322,44 +316,36 @@ def _ends(*tables: Blocked) -> float:
     return next((end for end in ENDS if all(1.0 / end <= v <= end for v in values)), ENDS[-1])
 
 
-def _marks(table: Blocked, promise: Promise) -> tuple[tuple[str, ...], ...]:
+def _map(name: str, table: Blocked, down: str, across: str, promise: Promise, ends: float) -> Grid:
     low = -math.inf if promise.low is None else promise.low * (1.0 - ROUNDING)
     high = math.inf if promise.high is None else promise.high * (1.0 + ROUNDING)
-    return tuple(
-        tuple(BELOW if v < low else ABOVE if v > high else "" for v in line) for line in table.values
-    )
-
-
-def _map(name: str, table: Blocked, down: str, across: str, promise: Promise, ends: float) -> LiftMap:
-    values = [v for line in table.values for v in line]
-    marks = _marks(table, promise)
+    marks = [[BELOW if v < low else ABOVE if v > high else "" for v in line] for line in table.values]
     outside = sum(mark != "" for line in marks for mark in line)
-    said = (
-        f" {outside:,} of {count(len(values), 'cell')} outside what is allowed." if _bounded(promise) else ""
-    )
-    return LiftMap(
-        title=f"{name}: lift of each {across} at each {down}",
-        description=f"Lifts from {min(values):.3g} to {max(values):.3g}.{said} The numbers are in a table below.",
-        across=across,
-        down=down,
-        columns=table.columns,
-        rows=table.rows,
-        values=table.values,
-        marks=marks,
-        ends=ends,
-    )
-
-
-def _numbers(caption: str, table: Blocked, down: str) -> Grid:
+    cells = count(len(table.rows) * len(table.columns), "cell")
     return Grid(
-        caption,
+        f"{name}: lift of each {across} at each {down}"
+        + (
+            f"; {outside:,} of {cells} outside what is allowed"
+            if math.isfinite(low) or math.isfinite(high)
+            else ""
+        ),
         (down, *table.columns),
         tuple(
-            (Cell(name), *(Cell(f"{v:.3g}") for v in line))
-            for name, line in zip(table.rows, table.values, strict=True)
+            (Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
+            for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
         ),
-        folded=True,
     )
+
+
+def _lift(value: float, mark: str, ends: float) -> Cell:
+    if value == 0.0 or value >= 100.0:
+        shown = f"{value:.0f}"
+    elif value < 0.005:
+        shown = "<.01"
+    else:
+        shown = f"{value:.2f}" if value < 10.0 else f"{value:.1f}"
+    level = math.log(value, ends) if value > 0.0 else -1.0
+    return Cell(shown + mark, tint=max(-1.0, min(1.0, level)))
 
 
 def _channel(report: Report) -> tuple[Block, ...]:

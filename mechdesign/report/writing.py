@@ -116,7 +116,9 @@ def _block(block: Block) -> str:
             return "\n\n".join(f"{_text(purpose)}\n\n{_code(line)}" for purpose, line in items)
         case Grid():
             return _grid(block)
-        case CurveChart() | Maps():
+        case Maps(maps):
+            return "\n\n".join(map(_grid, maps))
+        case CurveChart():
             return ""
 
 
