@@ -278,7 +278,7 @@ def test_a_violation_is_said_first_and_marked():
         b for s in document_of(inside).sections for b in s.blocks if isinstance(b, blocks.Maps)
     ).maps[1]
     assert {cell.text[-1] for row in after.rows for cell in row} >= {"▲", "▼"}
-    assert "of 4 cells outside what is allowed" in after.description
+    assert "of 4 cells outside what is allowed" in after.caption
 
 
 def test_probabilities_have_no_number_of_records():
