@@ -142,14 +142,18 @@ def apply(
     policy, written = published.policy(), text.text()
     identity = None if draws.identity is None else names("--identity", [draws.identity])
     if m.is_mechanism(channel):
-        who = identity or ()
-        how = {
-            "renamed": columns.renamed,
-            "individual": who,
-            "text": written,
-            "compression": text.compression,
-        }
-        return m.apply_to(channel, source, target, reporter, common, numbers, **how, force=force)
+        return m.apply_to(
+            channel,
+            source,
+            target,
+            reporter,
+            common,
+            numbers,
+            columns.renamed,
+            identity or (),
+            text,
+            force=force,
+        )
     paths = (channel, *(columns.also or []))
     channels = [Channel.load(path) for path in paths]
     outputs = [path for path in (target, *beside.values()) if path is not None]

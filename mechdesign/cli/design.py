@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
@@ -88,10 +88,12 @@ def design(
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
     if paths.asked:
-        from mechdesign.cli.report import save_reports
-
         line = command_line("design", *typed)
-        save_reports(result, joint, table.table, paths, line, path, reporter)
+        try:
+            paths.save(result.channel, result, reporter, line=line, table=table.table, output=path)
+        except KeyboardInterrupt:
+            kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
+            raise Interrupted(f"interrupted; {kept}") from None
     reporter.notices((*joint.notices, *result.messages))
     reporter.done(
         "designed",

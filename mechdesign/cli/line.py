@@ -8,6 +8,7 @@ takes over the parameters that typer reads; `command_line` writes groups down ag
 from __future__ import annotations
 
 import inspect
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -151,7 +152,9 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             value = getattr(group, each.name)
             if not declared.again or value == each.default:
                 continue
-            shown = declared.public if public and declared.public is not None else value
+            shown = value
+            if declared.public is not None:
+                shown = declared.public if public else _relative(value)
             if shown == "" and public:
                 continue
             if declared.names:
@@ -159,6 +162,11 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             else:
                 words.append(shown)
     return shell_line(name, words, options)
+
+
+def _relative(value: Any) -> Any:
+    """A file without the folders of whoever typed them all."""
+    return os.path.basename(value) if isinstance(value, str) and os.path.isabs(value) else value
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:

@@ -12,8 +12,8 @@ from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
+    from mechdesign.cli.apply import OutputFormat
     from mechdesign.cli.console import Reporter
-    from mechdesign.formats.compression import Compression
     from mechdesign.formats.inputs import TextOptions
     from mechdesign.sanitise.quantized import Outside
 
@@ -91,11 +91,10 @@ def apply_to(
     reporter: Reporter,
     common: o.CommonOptions,
     numbers: MechanismOptions,
-    *,
     renamed: dict[str, str],
     individual: tuple[str, ...],
-    text: TextOptions,
-    compression: Compression | None,
+    text: OutputFormat,
+    *,
     force: bool,
 ) -> int:
     """Release the numbers of a table through the mechanism."""
@@ -120,8 +119,8 @@ def apply_to(
                     individual=next(iter(individual), None),
                     equals=numbers.equals,
                     outside=outside,
-                    text=text,
-                    compression=compression,
+                    text=text.text(),
+                    compression=text.compression,
                     force=force,
                     progress=work.at,
                 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import COMMAND, recorded_line, shell_line
 from mechdesign.core.errors import InputError
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mechdesign.cli.console import Reporter
     from mechdesign.mechanisms.result import Design
     from mechdesign.report.record import Command, Report
-    from mechdesign.tables.joint import Joint
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,40 @@ class ReportPaths:
                 check_report(path, force=self.force, sources=sources, pictures=option == "--report")
                 check_writable(path)
 
-    def save(self, internal: Report | None, public: Report | None) -> None:
-        """Write them."""
+    def save(
+        self,
+        channel: Channel,
+        design: Design | None,
+        reporter: Reporter,
+        *,
+        line: str,
+        table: str | None = None,
+        output: str | None = None,
+    ) -> None:
+        """Write them; `line` makes the channel again, `output` is the channel file if there is one already.
+
+        Without `design` there is no table, and nothing internal.
+        """
+        from mechdesign.report.collect import attributed, internal_report, promise_of
+        from mechdesign.report.content import public_report
         from mechdesign.report.writing import save_report
 
-        for path, report in ((self.internal, internal), (self.public, public)):
-            if path is not None and report is not None:
-                save_report(report, path, overwrite=self.force)
+        notion = promise_of(channel)
+        made: dict[str, Report] = {}
+        if self.internal is not None and design is not None and channel.joint is not None:
+            # Standard input is gone when it has been read.
+            files = {} if table is None or table == "-" else {"Table": table}
+            files |= {} if output is None else {"Channel file": output}
+            base = None if table is None else os.path.basename(table)
+            found = internal_report(design, channel.joint, reporter.work, table=base)
+            shown = None if output is None else os.path.basename(output)
+            made[self.internal] = attributed(found, channel, commands(line, shown, public=False), files)
+        if self.public is not None:
+            found = public_report(channel, notion, satisfied=None if design is None else design.verified)
+            again = commands(design_of(channel, o.PUBLIC_TABLE, o.PUBLIC_CHANNEL), None, public=True)
+            made[self.public] = attributed(found, channel, again)
+        for path, report in made.items():
+            save_report(report, path, overwrite=self.force)
 
     def record(self) -> dict[str, str | None]:
         """As the JSON of a command has them."""
@@ -93,8 +119,6 @@ EXAMPLE = "Example:  mechdesign report channel.json --report report.html --publi
 NO = 1
 """Exit code when the channel violates its notion; the reports say so."""
 
-NOT_AGAIN = "The bound is the one that the channel file has kept since the channel was designed."
-
 
 def report(
     reporter: Reporter,
@@ -107,52 +131,27 @@ def report(
 
     The channel is audited again, exactly, where the file carries its table.
     """
-    internal, public = reports.report, reports.public_report
-    paths = ReportPaths(internal, public, force)
+    paths = ReportPaths(reports.report, reports.public_report, force)
     if not paths.asked:
         raise InputError(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     paths.check((channel,), {})
-    from mechdesign.auditing.verdict import audit
     from mechdesign.channel.channel import Channel
-    from mechdesign.notions import from_record
-    from mechdesign.report.collect import attributed, internal_report
-    from mechdesign.report.content import certificate_of, public_report
+    from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
     loaded = Channel.load(channel)
-    if loaded.record.notion is None:
-        raise InputError(
-            f"{channel} does not say which notion it was designed for, so there is no promise to report; "
-            "`mechdesign audit` and `mechdesign measure` take any channel"
-        )
-    notion = from_record(loaded.record.notion)
-    joint, full, shown = loaded.joint, None, None
-    if joint is None and internal is not None:
+    notion = promise_of(loaded, channel)
+    if loaded.joint is None and paths.internal is not None:
         raise InputError(
             f"{channel} is a public channel without its table, so nothing internal can be said: give "
             "--public-report FILE"
         )
-    satisfied = None if joint is None else audit(loaded, joint, notion).satisfied
-    if joint is not None and internal is not None:
-        certificate = certificate_of(loaded)
-        made = internal_report(
-            loaded,
-            notion,
-            joint,
-            reporter.work,
-            certificate=certificate,
-            remarks=() if certificate.upper_bound_nmi is None else (NOT_AGAIN,),
-        )
-        line = design_of(loaded, "TABLE.csv", channel)
-        full = attributed(made, loaded, commands(line, channel, public=False), {"Channel file": channel})
-    if public is not None:
-        line = design_of(loaded, "TABLE.csv", "CHANNEL.json")
-        shown = attributed(
-            public_report(loaded, notion, satisfied=satisfied), loaded, commands(line, None, public=True)
-        )
-    paths.save(full, shown)
+    design = None if loaded.joint is None else design_behind(loaded, loaded.joint, notion)
+    satisfied = None if design is None else design.verified
+    line = design_of(loaded, o.PUBLIC_TABLE, os.path.basename(channel))
+    paths.save(loaded, design, reporter, line=line, output=channel)
     reporter.done("reported", paths.text(), **paths.record(), satisfied=satisfied)
     took = time.perf_counter() - started
     verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
@@ -216,60 +215,3 @@ def commands(design_line: str, file: str | None, *, public: bool) -> tuple[Comma
             purpose="The matrix with all its digits:", line=shell_line("show", [channel], [("--csv", True)])
         ),
     )
-
-
-def save_reports(
-    result: Design,
-    joint: Joint,
-    table: str,
-    paths: ReportPaths,
-    line: str,
-    output: str | None,
-    reporter: Reporter,
-) -> None:
-    """Write the reports that `paths` asks for; the channel file, if any, is there already."""
-    try:
-        _save_reports(result, joint, table, paths, line, output, reporter)
-    except KeyboardInterrupt:
-        kept = "nothing was written" if output is None else f"{output} is written, its reports are not"
-        raise Interrupted(f"interrupted; {kept}") from None
-
-
-def _save_reports(
-    result: Design,
-    joint: Joint,
-    table: str,
-    paths: ReportPaths,
-    line: str,
-    output: str | None,
-    reporter: Reporter,
-) -> None:
-    from mechdesign.report.collect import attributed, internal_report, remarks_of
-    from mechdesign.report.content import public_report
-
-    files = {} if table == "-" else {"Table": table}  # standard input is gone when it has been read
-    files |= {} if output is None else {"Channel file": output}
-    channel, full, shown = result.channel, None, None
-    if paths.internal is not None:
-        full = attributed(
-            internal_report(
-                channel,
-                result.notion,
-                joint,
-                reporter.work,
-                certificate=result.certificate,
-                remarks=(*remarks_of(result), *result.messages),
-                seconds=result.seconds,
-                table=os.path.basename(table),
-            ),
-            channel,
-            commands(line, output, public=False),
-            files,
-        )
-    if paths.public is not None:
-        shown = attributed(
-            public_report(channel, result.notion, satisfied=result.verified),
-            channel,
-            commands(design_of(channel, "TABLE.csv", "CHANNEL.json"), None, public=True),
-        )
-    paths.save(full, shown)

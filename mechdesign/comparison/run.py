@@ -23,6 +23,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
@@ -80,7 +81,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
         worth_a_word = made.fallback_from is not None or _open(made, settings)
         notices = [f"{describe(case)}: {message}" for message in made.messages] if worth_a_word else []
-        yield Chunk((_row(case, made),), tuple(notices))
+        yield Chunk((row_of(case, made),), tuple(notices))
 
 
 def _interrupted(made: Design, settings: Settings) -> bool:
@@ -100,7 +101,8 @@ def describe(case: Case) -> str:
     return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
 
 
-def _row(case: Case, made: Design) -> ComparisonRow:
+def row_of(case: Case, made: Design) -> ComparisonRow:
+    """A design as a row of a comparison."""
     eps_l, eps_u = case.sides()
     return ComparisonRow(
         mechanism=case.mechanism,
@@ -271,6 +273,15 @@ def compare(
     finally:
         run.write()
     return Comparison(run.rows(), kept, tuple(run.notices))
+
+
+def has_optimum(notion: Notion) -> bool:
+    """Whether its posteriors form a polytope, so that an optimum can be searched."""
+    try:
+        check_polytope(notion)
+    except InputError:
+        return False
+    return True
 
 
 def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:

@@ -125,7 +125,6 @@ class Kept:
     gap_nmi: float | None
     scope: str
     remarks: tuple[str, ...]
-    seconds: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
