@@ -64,6 +64,11 @@ class Cell:
     tint: float | None = None
 
 
+def cells(*texts: str) -> tuple[Cell, ...]:
+    """A row of texts."""
+    return tuple(map(Cell, texts))
+
+
 @dataclass(frozen=True)
 class Grid:
     """A table: the first `heads` cells of each row name it, the cells in `left` are words, the others numbers.

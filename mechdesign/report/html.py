@@ -6,20 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from mechdesign.report import blocks as b
 from mechdesign.report import pictures
-from mechdesign.report.blocks import (
-    Block,
-    Bullets,
-    Cell,
-    CurveChart,
-    Document,
-    Facts,
-    Grid,
-    Lines,
-    Maps,
-    Remark,
-    Text,
-)
 from mechdesign.report.plots import BUDGET_DASHES
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -41,7 +29,7 @@ SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
 
-def html_page(document: Document) -> str:
+def html_page(document: b.Document) -> str:
     """The whole file."""
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     kind = " internal" if document.internal else ""
@@ -78,37 +66,37 @@ def _highlights(items: Sequence[tuple[str, str]]) -> str:
     return f'<dl class="highlights">{cells}</dl>\n'
 
 
-def _block(block: Block, anchor: str) -> str:
+def _block(block: b.Block, anchor: str) -> str:
     match block:
-        case Text(text):
+        case b.Text(text):
             return f"<p>{escape(text)}</p>\n"
-        case Remark(text):
+        case b.Remark(text):
             return f'<p class="remark">{escape(text)}</p>\n'
-        case Bullets(items):
+        case b.Bullets(items):
             return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>\n"
-        case Facts(items):
+        case b.Facts(items):
             rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items)
             return f'<dl class="facts">{rows}</dl>\n'
-        case Lines(items):
+        case b.Lines(items):
             return "".join(
                 f'<p class="order">{escape(purpose)}</p>\n<pre><code>{escape(line)}</code></pre>\n'
                 for purpose, line in items
             )
-        case Grid():
+        case b.Grid():
             return _folded(block, anchor) if block.folded else _grid(block, anchor)
-        case CurveChart():
+        case b.CurveChart():
             return _curve(block, anchor)
-        case Maps():
+        case b.Maps():
             return _maps(block, anchor)
 
 
-def _folded(grid: Grid, anchor: str) -> str:
+def _folded(grid: b.Grid, anchor: str) -> str:
     return (
         f"<details><summary>{escape(grid.caption)}: in numbers</summary>\n{_grid(grid, anchor)}</details>\n"
     )
 
 
-def _grid(grid: Grid, anchor: str) -> str:
+def _grid(grid: b.Grid, anchor: str) -> str:
     shaded = any(cell.strength for row in grid.rows for cell in row)
     tinted = any(cell.tint is not None for row in grid.rows for cell in row)
     opened, closed = ("<span>", "</span>") if shaded or tinted else ("", "")
@@ -128,11 +116,11 @@ def _grid(grid: Grid, anchor: str) -> str:
     )
 
 
-def _left(grid: Grid, column: int) -> str:
+def _left(grid: b.Grid, column: int) -> str:
     return ' class="left"' if column in grid.left else ""
 
 
-def _cell(grid: Grid, column: int, cell: Cell) -> str:
+def _cell(grid: b.Grid, column: int, cell: b.Cell) -> str:
     if column < grid.heads:
         return f'<th scope="row">{escape(cell.text)}</th>'
     shade = sum(cell.strength >= limit for limit in SHADES)
@@ -140,7 +128,7 @@ def _cell(grid: Grid, column: int, cell: Cell) -> str:
     return f"<td{kind}>{escape(cell.text)}</td>"
 
 
-def _curve(chart: CurveChart, anchor: str) -> str:
+def _curve(chart: b.CurveChart, anchor: str) -> str:
     panels = "".join(f'<div class="box">{svg}</div>\n' for svg in pictures.curve_pictures(chart, anchor))
     key = [(_sample(line.colour, line.dashes[1]), line.label) for line in pictures.curve_series(chart)]
     rows, chosen = chart.curve.rows, chart.curve.chosen
@@ -166,7 +154,7 @@ def _icon(content: str) -> str:
     return f'<svg viewBox="0 0 34 14" aria-hidden="true">{content}</svg>'
 
 
-def _maps(maps: Maps, anchor: str) -> str:
+def _maps(maps: b.Maps, anchor: str) -> str:
     grids = "".join(f"<div>{_grid(grid, f'{anchor}-{k}')}</div>\n" for k, grid in enumerate(maps.maps))
     wide = " wide" if any(len(grid.header) > SIDE_BY_SIDE + 1 for grid in maps.maps) else ""
     steps = "".join(f"<span{_tint(step)}>{step.text}</span>" for step in maps.scale)
@@ -175,12 +163,12 @@ def _maps(maps: Maps, anchor: str) -> str:
     )
 
 
-def _tint(cell: Cell) -> str:
+def _tint(cell: b.Cell) -> str:
     """The colour of a cell, between the neighbouring two of `COLOURS`, with ink that stands out."""
     if cell.tint is None:
         return ""
     first, second = COLOURS[:2] if cell.tint < 0.0 else COLOURS[1:]
     share = cell.tint + 1.0 if cell.tint < 0.0 else cell.tint
     pairs = [(int(first[k : k + 2], 16), int(second[k : k + 2], 16)) for k in (1, 3, 5)]
-    colour = "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
+    colour = "".join(f"{round(low + (high - low) * share):02x}" for low, high in pairs)
     return f' style="background:#{colour}{";color:#fff" if cell.tint > DARK else ""}"'

@@ -16,7 +16,7 @@ from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendatio
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
-from mechdesign.report.blocks import Block, Bullets, Grid, Remark, Text
+from mechdesign.report import blocks as b
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
@@ -63,21 +63,25 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    kept = set(sorted(beliefs, key=lambda b: min(b.before - b.highest, b.lowest - b.before))[:MOST_LINES])
+    kept = set(
+        sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))[
+            :MOST_LINES
+        ]
+    )
     chosen = tuple(belief for belief in beliefs if belief in kept)
     remark = f"Those {MOST_LINES} of {len(beliefs):,} are shown whose probability can change most; --report has all."
     promise = replace(report.promise, beliefs=chosen, verdict=f"{report.promise.verdict} {remark}")
     return replace(report, promise=promise)
 
 
-def _lines(block: Block) -> list[str]:
+def _lines(block: b.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
-        case Text(text) | Remark(text):
+        case b.Text(text) | b.Remark(text):
             return [paragraph(text)]
-        case Bullets(items):
+        case b.Bullets(items):
             return [item(text) for text in items]
-        case Grid():
+        case b.Grid():
             rows = [block.header, *([cell.text for cell in row] for row in block.rows)]
             return aligned(rows, left=(*range(block.heads), *block.left))
         case _:

@@ -13,18 +13,7 @@ from pathlib import Path
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
-from mechdesign.report.blocks import (
-    Block,
-    Bullets,
-    CurveChart,
-    Document,
-    Facts,
-    Grid,
-    Lines,
-    Maps,
-    Remark,
-    Text,
-)
+from mechdesign.report import blocks as b
 from mechdesign.report.document import document_of
 from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
@@ -75,7 +64,7 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 """The same where a text begins."""
 
 
-def markdown(document: Document) -> str:
+def markdown(document: b.Document) -> str:
     """The whole file."""
     parts = [
         f"# {_text(document.title)}",
@@ -102,23 +91,23 @@ def _items(texts: Sequence[str]) -> str:
     return "\n".join(f"- {text}" for text in texts)
 
 
-def _block(block: Block) -> str:
+def _block(block: b.Block) -> str:
     match block:
-        case Text(text):
+        case b.Text(text):
             return _text(text)
-        case Remark(text):
+        case b.Remark(text):
             return f"> {_text(text)}"
-        case Bullets(items):
+        case b.Bullets(items):
             return _items([_text(item) for item in items])
-        case Facts(items):
+        case b.Facts(items):
             return _items([f"{_text(name)}: {_text(text)}" for name, text in items])
-        case Lines(items):
+        case b.Lines(items):
             return "\n\n".join(f"{_text(purpose)}\n\n{_code(line)}" for purpose, line in items)
-        case Grid():
+        case b.Grid():
             return _grid(block)
-        case Maps(maps):
+        case b.Maps(maps):
             return "\n\n".join(map(_grid, maps))
-        case CurveChart():
+        case b.CurveChart():
             return ""
 
 
@@ -129,7 +118,7 @@ def _code(line: str) -> str:
     return f"{fence}sh\n{line}\n{fence}"
 
 
-def _grid(grid: Grid) -> str:
+def _grid(grid: b.Grid) -> str:
     words = {*range(grid.heads), *grid.left}
     rule = [":--" if k in words else "--:" for k in range(len(grid.header))]
     lines = [
