@@ -6,7 +6,7 @@ Also mechanism files: the verdict, the cells, the budget against the error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
@@ -45,37 +45,34 @@ def quantize_text(done: Quantized) -> str:
             first="",
         ),
     ]
-    if done.answers_each is not None:
-        bits = at_most(done.total_epsilon)
-        lines.append(
-            f"One individual is in at most {count(done.answers_each, 'answer')}: {bits} bits in all."
-        )
-    lines += ["", "Guarantees for each answer", *map(promise_text, done.guarantees), "", "They hold if"]
-    return "\n".join([*lines, *(item(text) for text in ASSUMPTIONS)])
+    return "\n".join([*lines, *_in_all(done.answers_each, done.total_epsilon), *_guaranteed(done.guarantees)])
+
+
+def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
+    if answers is None:
+        return []
+    return [f"One individual is in at most {count(answers, 'answer')}{source}: {at_most(bits)} bits in all."]
+
+
+def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
+    texts = ["", "Guarantees for each answer", *map(promise_text, guarantees), "", "They hold if"]
+    return [*texts, *map(item, ASSUMPTIONS)]
 
 
 def quantize_record(done: Quantized, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
     """What `quantize --json` prints."""
-    return {
-        "query": done.query,
-        "column": done.column,
-        "records": done.records,
-        "answers": done.answers,
+    record = {field.name: getattr(done, field.name) for field in fields(done)} | {
         "epsilon": float(done.allowance.epsilon),
         "outputs_allowed": done.allowance.outputs,
-        "outputs": done.outputs,
-        "levels": list(done.levels),
-        "widest_cell": done.widest_cell,
-        "answers_each": done.answers_each,
-        "total_epsilon": done.total_epsilon,
         "guarantees": [asdict(g) for g in done.guarantees],
-        "assumptions": list(ASSUMPTIONS),
-        "notices": list(done.notices),
+        "assumptions": ASSUMPTIONS,
         "verified": True,
         "seconds": round(seconds, 3),
         "output": output,
         "mechanism": mechanism,
     }
+    del record["allowance"]
+    return record
 
 
 def ranges_text(measured: TableMeasures) -> str:
@@ -175,12 +172,7 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
     tested, bounds = measured.hypothesis, measured.capacity
     return {
         "unit": "bits",
-        "x": list(measured.x),
-        "y": list(measured.y),
-        "records": measured.records,
-        "pairs": measured.pairs,
-        "x_values": measured.x_values,
-        "y_values": measured.y_values,
+        **{name: getattr(measured, name) for name in ("x", "y", "records", "pairs", "x_values", "y_values")},
         **{k: v for k, v in asdict(measured.information).items() if k != "unit"},
         "maximal_leakage": measured.maximal_leakage,
         "worst_attribute": {
@@ -223,34 +215,29 @@ def verdict_text(found: VerifiedMechanism) -> str:
     ]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
-    if found.answers_each is not None:
-        lines.append(
-            f"One individual is in at most {count(found.answers_each, 'answer')} (as the file says, from data that "
-            f"are not here): {at_most(found.total_epsilon)} bits in all."
-        )
-    lines += ["", "Guarantees for each answer", *map(promise_text, found.guarantees), "", "They hold if"]
-    return "\n".join([*lines, *(item(text) for text in ASSUMPTIONS)])
+    lines += _in_all(
+        found.answers_each, found.total_epsilon, " (as the file says, from data that are not here)"
+    )
+    return "\n".join([*lines, *_guaranteed(found.guarantees)])
 
 
 def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
     """What `audit MECHANISM --json` prints."""
+    mechanism = found.mechanism
     return {
         "satisfied": found.satisfied,
-        "query": found.mechanism.query,
-        "column": found.mechanism.column,
-        "group_by": list(found.mechanism.group_by),
-        "epsilon": found.mechanism.epsilon,
-        "outputs": found.outputs,
+        **{name: getattr(mechanism, name) for name in ("query", "column", "group_by", "epsilon")},
+        **{
+            name: getattr(found, name)
+            for name in ("outputs", "answers_each", "total_epsilon", "disagreements")
+        },
         "outputs_allowed": found.allowed,
-        "answers_each": found.answers_each,
-        "total_epsilon": found.total_epsilon,
-        "disagreements": list(found.disagreements),
         "witnesses": [
             {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
-            for m in found.mechanism.mechanisms
+            for m in mechanism.mechanisms
         ],
         "guarantees": [asdict(g) for g in found.guarantees],
-        "assumptions": list(ASSUMPTIONS),
+        "assumptions": ASSUMPTIONS,
         "verified": True,
     }
 
@@ -360,13 +347,8 @@ def applied_text(done: Quantised, target: str) -> str:
         item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst"),
         item(f"{count(done.outside, 'value')} outside the range"),
     ]
-    if done.answers_each is not None:
-        lines += [
-            "",
-            f"One individual is in at most {count(done.answers_each, 'answer')}: "
-            f"{at_most(done.total_epsilon)} bits in all.",
-        ]
-    return "\n".join(lines)
+    in_all = _in_all(done.answers_each, done.total_epsilon)
+    return "\n".join([*lines, *([""] if in_all else []), *in_all])
 
 
 def applied_record(done: Quantised, target: str) -> dict[str, Any]:

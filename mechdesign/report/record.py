@@ -252,16 +252,13 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
 
 def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict[str, Any]:
     """What `audit --json` prints; `promise` is what holds for the population, where the table counts records."""
-    worst = audit.worst
-    record: dict[str, Any] = {"sensitive": worst.sensitive, "output": worst.output, "lift": worst.lift}
-    if worst.against is not None:
-        record["against"] = worst.against
+    worst = {key: value for key, value in asdict(audit.worst).items() if value is not None}
     return {
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),
         "achieved": asdict(audit.achieved),
         "used": None if audit.used is None else asdict(audit.used),
-        "worst": record,
+        "worst": worst,
         "population": population_record(promise),
     }
 
@@ -288,10 +285,4 @@ def channel_record(channel: Channel) -> dict[str, Any]:
 
 def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
     """What `measure --json` prints."""
-    return {
-        "utility": measures.utility,
-        "leakage": measures.leakage,
-        "achieved": asdict(measures.achieved),
-        "guarantees": [asdict(line) for line in measures.guarantees],
-        "outputs": [asdict(out) for out in measures.outputs],
-    }
+    return asdict(measures)
