@@ -255,13 +255,18 @@ class SearchOptions:
         "--time-limit", "SECONDS", "Stop each search then, with the best verified channel and its proven gap."
     )
 
+    enumerate: str = option(
+        "--enumerate",
+        "NAME",
+        "Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
+        "(rational numbers; needs the full pycddlib).",
+        "auto",
+    )
+
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
-        return {
-            "method": self.method,
-            "gap": number("--gap", self.gap, zero=True),
-            "time_limit": self.seconds,
-        }
+        gap = number("--gap", self.gap, zero=True)
+        return {"method": self.method, "gap": gap, "time_limit": self.seconds, "enumerate": self.enumerate}
 
     @property
     def seconds(self) -> float | None:
@@ -276,13 +281,6 @@ class DesignOptions(SearchOptions):
     mechanism: str = option(
         "--mechanism", "NAME", "optimal, subset-response, subset-merging or complete-merging.", "optimal"
     )
-    enumerate: str = option(
-        "--enumerate",
-        "NAME",
-        "Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
-        "(rational numbers; needs the full pycddlib).",
-        "auto",
-    )
     no_fallback: bool = flag(
         "--no-fallback", "Exit 3 instead of emitting subset merging when the optimum fails."
     )
@@ -291,7 +289,7 @@ class DesignOptions(SearchOptions):
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
-        return super().arguments() | own | {"enumerate": self.enumerate}
+        return super().arguments() | own
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -124,7 +124,7 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
         axes.set_title(panel.title)
     handles, labels = every[0].get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
-    fallen = list(dict.fromkeys(fall.mechanism for fall in falls(rows)))
+    fallen = list(dict.fromkeys(fall.before.mechanism for fall in falls(rows)))
     figure.legend(
         list(named.values()),
         list(named),

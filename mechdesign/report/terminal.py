@@ -20,6 +20,7 @@ from mechdesign.report import blocks as b
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
+from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
 from mechdesign.report.wording import (
     about,
@@ -237,10 +238,6 @@ def _curves(rows: Sequence[ComparisonRow]) -> list[tuple[str, float | None]]:
     return list(dict.fromkeys(row.curve for row in rows))
 
 
-def _name(notion: str, lam: float | None) -> str:
-    return notion if lam is None else f"{notion}, lam {lam:g}"
-
-
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     at = {(row.mechanism, row.epsilon): row for row in rows}
@@ -261,7 +258,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     ]
     thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
     notes = "; ".join([*thinned, *marks])
-    heading = f"{_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
+    heading = f"{curve_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
     return "\n".join([heading, *aligned(lines)])
 
 
@@ -278,7 +275,7 @@ def _hundredths(share: float, rounding: str) -> Decimal:
 
 
 def _advice(found: Recommendation) -> str:
-    name = _name(found.notion, found.lam)
+    name = curve_name(found.notion, found.lam)
     texts = [f"{name}:", _twice(found.twice)]
     if found.most is not None:
         texts.append(
@@ -309,7 +306,7 @@ def fall_text(fall: Fall) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
     before, after = fall.before, fall.after
     return (
-        f"{fall.mechanism} ({_name(fall.notion, fall.lam)}) keeps {percent_at_least(before.nmi)} at epsilon "
+        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {percent_at_least(before.nmi)} at epsilon "
         f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
         "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
     )
