@@ -78,8 +78,8 @@ def check(
     loaded = Channel.load(channel)
     with reporter.work("checking", unit="records") as advance:
         result = check_release(
-            released,
             loaded,
+            released,
             original=compared.original,
             columns=columns.renamed,
             form=published.form,

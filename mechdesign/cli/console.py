@@ -172,6 +172,7 @@ class _Forwarding(logging.Handler):
 
 def listen(quiet: bool, log_json: bool) -> None:
     """Hear the libraries in a process of its own."""
+    MechdesignError.says_options = True
     Reporter(quiet=quiet, log_json=log_json).listen()
 
 

@@ -14,9 +14,10 @@ from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
-from mechdesign.comparison.grid import Case, ascending, curves, named, notion_labels
+from mechdesign.comparison.grid import Case, ascending, curves, listed_numbers, named, notion_labels
 from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, with_bounds, write_csv
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
@@ -107,8 +108,8 @@ NEED_POLYTOPE = (OPTIMAL, "subset-response")
 """Mechanisms that serve only notions whose posteriors form a polytope."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """What `compare` found.
 
     Attributes
@@ -124,6 +125,12 @@ class Comparison:
     rows: tuple[ComparisonRow, ...]
     kept: int = 0
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        budgets = [row.epsilon for row in self.rows] or [math.nan]
+        mechanisms = ", ".join(dict.fromkeys(row.mechanism for row in self.rows))
+        span = f"epsilon {min(budgets):g} to {max(budgets):g}"
+        return f"Comparison({len(self.rows):,} rows: {mechanisms}; {span})"
 
     def to_csv(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write the rows in the columns of the interface.
@@ -223,6 +230,7 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
     settings = Settings(method, gap, time_limit, as_published)
     Search(
         method=method, gap=gap, time_limit=time_limit, enumeration=enumerate
@@ -231,8 +239,8 @@ def compare(
     wanted = curves(
         chosen,
         notion_labels(notions),
-        ascending("epsilon", epsilons),
-        None if lams is None else tuple(lams),
+        ascending("epsilon", listed_numbers("epsilons", epsilons)),
+        None if lams is None else listed_numbers("lams", lams),
     )
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
     cases = [case for curve in wanted for case in curve]

@@ -17,12 +17,13 @@ from mechdesign.auditing.population import audit_for_set, set_behind
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, curve_through
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, expected
+from mechdesign.core.files import PathLike
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.notions import Notion, from_record
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.content import full_report, origin_of, summary_report
+from mechdesign.report.content import full_report, origin_of, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
@@ -106,6 +107,31 @@ def internal_report(
         with watch("computing the curve", unit="budgets") as work:
             curve, why = curve_through(joint, design, axis, None if work is None else work.at)
     return full_report(summary, channel, joint, measures, curve, {} if curve is not None else {"curve": why})
+
+
+def write_report(design: Design | Channel, path: PathLike, *, public: bool, overwrite: bool) -> None:
+    """As `mechdesign.report`, which is this function."""
+    from mechdesign.report.writing import check_report, save_report
+
+    made = design if isinstance(design, Design) else None
+    channel = expected("design", design, Channel, "; and no Design") if made is None else made.channel
+    check_report(path, force=overwrite, pictures=not public)
+    notion, joint = promise_of(channel), channel.joint
+    if made is None and joint is not None:
+        made = design_behind(channel, joint, notion)
+    if made is not None and not made.verified:
+        raise InputError(
+            "a channel that breaks its promise has no report; mechdesign.audit says where it breaks it"
+        )
+    if public:
+        found = public_report(channel, notion, satisfied=None if made is None else True)
+    elif made is None or joint is None:
+        raise InputError(
+            "the channel is public: nothing internal can be said without its table; give public=True"
+        )
+    else:
+        found = internal_report(made, joint)
+    save_report(attributed(found, channel, ()), path, overwrite=overwrite)
 
 
 def remarks_of(design: Design) -> list[str]:

@@ -62,10 +62,10 @@ def document_of(report: Report) -> b.Document:
     sections += [
         b.Section("asked", "What was asked", _asked(asked)),
         b.Section("provenance", "Provenance", (facts,)),
-        b.Section(
-            "reproduce", "Do it again", (b.Lines(tuple((c.purpose, c.line) for c in report.commands)),)
-        ),
     ]
+    if report.commands:
+        again = b.Lines(tuple((c.purpose, c.line) for c in report.commands))
+        sections.append(b.Section("reproduce", "Do it again", (again,)))
     return b.Document(
         title=f"Release of {useful}, protecting {sensitive}",
         banner=BANNERS[report.audience],

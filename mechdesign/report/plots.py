@@ -72,6 +72,12 @@ class Series:
     filled: bool
 
 
+def check_matplotlib() -> None:
+    """Refuse to draw where it is missing."""
+    if find_spec("matplotlib") is None:
+        raise InputError("plots need matplotlib, which is not installed: pip install 'mechdesign[plots]'")
+
+
 def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
     """Refuse a picture that cannot be drawn or written, before any work is done."""
     ending = Path(path).suffix.lower()
@@ -79,8 +85,7 @@ def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = (
         raise InputError(
             f"{os.fspath(path)}: a plot must end in {', '.join(FORMATS)}, not {ending or 'nothing'}"
         )
-    if find_spec("matplotlib") is None:
-        raise InputError("plots need matplotlib, which is not installed: pip install 'mechdesign[plots]'")
+    check_matplotlib()
     check_target(path, force=force, sources=sources)
 
 

@@ -116,7 +116,7 @@ def test_success_claimed_with_an_infeasible_answer(adult, monkeypatch, lie, noti
     lying_envelope(monkeypatch, lie)
     fell_back(design(adult, notion), adult)
     with pytest.raises(
-        SolverFailure, match=r"no verified channel came out of the optimum \(.+\); use --mechanism"
+        SolverFailure, match=r"no verified channel came out of the optimum \(.+\); use mechanism"
     ):
         design(adult, notion, fallback=False)
 
