@@ -7,8 +7,7 @@ from html import escape
 from pathlib import Path
 
 from mechdesign.report import blocks as b
-from mechdesign.report import pictures
-from mechdesign.report.plots import BUDGET_DASHES
+from mechdesign.report import plots
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Even if a label slipped through unescaped, a browser would load and run nothing."""
@@ -129,8 +128,8 @@ def _cell(grid: b.Grid, column: int, cell: b.Cell) -> str:
 
 
 def _curve(chart: b.CurveChart, anchor: str) -> str:
-    panels = "".join(f'<div class="box">{svg}</div>\n' for svg in pictures.curve_pictures(chart, anchor))
-    key = [(_sample(line.colour, line.dashes[1]), line.label) for line in pictures.curve_series(chart)]
+    panels = "".join(f'<div class="box">{svg}</div>\n' for svg in plots.curve_pictures(chart, anchor))
+    key = [(_sample(line.colour, line.dashes[1]), line.label) for line in plots.curve_series(chart)]
     rows, chosen = chart.curve.rows, chart.curve.chosen
     if any(row.upper_bound_nmi is not None for row in rows):
         hatched = (
@@ -138,8 +137,8 @@ def _curve(chart: b.CurveChart, anchor: str) -> str:
         )
         key.append((_icon(hatched), "proven impossible"))
     if chosen.eps_l is not None or chosen.eps_u is not None:
-        key.append((_sample("#737373", BUDGET_DASHES[1]), "budget of this side"))
-    ring = f'<circle cx="17" cy="7" r="5" fill="none" stroke="{pictures.INK}" stroke-width="2.5"/>'
+        key.append((_sample("#737373", plots.BUDGET_DASHES[1]), "budget of this side"))
+    ring = f'<circle cx="17" cy="7" r="5" fill="none" stroke="{plots.INK}" stroke-width="2.5"/>'
     key.append((_icon(ring), "chosen"))
     items = "".join(f"<li>{icon}{escape(name)}</li>" for icon, name in key)
     return f'<figure><div class="panels">\n{panels}</div>\n<ul class="key">{items}</ul></figure>\n'

@@ -15,6 +15,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks as b
 from mechdesign.report.document import document_of
+from mechdesign.report.plots import check_matplotlib
 from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
 HTML = ".html"
@@ -31,9 +32,7 @@ def check_report(
             f"{os.fspath(path)}: a report must end in {', '.join(ENDINGS)}, not {ending or 'nothing'}"
         )
     if ending == HTML and pictures:
-        from mechdesign.report.pictures import check_pictures
-
-        check_pictures()
+        check_matplotlib("an HTML report needs", "report", " (.md and .json reports need nothing)")
     check_target(path, force=force, sources=sources)
 
 

@@ -14,7 +14,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import console
 from mechdesign.cli import report as report_files
 from mechdesign.notions import MaxLift
-from mechdesign.report import collect, pictures
+from mechdesign.report import collect, plots
 from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
@@ -253,7 +253,7 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     published = ("design", "records.csv", *MICRO, "--mechanism", "subset-merging", "--as-published")
     refused(run, 2, words, *published, "--report", "r.md")
     refused(run, 2, words, *published, "--public-report", "r.md")
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")
     refused(run, 2, words, "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.html")

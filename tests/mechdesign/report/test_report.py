@@ -19,7 +19,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison import curve
 from mechdesign.core.errors import SolverFailure
 from mechdesign.notions import to_record
-from mechdesign.report import blocks, pictures
+from mechdesign.report import blocks, plots
 from mechdesign.report import writing as markdown
 from mechdesign.report.collect import design_behind
 from mechdesign.report.content import public_report
@@ -33,7 +33,7 @@ from tests.mechdesign.report import report_cases as cases
 def quick_pictures(monkeypatch, request):
     """Pictures are drawn for Adult alone: each drawing takes a tenth of a second."""
     if "adult" not in request.fixturenames:
-        monkeypatch.setattr(pictures, "_inline", lambda *_: "<svg></svg>")
+        monkeypatch.setattr(plots, "_inline", lambda *_: "<svg></svg>")
 
 
 def tiny() -> Joint:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, document, html, pictures
+from mechdesign.report import blocks, document, html, plots
 from mechdesign.report.document import document_of
+from mechdesign.report.writing import check_report
+from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
 
 LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
@@ -96,8 +98,8 @@ def contrast(one: str, other: str) -> float:
 def test_colours_keep_their_order_in_grey_and_texts_stand_out():
     pale, middle, dark = html.COLOURS
     assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
-    assert contrast(pale, pictures.INK) > 7
-    assert contrast(middle, pictures.INK) > 4.5
+    assert contrast(pale, plots.INK) > 7
+    assert contrast(middle, plots.INK) > 4.5
     assert contrast(dark, "#ffffff") > 7
     for colour in ("#5a5a5a", "#1f3a5f", "#8a3b00", "#1b1b1b"):  # of texts on white
         assert contrast(colour, "#ffffff") > 4.5
@@ -115,7 +117,7 @@ def test_a_darker_cell_is_a_larger_lift_and_its_number_stands_out(tint):
 def styled(tint):
     style = html._tint(blocks.Cell("x", tint=tint))
     colours = re.findall("#[0-9a-f]+", style)
-    return colours[0], "#ffffff" if "#fff" in colours[1:] else pictures.INK
+    return colours[0], "#ffffff" if "#fff" in colours[1:] else plots.INK
 
 
 @pytest.mark.parametrize(
@@ -128,36 +130,26 @@ def test_a_lift_in_its_cell(lift, shown, tint):
 
 
 def test_what_matplotlib_is_missing_for(monkeypatch):
-    pictures.check_pictures()
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    check_report("r.html", force=False)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"an HTML report needs matplotlib.*mechdesign\[report\]"):
-        pictures.check_pictures()
+        check_report("r.html", force=False)
 
 
 def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
-    monkeypatch.setattr(pictures, "import_module", None)
+    monkeypatch.setattr(plots, "import_module", None)
     assert "<svg" not in html.html_page(document_of(public))
 
 
-def test_a_picture_gets_ids_of_its_own_and_loses_what_is_superfluous():
-    svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="100pt" '
-        'height="50pt" viewBox="0 0 100 50" version="1.1"><metadata>when</metadata>'
-        '<defs><style type="text/css">*{stroke: red}</style></defs><g id="figure_1"><defs><path id="m"/></defs>'
-        '<use xlink:href="#m" x="1.23456"/><rect style="fill: url(#m); stroke-linejoin: miter"/>'
-        '<text style="font: bold 11px \'DejaVu Sans\'" transform="rotate(-0 1 2)">id="g" url(#m)</text></g></svg>'
-    )
-    root = ElementTree.fromstring(pictures.tidy(svg, "map-1", "T", "D"))
-    assert [child.tag for child in root] == ["title", "desc", "g"]
-    assert root.get("style") == "max-width:100px;min-width:80px"
-    group = root[2]
-    assert group.attrib == {}
-    assert group.find("defs/path").get("id") == "map-1-m"
-    assert group.find("use").attrib == {"href": "#map-1-m", "x": "1.23"}
-    assert group.find("rect").attrib == {"style": "fill: url(#map-1-m)"}
-    assert group.find("text").attrib == {"style": "font-size:11px;font-weight:bold"}
-    assert group.find("text").text == 'id="g" url(#m)'
+def test_pictures_bring_nothing_that_the_page_has():
+    chart = cases.reports(uniform_table(4, m=3), md.LIP(0.5))[0]
+    first, second = (html.html_page(document_of(chart)) for _ in range(2))
+    assert first == second
+    for svg in drawn(first):
+        assert not re.search(r"xlink|<metadata|<!DOCTYPE|matplotlib|figure_1|rotate\(-0|\d\.\d{3}", svg)
+        assert svg.count("font-size") == svg.count("<text")
+        assert "font-weight: 700; font-size: 13px" in svg
 
 
 def test_details_are_told_apart_from_their_pictures():
