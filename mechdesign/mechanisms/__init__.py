@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.optimal import Search, optimal
@@ -165,6 +165,8 @@ def design(
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(
