@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
-from mechdesign.core.decimals import budget as shown_budget
-from mechdesign.core.decimals import distance_at_most, factor_at_least, factor_at_most
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import budget as shown_budget
+from mechdesign.core.numbers import distance_at_most, factor_at_least, factor_at_most
 
 if TYPE_CHECKING:
     import numpy as np

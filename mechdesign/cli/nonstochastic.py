@@ -84,8 +84,7 @@ def measure(
     roles["feature"] = columns("--feature", feature) or ()
 
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.nonstochastic.table_measures import measure_table
-    from mechdesign.nonstochastic.text_columns import read_text_columns
+    from mechdesign.nonstochastic.table_measures import measure_table, read_text_columns
 
     reporter = reporter_of(context)
     with reporter.work("measuring"):

@@ -31,11 +31,11 @@ from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
     Query,
+    TabulatedQuery,
     identity_query,
     mean_query,
 )
-from mechdesign.nonstochastic.tables import TabulatedQuery
-from solvers.programs.milp import Program, Rows, Solution
+from solvers.programs.highs import Program, Solution, SparseRows
 
 LARGEST_FIBRES = 20_000_000
 """Members of all fibres together that are kept: 160 MB."""
@@ -209,7 +209,7 @@ class Separation:
         self._gaps = gaps
         self._pairs: dict[tuple[int, int], int] = {}
         self._exact: set[tuple[int, int]] = set()
-        self._rows = Rows()
+        self._rows = SparseRows()
 
     def _column(self, a: int, b: int, *, exact: bool) -> int:
         """The column of pair (a, b); `exact` forbids z = 1 without a threshold between."""
@@ -250,7 +250,7 @@ class Separation:
         self._rows.add(list(kept), list(kept.values()), -math.inf, float(outputs))
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> SparseRows:
         """The rows collected so far, to be extended by further ones."""
         return self._rows
 

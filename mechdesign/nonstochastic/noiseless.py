@@ -28,10 +28,11 @@ from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
     Query,
+    factorised,
+    fibre_counts,
     identity_query,
     mean_query,
 )
-from mechdesign.nonstochastic.tables import factorised, fibre_counts
 
 
 @dataclass(frozen=True)

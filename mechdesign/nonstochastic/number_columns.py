@@ -14,7 +14,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, Numbering
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.text_columns import columns_of, usable_records
+from mechdesign.nonstochastic.table_measures import columns_of, usable_records
 
 _NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?[ \t]*", re.ASCII)
 

@@ -22,7 +22,7 @@ from mechdesign.nonstochastic.domains import doubles
 from mechdesign.nonstochastic.levels import smallest_cell
 from mechdesign.nonstochastic.microaggregation import Loss, best_edges, check_loss
 from mechdesign.nonstochastic.solving import solve
-from solvers.programs.milp import Program, Rows
+from solvers.programs.highs import Program, SparseRows
 
 PRICE_TOLERANCE = 1e-9
 """Reduced costs (in units of the dearest cell) above minus this are not worth another round."""
@@ -105,7 +105,7 @@ class _Candidates:
         cells = [self.members(int(c)) for c in columns]
         owners = np.repeat(np.arange(columns.size), [c.size for c in cells])
         points = np.concatenate(cells)
-        cover = Rows()
+        cover = SparseRows()
         for point in range(self.points):
             group = owners[points == point]
             cover.add(group.tolist(), [1.0] * group.size, 1.0, 1.0)

@@ -27,7 +27,7 @@ from mechdesign.nonstochastic.noiseless import Certificate
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
 from mechdesign.nonstochastic.solving import solve
-from solvers.programs.milp import Program, Rows
+from solvers.programs.highs import Program, SparseRows
 
 LevelsMethod = Literal["auto", "lp", "milp", "earliest"]
 
@@ -179,7 +179,7 @@ def _by_lp(problem: GapProblem, outputs: int) -> tuple[list[int], bool]:
     gaps, intervals = problem.gaps, problem.intervals
     if gaps == 0:
         return [], True
-    rows = Rows()
+    rows = SparseRows()
     for g in range(gaps):
         rows.add((g + 1, g), (1.0, -1.0), 0.0, 1.0)
     for a, b in intervals.tolist():

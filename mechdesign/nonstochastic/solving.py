@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import SolverFailure
 from solvers.errors import BackendFailure
-from solvers.programs.milp import Program, Solution
-from solvers.programs.milp import solve as _solve
+from solvers.programs.highs import Program, Solution
+from solvers.programs.highs import solve as _solve
 
 
 def solve(

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.beliefs import belief_ranges
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.leakages import belief_ranges
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import set_behind
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.auditing.verdict import audit

@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.means import Used
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Achieved, Worst
 from mechdesign.channel.channel import Channel

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
-from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
-from mechdesign.nonstochastic.verification import VerifiedMechanism
+from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
 from mechdesign.sanitise.quantized import Quantised, released_number
 from mechdesign.sanitise.quantized_check import CheckedRelease

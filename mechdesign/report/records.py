@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel

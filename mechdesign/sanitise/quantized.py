@@ -31,10 +31,15 @@ from mechdesign.formats.opening import Kept, Output, Source, Written, open_sourc
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.mechanism_file import (
+    MechanismFile,
+    SizedQuantizer,
+    build_query,
+    guarantee_record,
+    read_verified,
+)
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.verification import guarantee_record, read_verified
 from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 

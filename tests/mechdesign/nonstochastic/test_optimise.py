@@ -19,12 +19,12 @@ from mechdesign.nonstochastic.optimise_thresholds import edges_of, least_distort
 from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
+    TabulatedQuery,
     linear_query,
     mean_query,
     median_query,
     sum_query,
 )
-from mechdesign.nonstochastic.tables import TabulatedQuery
 
 BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 

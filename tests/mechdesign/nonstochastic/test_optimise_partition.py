@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import microaggregation
 from mechdesign.nonstochastic.microaggregation import LOSSES, CellLoss, best_edges
 from mechdesign.nonstochastic.optimise_partition import cell_loss, identifiable_partition
-from mechdesign.nonstochastic.optimise_policy import most_private_policy, private_policy
 
 
 def best_contiguous(values, mass, smallest, loss):
@@ -163,68 +162,5 @@ def test_leakage_of_a_partition():
     ],
 )
 def test_refusals(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-def every_policy(points, second, radius):
-    """(overlap, difference, distortion) of every policy within the radius."""
-    count = len(points)
-    squared = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    reach = [[y for y in range(count) if squared[x, y] <= radius**2] for x in range(count)]
-    for report in itertools.product(*reach):
-        sets = [{y for x, y in enumerate(report) if bool(second[x]) == h} for h in (False, True)]
-        cost = sum(squared[x, y] for x, y in enumerate(report)) / count
-        yield len(sets[0] & sets[1]), len(sets[0] ^ sets[1]), cost
-
-
-def test_policies_against_all_policies():
-    rng = np.random.default_rng(0)
-    for _ in range(15):
-        points = np.unique(rng.integers(0, 4, size=(rng.integers(2, 6), rng.integers(1, 3))), axis=0)
-        second = rng.integers(0, 2, size=len(points))
-        if second.all() or not second.any():
-            continue
-        radius = Fraction(int(rng.integers(1, 6)), 2)
-        every = list(every_policy(points, second, radius))
-        best = max(math.inf if d == 0 else Fraction(o, d) for o, d, _ in every)
-        assert most_private_policy(points, second, 1 / radius).epsilon == pytest.approx(float(best))
-        for epsilon in (Fraction(1, 2), 2):
-            costs = [cost for o, d, cost in every if o >= epsilon * d]
-            if costs:
-                found = private_policy(points, second, 1 / radius, epsilon)
-                assert found.overlap >= epsilon * found.difference
-                assert found.distortion == pytest.approx(min(costs))
-            else:
-                with pytest.raises(NotPrivate, match="no policy within 1/rho"):
-                    private_policy(points, second, 1 / radius, epsilon)
-
-
-def test_the_best_policy_beats_blurring():
-    """On a line the strip policy of Theorem 4 sends the strip to one report; the optimum mixes more."""
-    points, radius = np.arange(12), 2
-    second = points >= 6
-    strip = np.where(np.abs(points - 6) <= radius, 6, points)
-    sets = [set(strip[second == h].tolist()) for h in (False, True)]
-    blurred = Fraction(len(sets[0] & sets[1]), len(sets[0] ^ sets[1]))
-    best = most_private_policy(points, second, Fraction(1, radius))
-    assert best.epsilon > blurred
-    assert best.privacy == pytest.approx(math.log2(1 + best.epsilon))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: most_private_policy([], [], 1), "points must be"),
-        (lambda: most_private_policy([1, math.nan], [0, 1], 1), "finite numbers"),
-        (lambda: most_private_policy([1, 2], [0], 1), "one truth value"),
-        (lambda: most_private_policy([1, 2], [1, 1], 1), "nothing to hide"),
-        (lambda: most_private_policy([1, 2], [0, 1], 0), "rho"),
-        (lambda: most_private_policy([1, 2], [0, 1], 1, reports=[[1, 2]]), "must match"),
-        (lambda: most_private_policy([1, 9], [0, 1], 1, reports=[1]), "point 2 has no report within"),
-        (lambda: private_policy([1, 2], [0, 1], 1, -1), "must not be negative"),
-    ],
-)
-def test_policy_refusals(call, message):
     with pytest.raises(InputError, match=message):
         call()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.mechanism_file import read_verified
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import read_verified
 from mechdesign.sanitise.quantise import quantise_table, share_of
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5))

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of
+from mechdesign.nonstochastic.mechanism_file import read_verified, verify_file
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import read_verified, verify_file
 from mechdesign.report import mechanism_text as words
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised

@@ -9,10 +9,16 @@ import pytest
 from mechdesign.core.documents import write_hashed
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import certify, count_query, identity_query, interval, uniform_quantizer
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile, SizedQuantizer
+from mechdesign.nonstochastic.mechanism_file import (
+    FORMAT,
+    VERSION,
+    MechanismFile,
+    SizedQuantizer,
+    read_verified,
+    verify_file,
+)
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import read_verified, verify_file
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4))
 
