@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
-from mechdesign.nonstochastic.quantize_options import Quantized
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, outputs_allowed
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, guarantee_record
 from mechdesign.nonstochastic.table_measures import TableMeasures
+from mechdesign.report.mechanism_text import promise_text
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
+from mechdesign.sanitise.quantized import Quantised
 
 SCOPE = (
     "A range is what occurs in this file. A combination that can happen but does not occur here would change "
@@ -19,21 +21,22 @@ LISTED = 6
 """Values of the worst attribute shown before the rest is counted."""
 
 
-def quantize_text(done: Quantized) -> str:
+def quantize_text(done: Quantised) -> str:
     """The report of `quantize`, without a final newline."""
-    low, high = done.levels
+    made, outputs = done.mechanism, done.mechanism.guarantee["outputs"]
+    low, high, widest = _levels(made)
     levels = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    answers = "every record" if done.query == "identity" else count(done.answers, "answer")
+    answers = "every record" if made.query == "identity" else count(done.answers, "answer")
     lines = [
         paragraph(
-            f"Released: {done.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
-            f"in {levels} levels (widest cell {about(done.widest_cell)}).",
+            f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
+            f"in {levels} levels (widest cell {about(widest)}).",
             first="",
         ),
         "",
         paragraph(
             "Whatever the other records are, one individual can bring about at most "
-            f"{count(done.outputs, 'output')} of an answer (counted exactly; {done.allowance.outputs:,} allowed).",
+            f"{count(outputs, 'output')} of an answer (counted exactly; {outputs_allowed(made.epsilon):,} allowed).",
             first="",
         ),
     ]
@@ -42,34 +45,34 @@ def quantize_text(done: Quantized) -> str:
         lines.append(
             f"One individual is in at most {count(done.answers_each, 'answer')}: {bits} bits in all."
         )
-    lines += ["", "Guarantees for each answer", *map(_promise, done.guarantees), "", "They hold if"]
+    promises = guarantee_record(made, done.answers_each)[2]
+    lines += ["", "Guarantees for each answer", *map(promise_text, promises), "", "They hold if"]
     return "\n".join([*lines, *(item(text) for text in ASSUMPTIONS)])
 
 
-def _promise(promise: Guarantee) -> str:
-    """One guarantee; an error is bounded from below, everything else from above."""
-    if promise.name == "estimation error":
-        bound = f"at least {at_least(promise.bound)} {promise.unit}"
-    else:
-        bound = f"at most {at_most(promise.bound)} {promise.unit}" if promise.bound > 0 else "nothing"
-    return item(f"{promise.meaning}: {bound} ({promise.theorem})")
+def _levels(made: MechanismFile) -> tuple[int, int, float]:
+    """Fewest and most levels, and the widest cell."""
+    levels = [m.quantizer.levels for m in made.mechanisms]
+    return min(levels), max(levels), float(max(m.quantizer.widest_cell for m in made.mechanisms))
 
 
-def quantize_record(done: Quantized, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
+def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
     """What `quantize --json` prints."""
+    made = done.mechanism
+    low, high, widest = _levels(made)
     return {
-        "query": done.query,
+        "query": made.query,
         "column": done.column,
         "records": done.records,
         "answers": done.answers,
-        "epsilon": float(done.allowance.epsilon),
-        "outputs_allowed": done.allowance.outputs,
-        "outputs": done.outputs,
-        "levels": list(done.levels),
-        "widest_cell": done.widest_cell,
+        "epsilon": made.epsilon,
+        "outputs_allowed": outputs_allowed(made.epsilon),
+        "outputs": made.guarantee["outputs"],
+        "levels": [low, high],
+        "widest_cell": widest,
         "answers_each": done.answers_each,
         "total_epsilon": done.total_epsilon,
-        "guarantees": [asdict(g) for g in done.guarantees],
+        "guarantees": [asdict(g) for g in guarantee_record(made, done.answers_each)[2]],
         "assumptions": list(ASSUMPTIONS),
         "notices": list(done.notices),
         "verified": True,
