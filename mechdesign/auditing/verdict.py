@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, extremes_of
+from mechdesign.auditing.lifts import Entries, ExtremeLifts, extremes_by_output, extremes_of
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import FIRST_BITS, precision
@@ -158,7 +158,7 @@ def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
     return order
 
 
-def _within(extremes: Extremes, limits: LiftLimits) -> bool:
+def _within(extremes: ExtremeLifts, limits: LiftLimits) -> bool:
     """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
     checks = (
         (extremes.high.lift, limits.upper),
@@ -169,7 +169,7 @@ def _within(extremes: Extremes, limits: LiftLimits) -> bool:
 
 
 def _worst(
-    extremes: Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
+    extremes: ExtremeLifts, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
 ) -> Worst:
     sides = (
         (limits.upper, achieved.eps_u, extremes.high, None),

@@ -16,7 +16,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable, check_text
+from mechdesign.tables.variable import Variable, valid_text
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
@@ -66,7 +66,7 @@ class Channel:
     record: ChannelRecord = field(default_factory=ChannelRecord)
 
     def __post_init__(self) -> None:
-        outputs = tuple(check_text(label, "an output label") for label in self.outputs)
+        outputs = tuple(valid_text(label, "an output label") for label in self.outputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
         _check_labels(outputs)

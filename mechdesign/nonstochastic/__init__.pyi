@@ -20,9 +20,9 @@ from .information import (
     range_report,
     symmetric_leakage,
 )
-from .levels import epsilon_for, guarantees, outputs_allowed
+from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
-from .noiseless import Certificate, Ledger, certify, certify_table
+from .noiseless import FibreCertificate, Ledger, certify, certify_table
 from .optimise_partition import identifiable_partition
 from .optimise_thresholds import least_distortion, most_levels
 from .quantizers import Quantizer, uniform_quantizer
@@ -44,7 +44,7 @@ from .zero_error import capacity_bounds, one_shot_code
 __all__ = [
     "BlurringPolicy",
     "Boxes",
-    "Certificate",
+    "FibreCertificate",
     "JointRange",
     "Ledger",
     "LinearQuery",
@@ -67,7 +67,6 @@ __all__ = [
     "epsilon_for",
     "finite",
     "finite_problem",
-    "guarantees",
     "identifiable_epsilon",
     "identifiable_partition",
     "identity_query",
@@ -87,6 +86,7 @@ __all__ = [
     "outputs_allowed",
     "overlap_partition",
     "preimage_epsilon",
+    "promises",
     "range_leakage",
     "range_report",
     "sum_query",

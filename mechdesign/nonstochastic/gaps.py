@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
-from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import quantizer_between
 from mechdesign.nonstochastic.queries import (
     EvenMedian,
@@ -285,7 +285,7 @@ class Separation:
 Budget = Literal["noiseless", "indistinguishability"]
 
 
-def check_budget(problem: GapProblem, budget: str) -> None:
+def check_budget_kind(problem: GapProblem, budget: str) -> None:
     """Raise InputError if the budget is not known, or the problem does not carry what it compares."""
     if budget not in ("noiseless", "indistinguishability"):
         raise InputError(f"budget ({budget!r}) must be noiseless or indistinguishability")
@@ -314,7 +314,7 @@ def budget_model(problem: GapProblem, outputs: int, budget: Budget) -> Separatio
 
 def recount(
     problem: GapProblem, gaps: Sequence[int], outputs: int, budget: Budget
-) -> tuple[int, Certificate | None]:
+) -> tuple[int, FibreCertificate | None]:
     """Count exactly what the budget limits, by code that knows nothing of the program solved."""
     if budget == "noiseless":
         certificate = certify(problem.query, quantizer_between(problem.values, gaps))

@@ -22,13 +22,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import Document, Record, read_document, write_document
+from mechdesign.core.documents import FileDocument, Record, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import IntervalDomain, interval
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee, guarantees, outputs_allowed
-from mechdesign.nonstochastic.noiseless import Certificate, Ledger, certify
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
+from mechdesign.nonstochastic.noiseless import FibreCertificate, Ledger, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, count_query, identity_query, mean_query, sum_query
 
@@ -87,7 +87,7 @@ class _Mechanism(Record):
     witness: str
 
 
-class MechanismDocument(Document):
+class MechanismDocument(FileDocument):
     """A mechanism file: the quantisers of a query with what they promise, which a reader counts again."""
 
     FORMAT: ClassVar[str] = FORMAT
@@ -111,7 +111,7 @@ class SizedQuantizer:
 
     individuals: int
     quantizer: Quantizer
-    certificate: Certificate
+    certificate: FibreCertificate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,7 +263,7 @@ class VerifiedMechanism:
     allowed: int
     answers_each: int | None
     total_epsilon: float
-    guarantees: tuple[Guarantee, ...]
+    promises: tuple[RangePromise, ...]
     disagreements: tuple[str, ...]
 
     @property
@@ -292,11 +292,11 @@ def read_verified(path: PathLike) -> VerifiedMechanism:
 
 def guarantee_record(
     mechanism: MechanismFile, answers_each: int | None
-) -> tuple[dict[str, Any], float, tuple[Guarantee, ...]]:
+) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
     """The guarantee that a mechanism file has to state, with its total budget and its promises."""
     outputs = max(m.certificate.outputs for m in mechanism.mechanisms)
     counted = mechanism.query == "count"
-    promised = guarantees(outputs, None if counted else mechanism.domain.hi - mechanism.domain.lo)
+    promised = promises(outputs, None if counted else mechanism.domain.hi - mechanism.domain.lo)
     total = Ledger().add(mechanism.column, outputs, answers_each or 1).epsilon
     record = {
         "outputs": outputs,
@@ -333,7 +333,7 @@ def _verified(mechanism: MechanismFile, witnesses: list[Any]) -> VerifiedMechani
         allowed=outputs_allowed(mechanism.epsilon),
         answers_each=each,
         total_epsilon=total,
-        guarantees=promised,
+        promises=promised,
         disagreements=tuple(wrong),
     )
 

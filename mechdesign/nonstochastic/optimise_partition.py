@@ -21,7 +21,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import doubles
 from mechdesign.nonstochastic.levels import smallest_cell
 from mechdesign.nonstochastic.microaggregation import Loss, best_edges, check_loss
-from mechdesign.nonstochastic.solving import solve
+from mechdesign.nonstochastic.solving import solution_of
 from solvers.programs.highs import Program, SparseRows
 
 PRICE_TOLERANCE = 1e-9
@@ -143,7 +143,7 @@ def _by_columns(every: _Candidates, known: Indices, most_cells: int) -> tuple[In
     cheapest = np.argsort(every.costs, kind="stable")[:COLUMNS_PER_ROUND]
     active = np.union1d(known, cheapest)
     while True:
-        duals = solve(every.program(active, integer=False)).duals
+        duals = solution_of(every.program(active, integer=False)).duals
         reduced = every.reduced(duals)
         cheap = np.argsort(reduced, kind="stable")[:COLUMNS_PER_ROUND]
         fresh = np.setdiff1d(cheap[reduced[cheap] < -PRICE_TOLERANCE], active)
@@ -159,7 +159,7 @@ def _search(
 ) -> tuple[Indices, float, bool]:
     """Branch and bound over some of the candidates, from a partition that is known."""
     start = np.isin(columns, known).astype(np.float64)
-    found = solve(every.program(columns, integer=True), time_limit=time_limit, start=start)
+    found = solution_of(every.program(columns, integer=True), time_limit=time_limit, start=start)
     return columns[np.rint(found.x) == 1], found.bound, found.optimal
 
 

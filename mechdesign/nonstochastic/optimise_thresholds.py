@@ -20,13 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.gaps import Budget, GapProblem, budget_model, check_budget, gap_problem, recount
+from mechdesign.nonstochastic.gaps import (
+    Budget,
+    GapProblem,
+    budget_model,
+    check_budget_kind,
+    gap_problem,
+    recount,
+)
 from mechdesign.nonstochastic.levels import allowance
 from mechdesign.nonstochastic.microaggregation import CellLoss, Loss, check_loss, cost_matrix, exact_weights
-from mechdesign.nonstochastic.noiseless import Certificate
+from mechdesign.nonstochastic.noiseless import FibreCertificate
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
-from mechdesign.nonstochastic.solving import solve
+from mechdesign.nonstochastic.solving import solution_of
 from solvers.programs.highs import Program, SparseRows
 
 LevelsMethod = Literal["auto", "lp", "milp", "earliest"]
@@ -59,7 +66,7 @@ class OptimalQuantizer:
     optimal: bool
     because: str
     bound: float
-    certificate: Certificate | None = None
+    certificate: FibreCertificate | None = None
     distortion: float | None = None
     representatives: tuple[Fraction, ...] = ()
     notice: str = ""
@@ -106,7 +113,7 @@ def most_levels(
     """
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed = allowance(epsilon)
-    check_budget(problem, budget)
+    check_budget_kind(problem, budget)
     if method not in ("auto", "lp", "milp", "earliest"):
         raise InputError(f"method ({method!r}) must be auto, lp, milp or earliest")
     if method == "auto":
@@ -188,7 +195,7 @@ def _by_lp(problem: GapProblem, outputs: int) -> tuple[list[int], bool]:
     costs[gaps] = -1.0
     upper = np.full(gaps + 1, float(gaps))
     upper[0] = 0.0
-    found = solve(Program(costs, np.zeros(gaps + 1), upper, rows))
+    found = solution_of(Program(costs, np.zeros(gaps + 1), upper, rows))
     prefix = np.rint(found.x).astype(np.int64)
     chosen = np.flatnonzero(np.diff(prefix) == 1).tolist()
     duals = np.rint(-found.duals[gaps:]).astype(np.int64).clip(0)
@@ -214,7 +221,7 @@ def _levels_by_milp(
         return list(range(gaps)), gaps + 1, "no fibre has more answers than the budget allows"
     model = budget_model(problem, outputs, budget)
     start = model.start(earliest(problem, outputs) if budget == "noiseless" else [])
-    found = solve(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
+    found = solution_of(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
     bound = gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
     return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
 
@@ -273,7 +280,7 @@ def least_distortion(
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed, outputs = allowance(epsilon), allowance(epsilon).outputs
     check_loss(loss)
-    check_budget(problem, budget)
+    check_budget_kind(problem, budget)
     if method not in ("auto", "dp", "milp"):
         raise InputError(f"method ({method!r}) must be auto, dp or milp")
     size = len(problem.values)
@@ -427,5 +434,5 @@ def _distortion_by_milp(
             rows.add([height, *(first + places).tolist()], [1.0, *(-extra[places]).tolist()], 0.0, math.inf)
         start = np.append(start, extra[path].max())
         extra = np.append(np.zeros(extra.size), 1.0)
-    found = solve(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
+    found = solution_of(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

@@ -151,7 +151,7 @@ def check_individuals(count: object) -> int:
 
 
 @dataclass(frozen=True)
-class Block:
+class Stratum:
     """`count` individuals who share a weight and a domain."""
 
     weight: Fraction
@@ -178,14 +178,14 @@ class LinearQuery:
     """
 
     name: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Stratum, ...]
 
     def __post_init__(self) -> None:
         merged: dict[tuple[Fraction, Domain], int] = {}
         for block in self.blocks:
             key = (block.weight, block.domain)
             merged[key] = merged.get(key, 0) + block.count
-        blocks = tuple(Block(w, d, count) for (w, d), count in merged.items() if count)
+        blocks = tuple(Stratum(w, d, count) for (w, d), count in merged.items() if count)
         if not blocks:
             raise InputError("a query needs at least one individual")
         object.__setattr__(self, "blocks", blocks)
@@ -317,28 +317,28 @@ def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) 
     each = [domains] * len(exact) if isinstance(domains, Domain) else list(domains)
     if len(each) != len(exact):
         raise InputError(f"{len(exact)} weights need {len(exact)} domains, not {len(each)}")
-    return LinearQuery("linear", tuple(Block(w, d, 1) for w, d in zip(exact, each, strict=True)))
+    return LinearQuery("linear", tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True)))
 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
     """The mean of the data of `individuals` people."""
     n = check_individuals(individuals)
-    return LinearQuery("mean", (Block(Fraction(1, n), domain, n),))
+    return LinearQuery("mean", (Stratum(Fraction(1, n), domain, n),))
 
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery("sum", (Block(Fraction(1), domain, check_individuals(individuals)),))
+    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_individuals(individuals)),))
 
 
 def count_query(individuals: int) -> LinearQuery:
     """How many of `individuals` people have a property: a sum of zeros and ones."""
-    return LinearQuery("count", (Block(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
+    return LinearQuery("count", (Stratum(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
 
 
 def identity_query(domain: Domain) -> LinearQuery:
     """f_i(x) = x_i: what the local version of noiseless privacy releases (Farokhi 2020, Definition 2)."""
-    return LinearQuery("identity", (Block(Fraction(1), domain, 1),))
+    return LinearQuery("identity", (Stratum(Fraction(1), domain, 1),))
 
 
 def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:

@@ -37,7 +37,7 @@ import numpy as np
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.ranges import JointRange, product
-from mechdesign.nonstochastic.solving import solve
+from mechdesign.nonstochastic.solving import solution_of
 from solvers.errors import BackendFailure
 from solvers.programs.highs import INTEGRALITY, Program, SparseRows
 from solvers.programs.theta import theta_matrix
@@ -271,5 +271,5 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
         rows=rows,
         integer=np.ones(n_columns, dtype=np.bool_) if integer else None,
     )
-    found = solve(program, time_limit=time_limit)
+    found = solution_of(program, time_limit=time_limit)
     return found.x, -found.bound if integer else found.bound

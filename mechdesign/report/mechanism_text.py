@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
 from mechdesign.sanitise.quantized import Quantised, released_number
@@ -33,7 +33,7 @@ def verdict_text(found: VerifiedMechanism) -> str:
             f"One individual is in at most {count(found.answers_each, 'answer')} (as the file says, from data that "
             f"are not here): {at_most(found.total_epsilon)} bits in all."
         )
-    lines += ["", "Guarantees for each answer", *map(promise_text, found.guarantees), "", "They hold if"]
+    lines += ["", "Guarantees for each answer", *map(promise_text, found.promises), "", "They hold if"]
     return "\n".join([*lines, *(item(text) for text in ASSUMPTIONS)])
 
 
@@ -54,13 +54,13 @@ def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
             {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
             for m in found.mechanism.mechanisms
         ],
-        "guarantees": [asdict(g) for g in found.guarantees],
+        "guarantees": [asdict(g) for g in found.promises],
         "assumptions": list(ASSUMPTIONS),
         "verified": True,
     }
 
 
-def promise_text(promise: Guarantee) -> str:
+def promise_text(promise: RangePromise) -> str:
     """One guarantee; an error is bounded from below, everything else from above."""
     if promise.name == "estimation error":
         bound = f"at least {at_least(promise.bound)} {promise.unit}"

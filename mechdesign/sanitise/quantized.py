@@ -29,7 +29,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Batch, Kept, Output, Source, Written, open_source
+from mechdesign.formats.opening import Batch, KeptColumn, Output, Source, WrittenColumn, open_source
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
@@ -294,7 +294,8 @@ class Answering:
         place = self.table.header.index(self.column)
         kind = pa.float64() if parquet else None
         outputs: list[Output] = [
-            Written(name, at, kind) if at == place else Kept(at) for at, name in enumerate(self.table.header)
+            WrittenColumn(name, at, kind) if at == place else KeptColumn(at)
+            for at, name in enumerate(self.table.header)
         ]
         people = Groups()
         with (

@@ -229,7 +229,7 @@ class Solution:
         return max(0.0, self.objective - self.bound)
 
 
-def solve(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
+def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
     """Solve a program."""
     import highspy
 

@@ -14,7 +14,7 @@ import mechdesign.nonstochastic as ns
 PUBLIC = [
     "BlurringPolicy",
     "Boxes",
-    "Certificate",
+    "FibreCertificate",
     "JointRange",
     "Ledger",
     "LinearQuery",
@@ -37,7 +37,7 @@ PUBLIC = [
     "epsilon_for",
     "finite",
     "finite_problem",
-    "guarantees",
+    "promises",
     "identifiable_epsilon",
     "identifiable_partition",
     "identity_query",
