@@ -10,8 +10,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import Any, cast
 
-import numpy as np
-
 from mechdesign.core.errors import InputError
 
 MOST_QUOTED = 60
@@ -64,7 +62,7 @@ def _fraction_of_decimal(value: Decimal) -> Fraction:
 
 def fraction_of(value: Any) -> Fraction:
     """The exact rational value of a number; a float is what its bits say (`float.as_integer_ratio`)."""
-    if type(value) in (bool, np.bool_):
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's too, without importing it
         raise InputError(f"{quoted(value)} is a truth value, not a number")
     if isinstance(value, numbers.Rational):  # integers and fractions, numpy's too
         return Fraction(int(cast("Any", value).numerator), int(cast("Any", value).denominator))
