@@ -21,7 +21,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import FIRST_BITS, precision
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
+from mechdesign.notions import LIP, LiftLimits, Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol
 
@@ -95,7 +95,7 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     limits = notion.limits
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         return failing_means(counts, channel.integers.columns, joint, limits)
     by_output = extremes_by_output(counts, channel.integers.columns, joint)
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
@@ -121,7 +121,7 @@ def audit_columns(
         eps_u=log_upper(*extremes.high.lift),
         eps_ldp=log_upper(*extremes.ratio),
     )
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         means = mean_verdict(counts, columns, joint, limits)
         at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
         return Audit(not means.failing, notion, achieved, at, means.used)
