@@ -216,8 +216,7 @@ class Channel:
         dense = np.zeros((len(self.useful), len(labels)), dtype=np.int64)
         np.add.at(dense.T, [position[label] for label in new], self.integers.dense.T)
         # What may not be written may not be written under other names either.
-        mark = {key: value for key, value in self.record.provenance.items() if key == "as_published"}
-        record = ChannelRecord(provenance=mark)
+        record = ChannelRecord(unwritable=self.record.unwritable)
         return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
 
     def apply(
@@ -290,16 +289,11 @@ class Channel:
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel comes
-            from an unrepaired procedure (`as_published`), which promises nothing.
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel may not be
+            (`ChannelRecord.unwritable`).
         """
         from mechdesign.channel import file
 
-        if self.record.provenance.get("as_published"):
-            raise InputError(
-                "a channel made as published, without repair, is for study and is not written; "
-                "design it without as_published"
-            )
         file.write(self.public() if public else self, path, overwrite=overwrite)
 
     @classmethod

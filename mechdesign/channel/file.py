@@ -82,6 +82,8 @@ OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", *MODELS, "budgets",
 
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write a channel file through a temporary file in the same folder and a rename."""
+    if channel.record.unwritable:
+        raise InputError(channel.record.unwritable)
     check_target(path, force=overwrite)
     texts = _texts(channel)
     digest = hashlib.sha256()
