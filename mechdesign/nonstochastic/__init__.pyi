@@ -22,8 +22,8 @@ from .information import (
 )
 from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
+from .microaggregation import identifiable_partition
 from .noiseless import FibreCertificate, Ledger, certify, certify_table
-from .optimise_partition import identifiable_partition
 from .optimise_thresholds import least_distortion, most_levels
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
