@@ -519,6 +519,9 @@ enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
 /* Rounds of new rows in one program of a node, and in others; it is cut short beyond, which costs sharpness
  * alone, and children go on with the rows of their parent. */
 #define NODE_ROUNDS 8
+/* Rounds of new rows after which those that hold nothing go, if the value has risen since, so that nothing goes round
+ * in circles: a program that needs hundreds of rounds would carry hundreds of rows. */
+#define DROP_ROUNDS 10
 #define MOST_ROUNDS 500
 
 /* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
@@ -691,12 +694,17 @@ static int proves_empty(const Problem *p, const Pool *q, Work *w, const double *
 /* Solve over all rows: take in what the solution violates until it violates none. */
 static int solve(const Problem *p, Pool *q, Work *w, double start, double cutoff)
 {
-    double reached = start;
+    double reached = start, least = -INFINITY;
     int most = w->inner ? MOST_ROUNDS : NODE_ROUNDS;
     for (int round = 0; round < most; round++) {
         int status = dual_simplex(p, q, w, &reached, cutoff);
         if (status != LP_OPTIMAL) return status;
         primal_point(p, w);
+        if (round % DROP_ROUNDS == DROP_ROUNDS - 1) {
+            double value = 0.0;
+            for (int j = 0; j < p->n; j++) value += w->c[j] * w->v[j];
+            if (value > least) { least = value + 1e-12 * (1.0 + fabs(value)); drop_rows(p, q, w); }
+        }
         int added = separate(p, q, w);
         if (added == 0) return LP_OPTIMAL;
         if (added == -1) return LP_MEMORY;

@@ -36,7 +36,7 @@ def report(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     paths.check((channel,), {})
-    from mechdesign.auditing.verdict import audit
+    from mechdesign.auditing.population import audit
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.commands import commands, design_of
     from mechdesign.cli.reporting import reporter_of

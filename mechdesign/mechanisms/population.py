@@ -37,7 +37,7 @@ from mechdesign.mechanisms.posteriors import OUTWARDS
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import UNIT, Rounded, RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import LiftLimits, Notion
-from mechdesign.tables.confidence import ConfidenceSet, confidence_set, needs_shares
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, Points, SolverError, UncertainSet, robust_envelope
 
@@ -121,7 +121,7 @@ class PopulationJudge:
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
-        return auditing.audit_for_set(channel, self.joint, self.notion, self.chosen)
+        return auditing.audit(channel, self.joint, self.notion, population=self.chosen)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion for some population."""
@@ -391,7 +391,11 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
         counts = tuple(tuple(count << k for count in row) for row in joint.counts)
         larger = replace(joint, counts=counts)
         wider = confidence_set(
-            larger, chosen.level, shares=shares, estimate_shares=needs_shares(notion), unseen=chosen.unseen
+            larger,
+            chosen.level,
+            shares=shares,
+            estimate_shares=auditing.lift_limits(notion).need_shares,
+            unseen=chosen.unseen,
         )
         if _rough(larger, notion, wider, end) >= goal:
             return larger.total

@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 
 from mechdesign.auditing.beliefs import belief_ranges
 from mechdesign.auditing.channel_measures import measure
-from mechdesign.auditing.population import set_behind
+from mechdesign.auditing.population import audit, set_behind
 from mechdesign.auditing.population_promise import population_promise
-from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, chosen_row, curve_through
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL

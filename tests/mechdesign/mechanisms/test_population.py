@@ -11,11 +11,12 @@ import pytest
 
 from mechdesign import Channel, InputError, Joint, design
 from mechdesign.auditing.population import audit_population
+from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import population
 from mechdesign.mechanisms.population import PopulationLifts, records_needed, uncertain_set
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
-from mechdesign.tables.confidence import confidence_set, needs_shares, set_of_record
+from mechdesign.tables.confidence import confidence_set, set_of_record
 
 JOINT = Joint.from_counts([[900, 700, 300, 100], [500, 800, 200, 150], [400, 300, 350, 60]])
 
@@ -26,7 +27,7 @@ NOTIONS: list[Notion] = [LDP(0.8), LIP(0.5), ALIP(0.6, 0.4), MaxLift(0.4), MinLi
 @pytest.mark.parametrize("mechanism", ["optimal", "subset-merging", "complete-merging"])
 def test_designs_are_private_on_the_whole_set(notion: Notion, mechanism: str) -> None:
     result = design(JOINT, notion, mechanism=mechanism, confidence=0.95, gap=1e-3)
-    chosen = confidence_set(JOINT, 0.95, estimate_shares=needs_shares(notion))
+    chosen = confidence_set(JOINT, 0.95, estimate_shares=limits_of(notion).need_shares)
     assert result.confidence == chosen
     assert audit_population(result.channel, JOINT, notion, chosen).satisfied
     assert result.verified
@@ -167,7 +168,7 @@ def test_merged_sets_are_judged_as_the_audit_does() -> None:
 
     rng = np.random.default_rng(0)
     for notion in (LDP(0.5), ALIP(0.3, 0.3)):
-        chosen = confidence_set(JOINT, 0.95, estimate_shares=needs_shares(notion))
+        chosen = confidence_set(JOINT, 0.95, estimate_shares=limits_of(notion).need_shares)
         lifts = PopulationLifts(JOINT, notion.limits, chosen)
         for _ in range(10):
             inside = [x for x in range(4) if rng.random() < 0.5]
