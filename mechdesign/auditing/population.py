@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
@@ -29,27 +29,11 @@ from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, log
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class PopulationAudit:
-    """An exact verdict on every population of a confidence set, and where the channel is worst.
-
-    `achieved` bounds the lifts and their quotients for all of them, rounded up to doubles; `worst` is the cell that
-    uses most of the budget of `notion`.
-    """
-
-    satisfied: bool
-    notion: Notion
-    level: float
-    achieved: Achieved
-    worst: Worst
 
 
 class Bound(NamedTuple):
@@ -269,14 +253,12 @@ def _exceeds(one: Bound, other: Bound) -> bool:
     return one.above * other.below > other.above * one.below
 
 
-def audit_population(
-    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
-) -> PopulationAudit:
-    """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set."""
+def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
+    """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
     limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
+    population = Population(chosen, verdict.row_order(channel.useful.symbols, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
-    return _verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
+    return _verdict(worst, joint.sensitive.names, channel.outputs, notion, limits)
 
 
 def audit(
@@ -314,7 +296,7 @@ def audit(
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
+    population = Population(chosen, verdict.row_order(channel.useful.symbols, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 
@@ -325,8 +307,7 @@ def _verdict(
     outputs: Sequence[str],
     notion: Notion,
     limits: LiftLimits,
-    level: float,
-) -> PopulationAudit:
+) -> Audit:
     """The verdict from the extremes of all outputs together."""
     high, low, ratio = found
     achieved = achieved_of(found)
@@ -344,7 +325,7 @@ def _verdict(
         above / below if below else math.inf,
         None if bound.t is None else sensitive[bound.t],
     )
-    return PopulationAudit(_within(found, limits), notion, level, achieved, worst)
+    return Audit(_within(found, limits), notion, achieved, worst)
 
 
 def achieved_of(found: Extremes) -> Achieved:
@@ -376,20 +357,6 @@ def _within(extremes: Extremes, limits: LiftLimits) -> bool:
         math.isinf(limit) or (bound.below > 0 and at_most_exp(bound.above, bound.below, limit))
         for bound, limit in checks
     )
-
-
-def row_order(channel: Channel, joint: Joint) -> list[int]:
-    """Position in the joint of every row of the channel."""
-    index = joint.useful.index
-    unknown = [", ".join(symbol) for symbol in channel.useful.symbols if symbol not in index]
-    if unknown:
-        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
-    if len(channel.useful) != len(joint.useful):
-        missing = sorted(set(joint.useful.symbols) - set(channel.useful.symbols))
-        raise InputError(
-            f"the channel has no row for the useful symbol {listed([', '.join(m) for m in missing])} of the table"
-        )
-    return [index[symbol] for symbol in channel.useful.symbols]
 
 
 def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.lifts import Entries
-from mechdesign.auditing.population import Bound, Population, achieved_of, row_order
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.population import Bound, Population, achieved_of
+from mechdesign.auditing.verdict import Achieved, row_order
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion
@@ -93,7 +93,9 @@ def population_promise(
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
     integers = channel.integers.columns
-    released = Released(channel.outputs, integers, row_order(channel, joint), channel.denominator)
+    released = Released(
+        channel.outputs, integers, row_order(channel.useful.symbols, joint), channel.denominator
+    )
     return promise_of(released, joint, notion, confidence_set(joint, level) if chosen is None else chosen)
 
 

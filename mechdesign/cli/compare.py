@@ -123,6 +123,7 @@ def compare(
     context: typer.Context,
     table: o.InputTable,
     grid: GridOptions,
+    confidence: o.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
     common: o.CommonOptions,
@@ -135,11 +136,12 @@ def compare(
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.cli.workers import pool
 
-    what, processes = grid.arguments() | search.arguments(), search.processes
+    what, processes = grid.arguments() | search.arguments() | confidence.arguments(), search.processes
     files.check((table.table,), force=force)
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint = table.read()
+        what |= confidence.unseen(joint)
     from mechdesign.comparison.recommending import recommend
     from mechdesign.comparison.run import compare as run
 

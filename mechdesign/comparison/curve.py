@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from mechdesign.auditing.verdict import Achieved
+from mechdesign.comparison.grid import AT
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison, compare
 from mechdesign.core.errors import InputError, SolverFailure
@@ -163,9 +164,12 @@ class _Collected:
 def _collect(
     joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, progress: Progress | None
 ) -> _Collected:
+    base = chosen.mechanism.partition(AT)[0]
     beside = [OPTIMAL] if chosen.mechanism != OPTIMAL and _has_optimum(notion) else []
     # Only the optimum is missing at the chosen budget.
-    tasks = [(1.0, beside)] * bool(beside) + [(factor, [chosen.mechanism, *beside]) for factor in FACTORS]
+    tasks = [(1.0, beside)] * bool(beside) + [
+        (factor, list(dict.fromkeys([base, *beside]))) for factor in FACTORS
+    ]
     tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
     tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
     found = _Collected(chosen, [], len({epsilon for epsilon, _ in tasks} | {axis.epsilon}))
@@ -178,7 +182,7 @@ def _collect(
         if began - started + slowest > LONGEST:
             break
         try:
-            made = _point(joint, axis, epsilon, names)
+            made = _point(joint, axis, epsilon, names, chosen.case.confidence)
         except KeyboardInterrupt:
             found.stopped = True
             break
@@ -186,15 +190,17 @@ def _collect(
             found.failed += 1
             continue
         slowest = max(slowest, time.monotonic() - began)
-        found.rows += made.rows
+        found.rows += [row for row in made.rows if row.case != chosen.case]
         found.cut_short += len(made.notices)
         if epsilon == axis.epsilon:
-            bounds = [row.upper_bound_nmi for row in made.rows if row.upper_bound_nmi is not None]
+            bounds = [row.upper_bound_nmi for row in (chosen, *made.rows) if row.upper_bound_nmi is not None]
             found.chosen = replace(chosen, upper_bound_nmi=min(bounds, default=None))
     return found
 
 
-def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
+def _point(
+    joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str], confidence: float | None
+) -> Comparison:
     return compare(
         joint,
         epsilons=[epsilon],
@@ -202,6 +208,7 @@ def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> C
         mechanisms=mechanisms,
         notions=[axis.notion],
         time_limit=LONGEST_POINT,
+        confidence=confidence,
     )
 
 

@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from mechdesign.comparison.grid import Case, ascending, curves, named, notion_labels
+from mechdesign.auditing.population import lift_limits
+from mechdesign.comparison.grid import AT, Case, ascending, curves, named, notion_labels
 from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
+from mechdesign.mechanisms.population import CONFIDENT
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
+from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
@@ -38,10 +42,15 @@ class Settings:
     gap: float = 1e-4
     time_limit: float | None = None
     as_published: bool = False
+    known_shares: Mapping[Any, Any] | None = None
+    unseen: int = 0
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them."""
-        return asdict(self)
+        """As the manifest has them; the sample is spoken of only where there is something to say."""
+        known = self.known_shares
+        said = asdict(replace(self, known_shares=None))
+        sample = {"known_shares": str(dict(known)) if known else None, "unseen": said.pop("unseen")}
+        return said | {"known_shares": None} | sample if any(sample.values()) else said
 
 
 @dataclass(frozen=True)
@@ -64,15 +73,18 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
     """The cases of a chunk one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
+        name, level = case.mechanism.partition(AT)[0], case.confidence
+        sample = {"confidence": level, "known_shares": settings.known_shares, "unseen": settings.unseen}
         made = design(
             joint,
             case.promise(),
-            mechanism=case.mechanism,
+            mechanism=name,
             method=settings.method,
             gap=settings.gap,
             time_limit=settings.time_limit,
-            as_published=settings.as_published and case.mechanism != OPTIMAL,
+            as_published=settings.as_published and name != OPTIMAL and level is None,
             start=neighbour,
+            **({} if level is None else sample),  # type: ignore[arg-type]
         )
         if _interrupted(made, settings):
             raise KeyboardInterrupt
@@ -204,6 +216,9 @@ def compare(
     gap: float = 1e-4,
     time_limit: float | None = None,
     as_published: bool = False,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -225,6 +240,11 @@ def compare(
         As on the command line; `alpha:A` is alpha-lift of order A.
     method, gap, time_limit, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    confidence : float, optional
+        Run every mechanism that can also so that its promise holds for the population at this level, beside the one
+        about the table; its rows name it `optimal@0.95`.
+    known_shares, unseen
+        For these rows; see `mechdesign.design`.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -243,9 +263,12 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
-    settings = Settings(method, gap, time_limit, as_published)
+    settings = Settings(method, gap, time_limit, as_published, known_shares, unseen)
     Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
+    if confidence is not None:
+        check_counts(joint)
+        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen if name in CONFIDENT)
     wanted = curves(
         chosen,
         notion_labels(notions),
@@ -280,10 +303,12 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
     for curve in wanted:
         case = curve[0]
         try:
-            if case.mechanism in NEED_POLYTOPE:
+            if case.confidence is not None:
+                lift_limits(case.promise())
+            elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())
         except InputError as error:
-            if named_by_user:
+            if named_by_user and case.confidence is None:
                 raise
             notices.append(f"{case.mechanism} is left out for {case.notion}: {error}")
         else:

@@ -43,7 +43,8 @@ from solvers import Envelope, Points, SolverError, UncertainSet, robust_envelope
 
 Array = NDArray[np.float64]
 
-OPTIMAL, SUBSETS, COMPLETE = "optimal", "subset-merging", "complete-merging"
+OPTIMAL, SUBSETS, COMPLETE = CONFIDENT = "optimal", "subset-merging", "complete-merging"
+"""The mechanisms that are built with confidence."""
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `optimal.MARGINS`."""
@@ -229,7 +230,7 @@ def population_design(
 ) -> Design:
     """The channel of a mechanism, verified exactly for every population of the set."""
     limits = auditing.lift_limits(notion)
-    if mechanism not in (OPTIMAL, SUBSETS, COMPLETE):
+    if mechanism not in CONFIDENT:
         raise InputError(f"{mechanism} is not built with confidence; use {OPTIMAL}, {SUBSETS} or {COMPLETE}")
     started = time.perf_counter()
     judge = PopulationJudge(joint, notion, chosen)

@@ -18,6 +18,7 @@ from mechdesign.auditing.population import audit, set_behind
 from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, chosen_row, curve_through
+from mechdesign.comparison.grid import AT
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.notions import Notion
@@ -36,6 +37,8 @@ LIBRARIES = ("numpy", "highspy", "python-flint")
 NO_AXIS = (
     "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis to follow."
 )
+
+NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it, given the same shares and symbols."
 
 
 def design_report(design: Design, joint: Joint, *, all_measures: bool = False) -> Report:
@@ -98,19 +101,22 @@ def internal_report(
         )
     curve, why = None, NO_AXIS
     axis = axis_of(notion)
+    if chosen is not None and (chosen.unseen or chosen.shares_are_known):
+        axis, why = None, NO_SAMPLE
     if axis is not None:
         made_by = origin_of(channel, "mechanism")
-        chosen = chosen_row(
+        level = "" if chosen is None else f"{AT}{chosen.level!r}"
+        row = chosen_row(
             axis,
             notion,
             verdict.achieved,
-            mechanism=made_by if made_by in MECHANISMS else OPTIMAL,
+            mechanism=(made_by if made_by in MECHANISMS else OPTIMAL) + level,
             nmi=measures.utility["nmi"],
             upper_bound_nmi=certificate.upper_bound_nmi,
             satisfied=verdict.satisfied,
         )
         with watch("computing the curve", unit="budgets") as work:
-            curve, why = curve_through(joint, notion, axis, chosen, seconds, work.at)
+            curve, why = curve_through(joint, notion, axis, row, seconds, work.at)
     return full_report(summary, channel, joint, measures, curve, {} if curve is not None else {"curve": why})
 
 

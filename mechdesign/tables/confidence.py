@@ -157,23 +157,67 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     return tuple(given[s] / total for s in range(len(given)))
 
 
-def read_shares(path: str) -> dict[str, str]:
-    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
+def _read(path: str, what: str, header: Sequence[str], cells: str) -> list[list[str]]:
+    """The rows of a small CSV file below its header."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file, strict=True) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as a CSV file of shares: {error}") from None
-    if not rows or rows[0] != ["symbol", "share"]:
-        raise InputError(f"{path} must begin with the header symbol,share")
-    shares: dict[str, str] = {}
+        raise InputError(f"{path} cannot be read as a CSV file of {what}: {error}") from None
+    if not rows or rows[0] != list(header):
+        raise InputError(f"{path} must begin with the header {','.join(header)}")
     for number, row in enumerate(rows[1:], start=2):
-        if len(row) != 2:
-            raise InputError(f"{path}, row {number}: {len(row)} cells, not a symbol and its share")
+        if len(row) != len(header):
+            raise InputError(f"{path}, row {number}: {len(row)} cells, not {cells}")
+    return rows[1:]
+
+
+def unseen_symbols(path: str, joint: Joint) -> int:
+    """How many useful symbols a list that was made beforehand has and the table has not: a CSV file with the header.
+
+    Raises InputError if the table has a symbol that the list has not.
+    """
+    rows = _read(path, "symbols", joint.useful.columns, "one for each useful column")
+    symbols = {tuple(row) for row in rows}
+    if len(symbols) < len(rows):
+        twice = next(row for k, row in enumerate(rows) if row in rows[:k])
+        raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
+    absent = [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in symbols]
+    if absent:
+        raise InputError(
+            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list that was made "
+            "without looking at the records"
+        )
+    return len(symbols) - len(joint.useful)
+
+
+def read_shares(path: str) -> dict[str, str]:
+    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
+    shares: dict[str, str] = {}
+    for row in _read(path, "shares", ("symbol", "share"), "a symbol and its share"):
         if row[0] in shares:
             raise InputError(f"{path}: the share of {quoted(row[0])} is given twice")
         shares[row[0]] = row[1]
     return shares
+
+
+def scope_of(record: Mapping[str, Any]) -> list[str]:
+    """For whom a promise with confidence holds, from what even a public channel file says of its set."""
+    shares = {"known": "their shares as given", "estimated": "their shares estimated along"}.get(
+        record["shares"], "whatever the shares of the sensitive symbols are"
+    )
+    said = [
+        f"It holds for the population that the records of its table are a sample of, with {100 * record['level']:g} % "
+        f"confidence ({shares}), if they are independent draws from it and the list of symbols was made without "
+        "looking at them; it speaks of a fresh record of that population."
+    ]
+    unseen = record.get("unseen", 0)
+    if unseen:
+        said.append(
+            f"It covers {unseen:,} more {'symbol' if unseen == 1 else 'symbols'} of the list, of which the table has "
+            "no record, where their records are released as those of which nothing is known (--unknown marginal)."
+        )
+    return said
 
 
 def check_counts(joint: Joint) -> None:
