@@ -73,14 +73,13 @@ class ConfidenceSet:
             for lower, upper in zip(self.lower, self.upper, strict=True)
         ]
         ends = zip(self.share_lower, self.share_upper, strict=True)
+        return self.stated | {"intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]}}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What everybody may know of the set: all but the intervals."""
         shares = "known" if self.shares_are_known else "free" if self.shares_are_free else "estimated"
-        return {
-            "level": self.level,
-            "set": METHOD,
-            "shares": shares,
-            "unseen": self.unseen,
-            "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]},
-        }
+        return {"level": self.level, "set": METHOD, "shares": shares, "unseen": self.unseen}
 
 
 def _text(end: int) -> str:
