@@ -151,6 +151,7 @@ class Generation:
     stabilise: bool = True
     exhaustive: bool = False
     guess: Array | None = None
+    dear: float = math.inf
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
     costs: Array = field(init=False)
@@ -211,7 +212,7 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            prices = solution.dual
+            prices, pivots = solution.dual, self.counts.pivots
             if self._boxed and covered:
                 break  # only a box helps the back-end
             if self._boxed:
@@ -232,6 +233,8 @@ class Generation:
                 if found < ENOUGH:
                     break
             self._report()
+            if covered and self.counts.pivots - pivots > self.dear * max(found, 1):
+                break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
 
