@@ -58,11 +58,12 @@ static double now_seconds(void)
 
 typedef struct {
     int n, N, S, kind;       /* N = n: there are no auxiliary columns */
-    double *lo, *spread;     /* S x (n + 1): the last place has w = 1 whatever v is */
+    double *lo, *spread;     /* S x (n + 1): the last place has w = rest whatever v is */
     double *room;            /* S: 1 - sum lo */
     double *scale;           /* n: 1 / point */
     double *pi_lo, *pi_spread, pi_room;
     double ratio, upper, lower; /* infinity, infinity, 0 where a side is free */
+    double rest;                /* w of the last place */
     double margin, allowance;   /* rows are a.v <= -margin for columns, a.v <= allowance for bounds */
     double *root_u;
 } Problem;
@@ -312,7 +313,7 @@ HOT static void extremes(const Problem *p, Work *w)
 {
     int n = p->n + 1, S = p->S;
     for (int j = 0; j < n - 1; j++) w->w[j] = w->v[j] * p->scale[j];
-    w->w[n - 1] = 1.0;
+    w->w[n - 1] = p->rest;
     for (int i = 1; i < n; i++) { /* the order of the last call is nearly right */
         int j = w->order[i], k = i;
         double key = w->w[j];
@@ -348,7 +349,7 @@ static int take_row(const Problem *p, Work *w, double value)
     if (id < 0) return -1;
     double *a = w->pool.a + (size_t)id * (size_t)n, least = INFINITY, weight = 0.0;
     for (int j = 0; j < n; j++) {
-        a[j] = w->row[j] * p->scale[j] + w->row[n];
+        a[j] = w->row[j] * p->scale[j] + p->rest * w->row[n];
         if (a[j] < least) least = a[j];
         if (fabs(a[j]) > weight) weight = fabs(a[j]);
     }
@@ -847,11 +848,11 @@ static double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name
 
 static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "top", "kind", NULL};
+    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "rest", "top", "kind", NULL};
     PyObject *lo, *spread, *room, *scale, *pi_lo, *pi_spread, *top;
-    double pi_room, ratio, upper, lower, margin, allowance;
+    double pi_room, ratio, upper, lower, margin, allowance, rest;
     int kind;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOddddddOi", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &top, &kind)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOdddddddOi", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &rest, &top, &kind)) return NULL;
     Py_ssize_t n = PyObject_Length(scale), S = PyObject_Length(room);
     if (n < 1 || S < 1 || 3 * n + 64 > INT16_MAX || kind < ENTROPY || kind > GINI) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong sizes: at least one box and one coordinate, at most 10900 coordinates");
@@ -862,7 +863,7 @@ static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     Problem *p = &s->p;
     p->n = p->N = (int)n; p->S = (int)S; p->kind = kind;
     p->pi_room = pi_room; p->ratio = ratio; p->upper = upper; p->lower = lower;
-    p->margin = margin; p->allowance = allowance;
+    p->margin = margin; p->allowance = allowance; p->rest = rest;
     if (!(p->lo = copy_doubles(lo, S * (n + 1), "lower")) || !(p->spread = copy_doubles(spread, S * (n + 1), "spread"))
         || !(p->room = copy_doubles(room, S, "room")) || !(p->scale = copy_doubles(scale, n, "scale"))
         || !(p->pi_lo = copy_doubles(pi_lo, S, "share_lower")) || !(p->pi_spread = copy_doubles(pi_spread, S, "share_spread"))

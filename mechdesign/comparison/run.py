@@ -23,7 +23,6 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
-from mechdesign.mechanisms.population import CONFIDENT
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.confidence import check_counts, check_level
@@ -268,7 +267,7 @@ def compare(
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
     if confidence is not None:
         check_counts(joint)
-        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen if name in CONFIDENT)
+        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     wanted = curves(
         chosen,
         notion_labels(notions),
