@@ -113,8 +113,15 @@ def picture(rows: list[dict[str, Any]], path: str) -> None:
     for i, notion in enumerate(NOTIONS):
         for j, truth in enumerate(TRUTHS):
             axis = axes[i, j]
-            for level, name, colour in (("", "plain design", "C1"), (str(LEVEL), "with 95 % confidence", "C0")):
-                own = [r for r in rows if (r["truth"], r["notion"], str(r["confidence"])) == (truth, notion, level)]
+            for level, name, colour in (
+                ("", "plain design", "C1"),
+                (str(LEVEL), "with 95 % confidence", "C0"),
+            ):
+                own = [
+                    r
+                    for r in rows
+                    if (r["truth"], r["notion"], str(r["confidence"])) == (truth, notion, level)
+                ]
                 own.sort(key=lambda row: int(row["records"]))
                 sizes = [int(row["records"]) for row in own]
                 ends = np.minimum([[float(row[k]) for k in ("low", "median", "high")] for row in own], 10.0)
