@@ -89,3 +89,22 @@ def read_key(path: PathLike) -> Key:
             f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hexadecimal digits)"
         )
     return Key(bytes.fromhex(line[1]))
+
+
+def check_of(key: Key) -> str:
+    """By which a key is known again; it tells nothing of the key."""
+    return key.derived("job file", "check").secret.hex()[:32]
+
+
+def key_of_draw(key: Key, draw: int) -> Key:
+    """The key of a job's first draw (0), which is its own, or of a further one."""
+    return key if draw == 0 else key.derived("draw", str(draw))
+
+
+def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
+    """Refuse work that may be done several times over without a key that all of them use."""
+    if key is None and insecure_seed is None:
+        raise InputError(
+            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
+            "give a key (Key.fresh(), or the path of a key file)"
+        )
