@@ -12,6 +12,7 @@ from .analysis.weights import (
     posterior_table,
     record_weights,
 )
+from .auditing.joint_leakage import Composition, compose
 from .auditing.verdict import Audit, audit
 from .channel.channel import Channel
 from .comparison.rows import ComparisonRow
@@ -39,6 +40,7 @@ __all__ = [
     "Chi2Lift",
     "Comparison",
     "ComparisonRow",
+    "Composition",
     "Design",
     "Frequencies",
     "InputError",
@@ -57,6 +59,7 @@ __all__ = [
     "audit",
     "check_release",
     "compare",
+    "compose",
     "corrected_regression",
     "design",
     "estimate_frequencies",

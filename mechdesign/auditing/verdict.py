@@ -97,7 +97,7 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     limits = notion.limits
     if isinstance(limits, MeanLimits):
         return failing_means(counts, channel.integers.columns, joint, limits)
-    by_output = extremes_by_output(counts, channel.integers.columns, joint)
+    by_output = extremes_by_output(counts, channel.integers.columns, joint.sensitive_counts)
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 
 
@@ -115,7 +115,7 @@ def audit_columns(
 ) -> Audit:
     """The verdict on a channel given as plain integers; `audit` and `outside` prepare them."""
     limits = notion.limits
-    extremes = extremes_of(counts, columns, joint)
+    extremes = extremes_of(counts, columns, joint.sensitive_counts)
     achieved = Achieved(
         eps_l=log_upper(*extremes.low.inverse),
         eps_u=log_upper(*extremes.high.lift),

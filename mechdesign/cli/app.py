@@ -11,6 +11,7 @@ from mechdesign.cli import (
     audit,
     check,
     compare,
+    compose,
     design,
     estimate,
     measure,
@@ -62,6 +63,7 @@ def _root(
 for _module, _command in (
     (design, design.design),
     (audit, audit.audit),
+    (compose, compose.compose),
     (apply, apply.apply),
     (check, check.check),
     (estimate, estimate.estimate),

@@ -15,7 +15,7 @@ from mechdesign.core.errors import NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = [
-    *("design", "audit", "apply", "check", "estimate", "compare", "measure", "show", "report"),
+    *("design", "audit", "compose", "apply", "check", "estimate", "compare", "measure", "show", "report"),
     *("quantize", "nonstochastic"),
 ]
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
