@@ -17,6 +17,15 @@ settings.register_profile(
 settings.load_profile("project")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_ledger(tmp_path_factory):
+    """The user's data folder, with the ledger of releases in it, is one of the tests."""
+    before = os.environ.get("XDG_DATA_HOME")
+    os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
+    yield
+    os.environ.pop("XDG_DATA_HOME") if before is None else os.environ.update(XDG_DATA_HOME=before)
+
+
 @pytest.fixture(scope="session")
 def adult_path() -> Path:
     """The Adult count table that the project carries: 5 relationships x 15 occupations, 31,580 records."""

@@ -62,20 +62,21 @@ class JobOptions:
         help="Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
-    job: str | None = option(
+    ledger: str | None = option(
+        "--ledger",
         "--job",
         metavar="FILE",
-        help="Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
+        help="Ledger of releases; its key lies beside it. Default: in the user's data folder.",
     )
     fresh_draw: bool = option(
         "--fresh-draw",
         default=False,
-        help="Draw anew what this job has released before: two draws of a record can tell far more than one.",
+        help="Draw anew what was released before: two draws of a record can tell far more than one; says how much.",
     )
     insecure_seed: int | None = option(
         "--insecure-seed",
         metavar="N",
-        help="Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
+        help="Reproducible draws without a ledger, for tests only: whoever knows N can undo the release.",
     )
 
 
@@ -145,6 +146,7 @@ def apply(
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.reporting import reporter_of
     from mechdesign.sanitise.apply import keep_apart, sanitise_file
+    from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
@@ -192,8 +194,7 @@ def apply(
                     correlated=names("--correlated", columns.correlated),
                     text=written,
                     compression=text.compression,
-                    job=draws.job,
-                    job_beside=channel if draws.insecure_seed is None else None,
+                    ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
                     fresh_draw=draws.fresh_draw,
                     insecure_seed=draws.insecure_seed,
                     channel_files=paths,

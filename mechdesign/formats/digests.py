@@ -44,21 +44,22 @@ class RowHasher:
         self._seed, self._plain, *self._mix = struct.unpack("<4Q", secret)
 
     def records(self, batch: Any) -> Hashes:
-        """One hash for each record of a batch of a file (`opening.Batch`), or of an arrow table."""
-        sums = np.zeros(batch.num_rows, np.uint64)
+        """One hash for each record of a batch of a file (`opening.Batch`)."""
         block = getattr(batch, "block", None)
-        if block is not None:
-            starts, ends = (np.ascontiguousarray(each, np.int64) for each in (block.starts, block.ends))
-            quote = -1 if batch.quote is None or not block.quotes else ord(batch.quote)
-            _rowhash.add_rows(sums, self._seed, block.text, starts, ends, ends.shape[1], quote)
-        else:
-            self.add_columns(sums, getattr(batch, "stored", batch).columns)
+        if block is None:
+            return self.columns(batch.stored.columns, batch.num_rows)
+        sums = np.zeros(batch.num_rows, np.uint64)
+        starts, ends = (np.ascontiguousarray(each, np.int64) for each in (block.starts, block.ends))
+        quote = -1 if batch.quote is None or not block.quotes else ord(batch.quote)
+        _rowhash.add_rows(sums, self._seed, block.text, starts, ends, ends.shape[1], quote)
         return self._mixed(sums)
 
-    def add_columns(self, sums: Hashes, columns: Iterable[Any]) -> None:
-        """Add the cells of arrow columns; a column of lists or records, which is no text, does not count."""
+    def columns(self, columns: Iterable[Any], records: int) -> Hashes:
+        """The same of arrow columns; one of lists or records, which are no text, does not count."""
+        sums = np.zeros(records, np.uint64)
         for column in columns:
             sums += self._arrow(column)
+        return self._mixed(sums)
 
     def identifiers(self, columns: Sequence[Encoded]) -> Hashes:
         """One hash for each record, of the texts that identify it, byte for byte and in their order."""

@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.sampling import Releasable
+from mechdesign.sanitise.entries import Drawn
 
-Draw = tuple[str, str, int]
-"""Digest of the channel, job, and number of the draw."""
-
-
-def joint_budget(draws: Sequence[Draw], channels: Sequence[Releasable]) -> tuple[dict[str, Any] | None, str]:
+def joint_budget(
+    draws: Sequence[Drawn], channels: Sequence[Releasable]
+) -> tuple[dict[str, Any] | None, str]:
     """The joint budget of independent draws, exactly, and a sentence that says it; None where it cannot be known.
 
-    Parameters
-    ----------
-    draws : sequence of Draw
-        Those of the same number count once.
-    channels : sequence of Channel
-        As many as are at hand.
+    Draws of the same number count once. Channels that are not at hand are read from the files that they came from.
     """
     from mechdesign.auditing.joint_leakage import compose
+    from mechdesign.channel.channel import Channel
 
-    different = sorted(set(draws))
+    places = {draw.use.channel: draw.channel_file for draw in draws}
+    different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
     known = {channel_digest(channel): channel for channel in channels}
-    gone = sorted({name for name, _, _ in different if name not in known})
-    if gone:
-        return None, (
-            f"the joint budget of all {len(different)} draws is not known: the channel {gone[0][:12]}.. of one of them "
-            "is not at hand"
-        )
+    for name, place in places.items():
+        if name not in known and place is not None:
+            with suppress(InputError):
+                channel = Channel.load(place)
+                known[channel_digest(channel)] = channel
+        if name not in known:
+            return None, (
+                f"the joint budget of all {len(different)} draws is not known: the channel {name[:12]}.. of one of "
+                f"them is not at hand{f' ({place} is gone, or another one now)' if place else ''}"
+            )
     try:
         found: Any = compose([known[name] for name, _, _ in different])  # type: ignore[misc]
     except InputError as error:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.sanitise.frames import header_of, sanitised
-from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.keys import needs_key
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel
 from mechdesign.sanitise.recipe import Drawer, Recipe

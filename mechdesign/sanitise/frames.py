@@ -9,14 +9,22 @@ beside its columns, in its index or inside of structures, is searched for sensit
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
+from mechdesign.formats.digests import Census
+from mechdesign.sanitise.job import Job
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.writing import uses_of
 from mechdesign.tables.columns import arrow_type, is_text, own_values, rebuild
 
 PANDAS = b"pandas"
@@ -172,7 +180,56 @@ def sanitise(
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
-    return sanitised(frame, Drawer(Recipe.of(channel, asked), header_of(frame)), first_row=first_row)
+    recipe, header = Recipe.of(channel, asked), header_of(frame)
+    if asked.ledger is None:
+        return sanitised(frame, Drawer(recipe, header), first_row=first_row)
+    if first_row:
+        raise InputError("a ledger knows whole tables; name what identifies a record with identity in place of first_row")
+    return by_ledger(frame, recipe, header, lambda drawer: sanitised(frame, drawer), asked.ledger)
+
+
+def by_ledger(
+    frame: Any, recipe: Recipe, header: Sequence[Any], release: Callable[[Drawer], Any], ledger: PathLike
+) -> Any:
+    """What `release` gives with a drawer for the keys of a ledger, in which it is entered.
+
+    Raises InputError if the records would be drawn a second time, and warns of what else is to be known.
+    """
+    book = Ledger(ledger)
+    census = Census()
+    census.add(book.hasher.columns(arrow_columns(frame), len(frame)))
+    content = census.content()
+    plan = recipe.plan(header)
+    uses = uses_of(recipe, plan, header)
+    job = Job(
+        book, uses, content=content, identity=recipe.options.identifiers, source=FRAME, channels=recipe.channels
+    )
+    while (earlier := job.met(content)) is None:
+        pass
+    released = release(Drawer(replace(recipe, keys=job.keys), header))
+    entry = job.entry(FRAME, None, content.records, content)
+    job.finish(entry, content)
+    job.done(entry)
+    for notice in earlier.notices:
+        warnings.warn(notice, stacklevel=3)
+    return released
+
+
+FRAME = "a data frame"
+"""In the place of a path."""
+
+
+def arrow_columns(frame: Any) -> list[Any]:
+    """The columns of a frame, for hashing; those that arrow does not hold are left out."""
+    import pyarrow as pa
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)) or hasattr(frame, "to_arrow"):
+        return list((frame.to_arrow() if hasattr(frame, "to_arrow") else frame).columns)
+    columns: list[Any] = []
+    for at in range(frame.shape[1]):
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            columns.append(pa.Array.from_pandas(frame.iloc[:, at]))
+    return columns
 
 
 sanitise_frame = sanitise

@@ -238,9 +238,10 @@ class Job:
         elif share:
             notices.append(_SOME.format(share))
         rest = [entry for entry in entries if entry not in foreign and entry not in own]
-        other_channels = self._share(db, rest, content)[0] >= KNOWN
-        numbers = {(old.use.channel, old.job, old.draw) for entry in before for old in entry.drawn}
-        count = len({(job, draw) for channel, job, draw in numbers if channel in ours})
+        likeness, others = self._share(db, rest, content)
+        other_channels = likeness >= KNOWN
+        numbers = {(old.job, old.draw) for entry in before for old in entry.drawn if old.use.channel in ours}
+        count = len(numbers - {(drawn.job, drawn.draw) for drawn in self.drawn})
         if count:
             notices.insert(0, _AGAIN.format(count, "draw" if count == 1 else "draws"))
         if self._fresh and not count:
@@ -251,7 +252,9 @@ class Job:
             notices.append(_CHANGED)
         joint = None
         if self._fresh and count:
-            joint, told = joint_budget([*numbers, *((d.use.channel, d.job, d.draw) for d in self.drawn)], self._channels)
+            met = [*before, *(others if other_channels else ())]
+            drawn = [*self.drawn, *(each for entry in met for each in entry.drawn)]
+            joint, told = joint_budget(drawn, self._channels)
             notices.append(told)
         return Earlier(count, tuple(before), other_channels, joint, tuple(notices))
 

@@ -108,3 +108,13 @@ def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
             "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
             "give a key (Key.fresh(), or the path of a key file)"
         )
+
+
+def key_at(path: PathLike) -> Key:
+    """The key of a key file; says what to do with what was one in earlier versions."""
+    if Path(path).suffix == ".json":
+        raise InputError(
+            f"{os.fspath(path)} is named like a job file of an earlier version: give it as the ledger (ledger=), which "
+            "reads it in, or name a key file"
+        )
+    return read_key(path)

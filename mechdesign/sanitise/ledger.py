@@ -42,6 +42,9 @@ APPLICATION, VERSION = 0x6D64_6C67, 1
 
 MEMORY = ":memory:"
 
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""What SQLite says of a file that it, or a ledger's table, cannot be read from."""
+
 TABLES = """
 CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, target TEXT NOT NULL, entry TEXT NOT NULL);
 CREATE TABLE samples (unordered TEXT PRIMARY KEY, sample BLOB NOT NULL);
@@ -83,7 +86,7 @@ class Ledger:
             self.key, self._turn = Key.fresh(), RLock()
             self._shared.executescript(TABLES)
         else:
-            self._open(path is None)
+            self._open()
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
         jobs = [(given, read_old_job(given))] if old else []
         for channel in channels:
@@ -91,9 +94,9 @@ class Ledger:
         if jobs:
             self._import(jobs)
 
-    def _open(self, default: bool) -> None:
+    def _open(self) -> None:
         try:
-            if default:
+            if self.path == real_path(default_path()):
                 self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             key_was_there = os.path.lexists(self.key_path)  # looked for first: it comes into being last
             if not self.path.exists():
@@ -187,12 +190,13 @@ class Ledger:
                 yield db
             finally:
                 db.close()
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise InputError(f"another process keeps the ledger {self.path} busy; try again") from None
-            raise self._refused(str(error)) from None
         except sqlite3.DatabaseError as error:
-            raise InputError(f"the ledger {self.path} is damaged ({error}); put a copy of it back") from None
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise InputError(f"another process keeps the ledger {self.path} busy; try again") from None
+            if code in DAMAGE:
+                raise InputError(f"the ledger {self.path} is damaged ({error}); put a copy of it back") from None
+            raise self._refused("read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)) from None
 
     def _refused(self, why: str) -> InputError:
         return InputError(

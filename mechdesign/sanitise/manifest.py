@@ -34,7 +34,7 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.release.drawing import POSTERIOR_DRAW, Release
 from mechdesign.release.policies import MARGINAL, OUTPUT
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.job_file import JobRun, Use
+from mechdesign.sanitise.entries import Entry, Use
 from mechdesign.tables.joint import Joint
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
@@ -283,7 +283,7 @@ class Manifest:
     kept_private: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     draw: int = 0
-    earlier: tuple[JobRun, ...] = ()
+    earlier: tuple[Entry, ...] = ()
     other_channels: bool = False
     insecure_seed: bool = False
 
@@ -327,7 +327,10 @@ class Manifest:
         }
         if internal:
             earlier = tuple(
-                EarlierRelease(draw=run.draw, target=run.target, output=run.output) for run in self.earlier
+                EarlierRelease(
+                    draw=max(drawn.draw for drawn in run.drawn), target=run.target, output=run.output
+                )
+                for run in self.earlier
             )
             content |= {"dataset": self.dataset, "earlier": earlier}
         kind = InternalManifest if internal else PublicManifest

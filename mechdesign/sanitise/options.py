@@ -40,6 +40,7 @@ class _Shared(TypedDict, total=False):
 
 class _Keyed(TypedDict, total=False):
     key: Key | PathLike | None
+    ledger: PathLike | None
     row_numbers: str | None
 
 
@@ -67,10 +68,12 @@ class ReleaseOptions:
     ----------
     columns : mapping, optional
         The table's name of a column of a channel where it has another one there.
-    key : draws.Key, or path of a key file or job file, optional
-        That of the job; a job file (.json) gives the draws that it has released. Without one a new key is used and
-        forgotten: another call would be a second, independent release of the same records, which tells more than the
-        budget.
+    key : draws.Key, or path of a key file, optional
+        From which the draws follow. Without key and ledger a new key is used and forgotten: another call would be a
+        second, independent release of the same records, which tells more than the budget.
+    ledger : path, optional
+        The ledger of releases, made if there is none: it has a key, gives the same records the draws that `apply`
+        gives them, and refuses to draw them a second time.
     identity : str or sequence of str, optional
         Columns that identify a record; integers or text. Its row number does otherwise.
     row_numbers : str, optional
@@ -97,6 +100,7 @@ class ReleaseOptions:
 
     columns: Mapping[str, str] | None = None
     key: Key | PathLike | None = field(default=None, repr=False)
+    ledger: PathLike | None = None
     identity: ColumnNames | None = None
     row_numbers: str | None = None
     form: str = LABEL
@@ -121,6 +125,13 @@ class ReleaseOptions:
         if self.identity and self.row_numbers is not None:
             raise InputError(
                 "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
+            )
+        if self.ledger is not None and (self.key is not None or self.insecure_seed is not None):
+            raise InputError("a ledger has its own key; give it alone, or a key or a seed")
+        if self.ledger is not None and self.row_numbers is not None:
+            raise InputError(
+                "a ledger knows the same data by their order or by identity; give the column as identity, in place of "
+                "row_numbers"
             )
 
     def _require(self, name: str, kinds: Any, what: str) -> None:

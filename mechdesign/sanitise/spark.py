@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.keys import needs_key
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
