@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
+
+NUMBERS = count()
 
 # Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated.
 settings.register_profile(
@@ -17,13 +20,10 @@ settings.register_profile(
 settings.load_profile("project")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_ledger(tmp_path_factory):
-    """The user's data folder, with the ledger of releases in it, is one of the tests."""
-    before = os.environ.get("XDG_DATA_HOME")
-    os.environ["XDG_DATA_HOME"] = os.fspath(tmp_path_factory.mktemp("data"))
-    yield
-    os.environ.pop("XDG_DATA_HOME") if before is None else os.environ.update(XDG_DATA_HOME=before)
+@pytest.fixture(autouse=True)
+def _own_ledger(tmp_path_factory, monkeypatch):
+    """Each test has a data folder of its own, in which the ledger of releases is, made when something needs it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data" / str(next(NUMBERS))))
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from mechdesign.cli import (
     measure,
     nonstochastic,
     quantize,
+    releases,
     report,
     show,
 )
@@ -69,6 +70,7 @@ for _module, _command in (
     (estimate, estimate.estimate),
     (compare, compare.compare),
     (measure, measure.measure),
+    (releases, releases.releases),
     (show, show.show),
     (report, report.report),
     (quantize, quantize.quantize),

@@ -51,22 +51,28 @@ class ColumnOptions(o.PrivateColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobOptions:
-    """Where draws come from."""
+class LedgerOption:
+    """The ledger of releases."""
 
-    PANEL: ClassVar[str] = "Draws and jobs"
+    PANEL: ClassVar[str] = "Draws and the ledger"
+
+    ledger: str | None = option(
+        "--ledger",
+        "--job",
+        metavar="FILE",
+        help="Ledger of releases; its key lies beside it. Default: in the user's data folder.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions(LedgerOption):
+    """Where draws come from."""
 
     identity: str | None = option(
         "--identity",
         metavar="COL[,COL..]",
         help="Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
-    )
-    ledger: str | None = option(
-        "--ledger",
-        "--job",
-        metavar="FILE",
-        help="Ledger of releases; its key lies beside it. Default: in the user's data folder.",
     )
     fresh_draw: bool = option(
         "--fresh-draw",

@@ -55,7 +55,7 @@ class RowHasher:
         return self._mixed(sums)
 
     def columns(self, columns: Iterable[Any], records: int) -> Hashes:
-        """The same of arrow columns; one of lists or records, which are no text, does not count."""
+        """The same of columns; one of lists or records, which are no text, does not count."""
         sums = np.zeros(records, np.uint64)
         for column in columns:
             sums += self._arrow(column)
@@ -88,6 +88,8 @@ class RowHasher:
         import pyarrow as pa
 
         types = pa.types
+        if isinstance(column, np.ndarray):
+            column = pa.array(column)
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
         kind = column.type
@@ -102,7 +104,9 @@ class RowHasher:
         elif types.is_integer(kind) and self._short(column):
             hashes = self._doubles(integers_of(column).astype(np.float64))
         elif types.is_float64(kind) or types.is_float32(kind):
-            hashes = self._doubles(integers_of(column.cast(pa.float64()).fill_null(np.nan)))
+            hashes = self._doubles(
+                integers_of(column.cast(pa.float64()).fill_null(np.nan)).astype(np.float64)
+            )
         else:
             try:
                 cells = encode(column, "")
@@ -173,7 +177,7 @@ class Census:
     def add(self, hashes: Hashes) -> None:
         """The next records."""
         self._records += len(hashes)
-        self._sequence.update(np.ascontiguousarray(hashes, "<u8"))
+        self._sequence.update(hashes.astype("<u8").tobytes())
         squares = (hashes >> np.uint64(32)) * (hashes & np.uint64(2**32 - 1))
         for k, words in enumerate((hashes, squares)):
             self._sums[k] = (self._sums[k] + int(words.sum(dtype=np.uint64))) % 2**64

@@ -11,9 +11,8 @@ from mechdesign.release.drawing import channel_digest
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Drawn
 
-def joint_budget(
-    draws: Sequence[Drawn], channels: Sequence[Releasable]
-) -> tuple[dict[str, Any] | None, str]:
+
+def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[dict[str, Any] | None, str]:
     """The joint budget of independent draws, exactly, and a sentence that says it; None where it cannot be known.
 
     Draws of the same number count once. Channels that are not at hand are read from the files that they came from.
@@ -31,15 +30,19 @@ def joint_budget(
                 known[channel_digest(channel)] = channel
         if name not in known:
             return None, (
-                f"the joint budget of all {len(different)} draws is not known: the channel {name[:12]}.. of one of "
+                f"the joint budget of {_all(len(different))} is not known: the channel {name[:12]}.. of one of "
                 f"them is not at hand{f' ({place} is gone, or another one now)' if place else ''}"
             )
     try:
         found: Any = compose([known[name] for name, _, _ in different])  # type: ignore[misc]
     except InputError as error:
-        return None, f"the joint budget of all {len(different)} draws is not known: {error}"
+        return None, f"the joint budget of {_all(len(different))} is not known: {error}"
     budget = {"draws": len(different), "eps_l": found.eps_l, "eps_u": found.eps_u, "eps_ldp": found.eps_ldp}
     return budget, (
-        f"all {len(different)} draws of a record together have the budget eps_l {found.eps_l:.4g}, "
-        f"eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
+        f"{_all(len(different))} of a record {'has' if len(different) == 1 else 'together have'} the budget "
+        f"eps_l {found.eps_l:.4g}, eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
     )
+
+
+def _all(draws: int) -> str:
+    return "the one draw" if draws == 1 else f"all {draws} draws"

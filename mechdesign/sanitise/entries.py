@@ -76,9 +76,7 @@ class Entry(Record):
 
     def same_release(self, other: Entry) -> bool:
         """Whether both write the same bytes."""
-        mine, others = (
-            [(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other)
-        )
+        mine, others = ([(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other))
         return self.file == other.file and mine == others and self.settings == other.settings
 
 
@@ -130,7 +128,11 @@ def old_jobs(channel: PathLike) -> Iterator[tuple[Path, OldJob]]:
     """
     real = real_path(channel)
     beside = real.with_name(real.name + FOLDER)
-    places = [beside, *sorted(real.parent.glob(f"*{FOLDER}")), *sorted(Path(channel).parent.glob(f"*{FOLDER}"))]
+    places = [
+        beside,
+        *sorted(real.parent.glob(f"*{FOLDER}")),
+        *sorted(Path(channel).parent.glob(f"*{FOLDER}")),
+    ]
     paths = [path for place in dict.fromkeys(map(real_path, places)) for path in sorted(place.glob("*.json"))]
     paths += [Path(os.fsdecode(note.read_bytes())) for note in sorted(beside.glob(f"*{ELSEWHERE}"))]
     for path in dict.fromkeys(map(real_path, paths)):

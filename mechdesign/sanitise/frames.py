@@ -184,12 +184,22 @@ def sanitise(
     if asked.ledger is None:
         return sanitised(frame, Drawer(recipe, header), first_row=first_row)
     if first_row:
-        raise InputError("a ledger knows whole tables; name what identifies a record with identity in place of first_row")
-    return by_ledger(frame, recipe, header, lambda drawer: sanitised(frame, drawer), asked.ledger)
+        raise InputError(
+            "a ledger knows whole tables; name what identifies a record with identity in place of first_row"
+        )
+    columns = arrow_columns(frame)
+    return by_ledger(
+        columns, len(frame), recipe, header, lambda drawer: sanitised(frame, drawer), asked.ledger
+    )
 
 
 def by_ledger(
-    frame: Any, recipe: Recipe, header: Sequence[Any], release: Callable[[Drawer], Any], ledger: PathLike
+    columns: Sequence[Any],
+    records: int,
+    recipe: Recipe,
+    header: Sequence[Any],
+    release: Callable[[Drawer], Any],
+    ledger: PathLike,
 ) -> Any:
     """What `release` gives with a drawer for the keys of a ledger, in which it is entered.
 
@@ -197,12 +207,17 @@ def by_ledger(
     """
     book = Ledger(ledger)
     census = Census()
-    census.add(book.hasher.columns(arrow_columns(frame), len(frame)))
+    census.add(book.hasher.columns(columns, records))
     content = census.content()
     plan = recipe.plan(header)
     uses = uses_of(recipe, plan, header)
     job = Job(
-        book, uses, content=content, identity=recipe.options.identifiers, source=FRAME, channels=recipe.channels
+        book,
+        uses,
+        content=content,
+        identity=recipe.options.identifiers,
+        source=FRAME,
+        channels=recipe.channels,
     )
     while (earlier := job.met(content)) is None:
         pass
@@ -215,7 +230,27 @@ def by_ledger(
     return released
 
 
-FRAME = "a data frame"
+def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
+    """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
+    options = recipe.options
+    if recipe.keyless:
+        raise InputError(
+            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
+            "give a key (Key.fresh(), or the path of a key file), or a ledger"
+        )
+    if options.ledger is None:
+        return recipe
+    if not options.identifiers:
+        raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
+    uses = uses_of(recipe, recipe.plan(header), header)
+    job = Job(Ledger(options.ledger), uses, identity=options.identifiers, source=CLUSTER)
+    entry = job.entry(CLUSTER, None, 0)
+    job.finish(entry)
+    job.done(entry)
+    return replace(recipe, keys=job.keys)
+
+
+FRAME, CLUSTER = "a data frame", "a frame on a cluster"
 """In the place of a path."""
 
 

@@ -93,6 +93,24 @@ class Earlier:
     notices: tuple[str, ...] = ()
 
 
+def share_of(
+    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
+) -> tuple[float, list[Entry]]:
+    """Which share of the records of a data set was in releases, and in which."""
+    equal = [entry for entry in entries if is_same(entry, content, file)]
+    if equal:
+        return 1.0, equal
+    samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
+    alike = {name for name, sample in samples.items() if content.share_in([sample])}
+    share = content.share_in([samples[name] for name in alike])
+    return share, [entry for entry in entries if entry.unordered in alike]
+
+
+def is_same(entry: Entry, content: Content, file: str | None) -> bool:
+    """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
+    return entry.unordered == content.unordered or (file is not None and entry.file == file)
+
+
 class Job:
     """A job that is ready to draw, with `keys`, one for each channel."""
 
@@ -143,8 +161,12 @@ class Job:
     ) -> Drawn:
         found = [(entry, old) for entry in released if (old := entry.of(use.channel)) is not None]
         if not found:
-            what = canonical(self._identity) if self._identity else self._file or (content and content.ordered)
-            return Drawn(use=use, job=f"{'id' if self._identity else 'rows'} {what}", draw=0, channel_file=place)
+            what = (
+                canonical(self._identity) if self._identity else self._file or (content and content.ordered)
+            )
+            return Drawn(
+                use=use, job=f"{'id' if self._identity else 'rows'} {what}", draw=0, channel_file=place
+            )
         last, latest = found[-1]
         draw = max(old.draw for _, old in found if old.job == latest.job)
         # A run that was killed on the way to a fresh draw is finished first, with that draw.
@@ -180,7 +202,12 @@ class Job:
         return run is not None and run.state == FINISHING
 
     def entry(
-        self, target: PathLike, output: str | None, records: int, content: Content | None = None, joint: Any = None
+        self,
+        target: PathLike,
+        output: str | None,
+        records: int,
+        content: Content | None = None,
+        joint: Any = None,
     ) -> Entry:
         """What the ledger will hold of a release of this job."""
         standard = os.fspath(target) == STANDARD
@@ -228,8 +255,8 @@ class Job:
             return None
         own = [entry for entry in entries if through(entry, same_job=True)]
         before = [e for e in own if any(o.draw != draws[o.use.channel] for o in through(e, same_job=True))]
-        repeated = any(entry not in before and self._equal(entry, content) for entry in own)
-        share, alike = self._share(db, foreign, content)
+        repeated = any(entry not in before and is_same(entry, content, self._file) for entry in own)
+        share, alike = share_of(db, foreign, content, self._file)
         if share >= KNOWN and not self._fresh and not repeated:
             raise InputError(_refusal(share, alike[-1], self._identity))
         notices: list[str] = []
@@ -238,7 +265,7 @@ class Job:
         elif share:
             notices.append(_SOME.format(share))
         rest = [entry for entry in entries if entry not in foreign and entry not in own]
-        likeness, others = self._share(db, rest, content)
+        likeness, others = share_of(db, rest, content, self._file)
         other_channels = likeness >= KNOWN
         numbers = {(old.job, old.draw) for entry in before for old in entry.drawn if old.use.channel in ours}
         count = len(numbers - {(drawn.job, drawn.draw) for drawn in self.drawn})
@@ -248,7 +275,7 @@ class Job:
             notices.append(_FIRST)
         if other_channels:
             notices.append(_OTHER_CHANNELS)
-        if self._identity and any(not self._equal(entry, content) for entry in own):
+        if self._identity and any(not is_same(entry, content, self._file) for entry in own):
             notices.append(_CHANGED)
         joint = None
         if self._fresh and count:
@@ -258,26 +285,11 @@ class Job:
             notices.append(told)
         return Earlier(count, tuple(before), other_channels, joint, tuple(notices))
 
-    def _share(
-        self, db: Connection, entries: Sequence[Entry], content: Content
-    ) -> tuple[float, list[Entry]]:
-        """Which share of these records was in releases, and in which."""
-        equal = [entry for entry in entries if self._equal(entry, content)]
-        if equal:
-            return 1.0, equal
-        samples = {e.unordered: self.ledger.sample(db, e.unordered) for e in entries if e.unordered}
-        alike = {name for name, sample in samples.items() if content.share_in([sample])}
-        share = content.share_in([samples[name] for name in alike])
-        return share, [entry for entry in entries if entry.unordered in alike]
-
-    def _equal(self, entry: Entry, content: Content) -> bool:
-        return entry.unordered == content.unordered or (entry.file is not None and entry.file == self._file)
-
-    def finish(self, entry: Entry, content: Content) -> None:
+    def finish(self, entry: Entry, content: Content | None = None) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked.
-            if self._met(db, content) is None:
+            if content is not None and self._met(db, content) is None:
                 raise InputError("another job has released these records meanwhile; start again")
             last = self.ledger.last_of(db, entry.target)
             if last is not None and last.state == FINISHING and last.same_release(entry):
@@ -302,8 +314,8 @@ def _refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
     hint = "" if identity else ", name what identifies a record (--identity COL) from the first release on"
     return (
         f"{what} been released through this channel before (to {entry.target} on {entry.started[:10]}, known by "
-        f"{identified_by(entry.identity)}), and would be drawn a second time, which can leak far more than one release: "
-        f"release that file again as it was{hint}, or accept that (--fresh-draw)"
+        f"{identified_by(entry.identity)}), and would be drawn a second time, which can leak far more than one "
+        f"release: release that file again as it was{hint}, or accept that (--fresh-draw)"
     )
 
 
@@ -324,9 +336,7 @@ _OTHER_CHANNELS = (
     "promise, but together they can tell more than either"
 )
 
-_CHANGED = (
-    "the data set has changed since an earlier release: records whose symbol is another one now are released twice"
-)
+_CHANGED = "the data set has changed since an earlier release: records whose symbol is another one now are released twice"
 
 
 def _now() -> str:

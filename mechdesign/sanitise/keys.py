@@ -101,15 +101,6 @@ def key_of_draw(key: Key, draw: int) -> Key:
     return key if draw == 0 else key.derived("draw", str(draw))
 
 
-def needs_key(key: Key | PathLike | None, insecure_seed: int | None) -> None:
-    """Refuse work that may be done several times over without a key that all of them use."""
-    if key is None and insecure_seed is None:
-        raise InputError(
-            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
-            "give a key (Key.fresh(), or the path of a key file)"
-        )
-
-
 def key_at(path: PathLike) -> Key:
     """The key of a key file; says what to do with what was one in earlier versions."""
     if Path(path).suffix == ".json":

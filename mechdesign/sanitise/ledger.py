@@ -107,7 +107,9 @@ class Ledger:
                     )
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
             elif self.path.stat().st_size and not _begins(self.path, MAGIC):
-                raise InputError(f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)")
+                raise InputError(
+                    f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)"
+                )
         except OSError as error:
             raise self._refused(reason(error)) from None
         if self._is_ready():
@@ -186,7 +188,9 @@ class Ledger:
             place = f"file:{quote(os.fspath(self.path))}?mode=rw"
             db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
             try:
-                db.execute("PRAGMA synchronous = EXTRA")  # the folder is written, too, before a journal counts as gone
+                db.execute(
+                    "PRAGMA synchronous = EXTRA"
+                )  # the folder is written, too, before a journal counts as gone
                 yield db
             finally:
                 db.close()
@@ -195,8 +199,12 @@ class Ledger:
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise InputError(f"another process keeps the ledger {self.path} busy; try again") from None
             if code in DAMAGE:
-                raise InputError(f"the ledger {self.path} is damaged ({error}); put a copy of it back") from None
-            raise self._refused("read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)) from None
+                raise InputError(
+                    f"the ledger {self.path} is damaged ({error}); put a copy of it back"
+                ) from None
+            raise self._refused(
+                "read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)
+            ) from None
 
     def _refused(self, why: str) -> InputError:
         return InputError(
@@ -219,13 +227,18 @@ class Ledger:
             )
         key = read_key(row[0])
         if check_of(key) != row[1]:
-            raise InputError(f"the key file {row[0]} is not the one of the earlier release; put the right one back")
+            raise InputError(
+                f"the key file {row[0]} is not the one of the earlier release; put the right one back"
+            )
         return key_of_draw(key, drawn.draw)
 
     @staticmethod
     def releases(db: sqlite3.Connection) -> list[Entry]:
         """All releases in their order."""
-        return [Entry.model_validate_json(text) for (text,) in db.execute("SELECT entry FROM releases ORDER BY number")]
+        return [
+            Entry.model_validate_json(text)
+            for (text,) in db.execute("SELECT entry FROM releases ORDER BY number")
+        ]
 
     @staticmethod
     def last_of(db: sqlite3.Connection, target: str) -> Entry | None:
@@ -239,7 +252,8 @@ class Ledger:
     def enter(db: sqlite3.Connection, entry: Entry, content: Content | None = None) -> None:
         """Enter a release, or what has become of it."""
         db.execute(
-            "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
+            "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
             (entry.id, entry.target, entry.model_dump_json()),
         )
         if content is not None:
@@ -260,7 +274,11 @@ class Ledger:
         """Enter the releases of old job files, each once."""
         with self.reading() as db:
             seen = {entry.id for entry in self.releases(db)}
-        new = [(path, job) for path, job in jobs if any(r.state != "running" and r.id not in seen for r in job.runs)]
+        new = [
+            (path, job)
+            for path, job in jobs
+            if any(r.state != "running" and r.id not in seen for r in job.runs)
+        ]
         if not new:
             return
         with self.changing() as db:
@@ -275,11 +293,15 @@ class Ledger:
                         continue
                     under = f"{name} lost" if run.draw < job.key_since else name
                     entry = Entry(
-                        **run.model_dump(include={"id", "target", "state", "started", "finished", "output", "settings"}),
+                        **run.model_dump(
+                            include={"id", "target", "state", "started", "finished", "output", "settings"}
+                        ),
                         **run.model_dump(include={"fresh", "versions"}),
                         records=run.records or 0,
                         identity=job.identity,
-                        drawn=tuple(Drawn(use=Use(**dict(use)), job=under, draw=run.draw) for use in run.uses),
+                        drawn=tuple(
+                            Drawn(use=Use(**dict(use)), job=under, draw=run.draw) for use in run.uses
+                        ),
                         file=self.file_hash(run.dataset, reading_of(run.settings.get("text"))),
                     )
                     self.enter(db, entry)

@@ -28,11 +28,12 @@ Codes = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Channels, their keys, and columns of one job; travels to other processes (with the keys in it, which no text shows)."""
+    """Channels, their keys, and columns; travels to other processes (with the keys in it, which no text shows)."""
 
     channels: tuple[FileChannel, ...]
     keys: tuple[Key, ...]
     options: ReleaseOptions
+    keyless: bool = False
 
     @classmethod
     def of(cls, channel: FileChannel | Sequence[FileChannel], options: ReleaseOptions) -> Recipe:
@@ -52,6 +53,7 @@ class Recipe:
             channels=channels,
             keys=(key_of(secret, options.insecure_seed),) * len(channels),
             options=replace(options, key=None),
+            keyless=key is None and options.insecure_seed is None and options.ledger is None,
         )
 
     @property

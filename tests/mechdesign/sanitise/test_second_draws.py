@@ -125,7 +125,9 @@ def test_a_sorted_or_shuffled_copy_is_refused(folder, first):
     assert drawn != released("hole.csv")  # a second independent draw, and nobody knows
     release(f"two{suffix}", source=first)
     for source, target in (("shuffled.csv", "no.csv"), ("sorted.parquet", "no.parquet")):
-        with pytest.raises(InputError, match=rf"{AGAIN} \(to .*/two\..*known by their row number\), and would be"):
+        with pytest.raises(
+            InputError, match=rf"{AGAIN} \(to .*/two\..*known by their row number\), and would be"
+        ):
             release(target, source=source)
         assert not (folder / target).exists()
     assert len(entries()) == 1
@@ -149,7 +151,9 @@ def test_most_of_the_records_among_others(folder):
     write("part.csv", ROWS[100:180])
     write("few.csv", [*ROWS[:20], *[[str(i), "b", "0", "new"] for i in range(2000, 2180)]])
     release("one.csv")
-    with pytest.raises(InputError, match=r"about 91% of these records have been released .*\(--identity COL\)"):
+    with pytest.raises(
+        InputError, match=r"about 91% of these records have been released .*\(--identity COL\)"
+    ):
         release("no.csv", source="more.csv")
     with pytest.raises(InputError, match=AGAIN):
         release("no.csv", source="part.csv")
@@ -191,7 +195,9 @@ def test_another_identity_is_another_draw(folder, before, now):
 def test_a_fresh_draw_says_what_budget_it_leads_to(folder):
     release("one.csv")
     for draws in (2, 3):
-        told = release("two.csv", fresh_draw=True, force=True, manifest=f"{draws}.json", internal_manifest="i.json")
+        told = release(
+            "two.csv", fresh_draw=True, force=True, manifest=f"{draws}.json", internal_manifest="i.json"
+        )
         joint = compose([Channel.load("channel.json")] * draws)
         known = entries()[-1].joint
         assert known == {
@@ -200,8 +206,12 @@ def test_a_fresh_draw_says_what_budget_it_leads_to(folder):
             "eps_u": joint.eps_u,
             "eps_ldp": joint.eps_ldp,
         }
-        assert [text for text in told.notices if f"all {draws} draws of a record together have the budget" in text]
-        assert [f"eps_l {joint.eps_l:.4g}, eps_u {joint.eps_u:.4g}" in text for text in told.notices].count(True) == 1
+        assert [
+            text for text in told.notices if f"all {draws} draws of a record together have the budget" in text
+        ]
+        assert [f"eps_l {joint.eps_l:.4g}, eps_u {joint.eps_u:.4g}" in text for text in told.notices].count(
+            True
+        ) == 1
         assert f"released before with {draws - 1} other draw" in told.notices[0]
         assert read_manifest(f"{draws}.json", "public").draw == draws - 1
         assert len(read_manifest("i.json", "internal").earlier) == draws - 1
@@ -224,7 +234,9 @@ def test_a_fresh_draw_of_a_sorted_copy(folder):
 
 def test_a_fresh_draw_of_what_was_never_released(folder):
     told = release("one.csv", fresh_draw=True).notices
-    assert told == ("these records have not been released before: their first draw is a fresh one in any case",)
+    assert told == (
+        "these records have not been released before: their first draw is a fresh one in any case",
+    )
     assert entries()[0].drawn[0].draw == 0
 
 
@@ -233,7 +245,11 @@ def test_a_budget_that_cannot_be_known_is_said_to_be_unknown(folder):
     public.save("public.json", public=True)
     release("one.csv", channel="public.json")
     told = release("two.csv", channel="public.json", fresh_draw=True).notices
-    assert [text for text in told if "the joint budget of all 2 draws is not known: the channels are public" in text]
+    assert [
+        text
+        for text in told
+        if "the joint budget of all 2 draws is not known: the channels are public" in text
+    ]
 
 
 def test_the_same_data_through_another_channel(folder):
@@ -242,7 +258,9 @@ def test_the_same_data_through_another_channel(folder):
     write("shuffled.csv", shuffled())
     release("one.csv")
     told = release("two.csv", source="shuffled.csv", channel="weaker.json", manifest="two.json").notices
-    assert [text for text in told if "these data have been released through another channel, or in an" in text]
+    assert [
+        text for text in told if "these data have been released through another channel, or in an" in text
+    ]
     assert "Several channels have been applied to the same records" in (folder / "two.json").read_text()
     release("three.csv", channel="weaker.json", fresh_draw=True, source="shuffled.csv")
     together = [Channel.load("channel.json"), *[Channel.load("weaker.json")] * 2]
@@ -255,7 +273,9 @@ def test_the_same_data_through_another_channel(folder):
 def test_another_column_through_the_same_channel(folder):
     write("in.csv", [[i, a, "b"] for i, a, *_ in ROWS], ["id", "job", "wish"])
     release("one.csv")
-    with pytest.raises(InputError, match="was applied to 'job' before; on 'wish' it would use the same random"):
+    with pytest.raises(
+        InputError, match="was applied to 'job' before; on 'wish' it would use the same random"
+    ):
         release("two.csv", columns={"job": "wish"})
     release("two.csv", columns={"job": "wish"}, fresh_draw=True)
 
@@ -275,7 +295,9 @@ def test_symbols_must_not_be_read_in_another_way(folder, before, now, fits):
         release("two.csv", policy=Policy(**now))
         assert released("one.csv") == released("two.csv")
     else:
-        with pytest.raises(InputError, match="released with the normalisation .*, which gives some records another"):
+        with pytest.raises(
+            InputError, match=r"released with the normalisation .*, which gives some records another"
+        ):
             release("two.csv", policy=Policy(**now))
 
 
