@@ -137,7 +137,7 @@ static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
         PyErr_Clear();
         return 0;
     }
-    return 1;
+    return isfinite(*value);
 }
 
 static int is_word(const unsigned char *p, Py_ssize_t n, const char *word)

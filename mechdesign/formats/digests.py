@@ -157,8 +157,8 @@ class Content:
         if not others or not self.records:
             return 0.0
         limit = min(self.limit, *(int(other[0]) for other in others))
-        below = self.below if limit == self.limit else round(self.below * (limit / self.limit))
         mine = self.unique[self.unique <= np.uint64(limit)]
+        below = len(mine) + round((self.below - len(self.unique)) * (limit / self.limit))
         shared = np.isin(mine, np.concatenate([other[2:] for other in others])).sum()
         return min(1.0, float(shared / below)) if below >= FEWEST or (limit == ALL and below) else 0.0
 

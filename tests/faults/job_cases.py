@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.channel.channel import Channel
-from mechdesign.sanitise.entries import Entry
+from mechdesign.sanitise.entries import Drawn, Entry, Use
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -112,6 +112,26 @@ def entries(folder: Path) -> list[Entry]:
     with ledger.reading() as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         return ledger.releases(db)
+
+
+def entered(ledger: str, told: str, number: int) -> None:
+    """Enter a release, with data of some size, and say so when it is done."""
+    book = Ledger(ledger)
+    use = Use(channel="c" * 64, columns=("job",), form="label")
+    entry = Entry(
+        id=f"{os.getpid()}-{number}",
+        target="/out",
+        state="done",
+        started="now",
+        output=None,
+        records=number,
+        drawn=(Drawn(use=use, job="rows", draw=0),),
+        settings={"much": "x" * 20_000},
+    )
+    with book.changing() as db:
+        book.enter(db, entry)
+    with open(told, "a") as stream:
+        stream.write(f"{entry.id}\n")
 
 
 def states(folder: Path) -> list[str]:

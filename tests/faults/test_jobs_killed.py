@@ -7,8 +7,10 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from tests.faults.job_cases import (
     APPLY,
     CHANNEL,
     LEDGER,
+    ROOT,
     Ended,
     Nursery,
     check_manifest,
@@ -312,3 +315,28 @@ def test_signals_that_ask(nursery, begun, place, signum, message):
         assert not (folder / "out.csv").exists()
         assert states(folder) == ["done"]
     assert asked
+
+
+def test_kills_in_the_middle_of_changes_of_the_ledger(memory):
+    """Every release that was entered before the kill is there, and none by halves."""
+    folder = memory / "commits"
+    folder.mkdir()
+    ledger, told = folder / "ledger.db", folder / "told"
+    script = (
+        "import sys\nfrom tests.faults.job_cases import entered\n"
+        "for i in range(10**6): entered(sys.argv[1], sys.argv[2], i)\n"
+    )
+    draw = random.Random(9)
+    for round_ in range(10):
+        with subprocess.Popen([sys.executable, "-c", script, ledger, f"{told}{round_}"], cwd=ROOT) as process:
+            while not Path(f"{told}{round_}").exists():
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, 0.1))
+            process.kill()
+        book = Ledger(ledger)
+        with book.reading() as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            found = [entry.id for entry in book.releases(db)]
+        said = [line for k in range(round_ + 1) for line in Path(f"{told}{k}").read_text().split("\n")[:-1]]
+        assert set(said) <= set(found)
+        assert len(found) - len(said) <= round_ + 1  # entered, and killed before it could say so
