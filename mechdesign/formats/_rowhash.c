@@ -47,12 +47,9 @@ static uint64_t read64(const unsigned char *p)
     return v;
 }
 
-static uint64_t tail64(const unsigned char *p, Py_ssize_t n)
+static uint64_t read32(const unsigned char *p)
 {
-    uint64_t v = 0;
-    for (Py_ssize_t i = 0; i < n; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    return v;
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
 }
 
 static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, Py_ssize_t n)
@@ -63,8 +60,16 @@ static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, Py_ssize_t n)
         p += 16;
         n -= 16;
     }
-    uint64_t a = n >= 8 ? read64(p) : tail64(p, n);
-    uint64_t b = n > 8 ? tail64(p + 8, n - 8) : 0;
+    uint64_t a = 0, b = 0; /* all of the last 1 to 16 bytes, some of them twice */
+    if (n >= 8) {
+        a = read64(p);
+        b = read64(p + n - 8);
+    } else if (n >= 4) {
+        a = read32(p);
+        b = read32(p + n - 4);
+    } else if (n > 0) {
+        a = (uint64_t)p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
+    }
     h = folded(a ^ PRIME_1 ^ h, b ^ PRIME_2 ^ seed);
     return folded(h ^ PRIME_3, seed ^ PRIME_1);
 }
@@ -88,6 +93,17 @@ static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
     int digits = 0, significant = 0, power = 0, plain = 1, negative = 0;
     if (n == 0 || n >= LONGEST || p[0] > '9')
         return 0;
+    if (n <= EXACT_DIGITS) { /* most are short and whole */
+        unsigned digit;
+        for (; i < n && (digit = (unsigned)p[i] - '0') <= 9; i++)
+            mantissa = 10 * mantissa + digit;
+        if (i == n) {
+            *value = (double)mantissa;
+            return 1;
+        }
+        i = 0;
+        mantissa = 0;
+    }
     if (p[0] == '-' || p[0] == '+')
         negative = p[i++] == '-';
     for (int fraction = 0; i < n; i++) {
@@ -307,6 +323,21 @@ static PyObject *mix(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *chain(PyObject *self, PyObject *args)
+{
+    Py_buffer words;
+    unsigned long long a, b;
+    if (!PyArg_ParseTuple(args, "y*KK", &words, &a, &b))
+        return NULL;
+    const uint64_t *word = words.buf;
+    for (Py_ssize_t i = 0; i < words.len / 8; i++) {
+        a = folded(a ^ word[i], PRIME_1);
+        b = folded(b ^ word[i], PRIME_2) + a;
+    }
+    PyBuffer_Release(&words);
+    return Py_BuildValue("(KK)", a, b);
+}
+
 static PyMethodDef METHODS[] = {
     {"add_rows", add_rows, METH_VARARGS,
      "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a byte, or -1."},
@@ -314,6 +345,8 @@ static PyMethodDef METHODS[] = {
      "add_texts(sums, seed, text, offsets, plain): one text each; plain ones count byte for byte."},
     {"add_doubles", add_doubles, METH_VARARGS, "add_doubles(sums, seed, values): one number each; NaN is empty."},
     {"mix", mix, METH_VARARGS, "mix(words, k0, k1): SipHash-1-3 of every word of 8 bytes, in its place."},
+    {"chain", chain, METH_VARARGS,
+     "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,7 +10,6 @@ same wherever the records are, tell how many of them another data set has, too.
 # pyright: basic
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -168,32 +167,44 @@ class Census:
 
     def __init__(self) -> None:
         self._records = 0
-        self._sequence = hashlib.blake2b(digest_size=16)
+        self._sequence = (1, 2)
         self._sums = [0, 0]
-        self._values = np.zeros(0, np.uint64)
-        self._counts = np.zeros(0, np.int64)
+        self._values, self._counts = np.zeros(0, np.uint64), np.zeros(0, np.int64)
         self._limit = ALL
+        self._more: list[Hashes] = []
+        self._waiting = 0
 
     def add(self, hashes: Hashes) -> None:
         """The next records."""
         self._records += len(hashes)
-        self._sequence.update(hashes.astype("<u8").tobytes())
-        squares = (hashes >> np.uint64(32)) * (hashes & np.uint64(2**32 - 1))
-        for k, words in enumerate((hashes, squares)):
+        hashes = np.ascontiguousarray(hashes)
+        self._sequence = _rowhash.chain(hashes, *self._sequence)
+        products = (hashes >> np.uint64(32)) * (hashes & np.uint64(2**32 - 1))
+        for k, words in enumerate((hashes, products)):
             self._sums[k] = (self._sums[k] + int(words.sum(dtype=np.uint64))) % 2**64
-        values, counts = np.unique(hashes[hashes <= np.uint64(self._limit)], return_counts=True)
-        values, place = np.unique(np.concatenate([self._values, values]), return_inverse=True)
-        counts = np.bincount(place, np.concatenate([self._counts, counts]), len(values)).astype(np.int64)
+        low = hashes[hashes <= np.uint64(self._limit)]
+        self._more.append(low)
+        self._waiting += len(low)
+        if self._waiting > SAMPLE:
+            self._merge()
+
+    def _merge(self) -> None:
+        """Take what waits into the sample."""
+        more, times = np.unique(np.concatenate([np.zeros(0, np.uint64), *self._more]), return_counts=True)
+        values, place = np.unique(np.concatenate([self._values, more]), return_inverse=True)
+        counts = np.bincount(place, np.concatenate([self._counts, times]), len(values)).astype(np.int64)
         if len(values) > SAMPLE:
             values, counts = values[:SAMPLE], counts[:SAMPLE]
             self._limit = int(values[-1])
         self._values, self._counts = values, counts
+        self._more, self._waiting = [], 0
 
     def content(self) -> Content:
         """What is kept of them."""
+        self._merge()
         return Content(
             self._records,
-            self._sequence.hexdigest(),
+            struct.pack("<2Q", *self._sequence).hex(),
             struct.pack("<3Q", self._records, *self._sums).hex(),
             self._limit,
             int(self._counts.sum()),
