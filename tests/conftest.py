@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from itertools import count
 from pathlib import Path
 
@@ -22,7 +23,12 @@ settings.load_profile("project")
 
 @pytest.fixture(autouse=True)
 def _own_ledger(tmp_path_factory, monkeypatch):
-    """Each test has a data folder of its own, in which the ledger of releases is, made when something needs it."""
+    """Each test has a data folder of its own, in which the ledger of releases is, made when something needs it.
+
+    And no frame was released before.
+    """
+    if "mechdesign.sanitise.frames" in sys.modules:
+        sys.modules["mechdesign.sanitise.frames"]._DRAWN.clear()
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data" / str(next(NUMBERS))))
 
 

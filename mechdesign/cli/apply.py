@@ -74,6 +74,13 @@ class JobOptions(LedgerOption):
         help="Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
+    changed: str = option(
+        "--changed",
+        metavar="WHAT",
+        default="refuse",
+        help="With --identity, a record whose symbol is another one than when it was released: refuse, keep (its old "
+        "output) or redraw (anew, which tells more of it; says how much).",
+    )
     fresh_draw: bool = option(
         "--fresh-draw",
         default=False,
@@ -201,6 +208,7 @@ def apply(
                     text=written,
                     compression=text.compression,
                     ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
+                    changed=draws.changed,
                     fresh_draw=draws.fresh_draw,
                     insecure_seed=draws.insecure_seed,
                     channel_files=paths,

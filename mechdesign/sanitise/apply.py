@@ -21,9 +21,9 @@ from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import free_notes
-from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED
+from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED, Release
 from mechdesign.release.draws import Key
-from mechdesign.sanitise.job import Earlier, Job
+from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
 from mechdesign.sanitise.ledger import Ledger, reading_of
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
@@ -163,7 +163,10 @@ class Run:
             while True:
                 census = Census()
                 drawer, records = self._drawn(
-                    out, job.keys, lambda batch, add=census.add: add(ledger.hasher.records(batch))
+                    out,
+                    job.keys,
+                    lambda batch, add=census.add: add(ledger.hasher.records(batch)),
+                    job.prepare,
                 )
                 content = census.content()
                 earlier = job.met(content)
@@ -172,11 +175,14 @@ class Run:
             sha256 = self._sealed(out, drawer, records, earlier)
             entry = job.entry(self._target, sha256, records, content, earlier.joint)
             try:
-                out.commit(before=lambda: job.finish(entry, content), after=lambda: job.done(entry))
+                out.commit(
+                    before=lambda: job.finish(entry, content, drawer.releases), after=lambda: job.done(entry)
+                )
             except BaseException:
                 job.withdraw(entry)
                 raise
-        return self._applied(records, sha256, ledger.path, (*earlier.notices, *self._forgotten))
+        told = (*earlier.notices, *changes_told(drawer.releases), *self._forgotten)
+        return self._applied(records, sha256, ledger.path, told)
 
     def _opened(self, *, leftover: bool = False) -> Target:
         return open_target(
@@ -188,12 +194,18 @@ class Run:
         )
 
     def _drawn(
-        self, out: Target, keys: tuple[Key, ...], look: Callable[[Any], None] | None = None
+        self,
+        out: Target,
+        keys: tuple[Key, ...],
+        look: Callable[[Any], None] | None = None,
+        prepare: Callable[[Sequence[Release]], None] | None = None,
     ) -> tuple[Drawer, int]:
         """The output in its temporary place; who drew it, and the number of records."""
         drawer = Drawer(replace(self._recipe, keys=keys), self._table.header)
+        if prepare is not None:
+            prepare(drawer.releases)
         records = write_release(drawer, self._table, out.part, self._packing, self._advance, look)
-        if any(release.repeats.full for release in drawer.releases):
+        if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self._forgotten = (_FORGOTTEN,)
         self._guarded.check()
         return drawer, records

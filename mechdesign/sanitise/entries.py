@@ -32,6 +32,7 @@ class Use(Record):
     unknown: str = "refuse"
     null: str = "refuse"
     normalise: str = "none"
+    changed: str = "refuse"
 
 
 class Drawn(Record):

@@ -9,7 +9,9 @@ beside its columns, in its index or inside of structures, is searched for sensit
 from __future__ import annotations
 
 import json
+import secrets
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,8 +20,10 @@ from typing import Any, Unpack
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.digests import Census
-from mechdesign.sanitise.job import Job
+from mechdesign.formats.digests import Census, Content, RowHasher
+from mechdesign.release.drawing import channel_digest
+from mechdesign.sanitise.job import KNOWN, Job, changes_told
+from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
@@ -181,16 +185,60 @@ def sanitise(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
     recipe, header = Recipe.of(channel, asked), header_of(frame)
+    columns = arrow_columns(frame)
     if asked.ledger is None:
-        return sanitised(frame, Drawer(recipe, header), first_row=first_row)
+        released = sanitised(frame, Drawer(recipe, header), first_row=first_row)
+        if asked.insecure_seed is None and not first_row:
+            _warn_of_draws(columns, len(frame), recipe)
+        return released
     if first_row:
         raise InputError(
             "a ledger knows whole tables; name what identifies a record with identity in place of first_row"
         )
-    columns = arrow_columns(frame)
     return by_ledger(
         columns, len(frame), recipe, header, lambda drawer: sanitised(frame, drawer), asked.ledger
     )
+
+
+REMEMBERED = 64
+"""Releases of this process that are remembered (2 MB)."""
+
+_HASHER = RowHasher(secrets.token_bytes(32))
+_DRAWN = deque[tuple[str, tuple[str, ...], Content]](maxlen=REMEMBERED)
+"""Of each release its channel, its key and what identified the records, and the records."""
+
+
+def _warn_of_draws(columns: Sequence[Any], records: int, recipe: Recipe) -> None:
+    """Warn where this process has drawn for the same records before, or with the same row numbers for others."""
+    census = Census()
+    census.add(_HASHER.columns(columns, records))
+    content, options = census.content(), recipe.options
+    how = (check_of(recipe.keys[0]), *options.identifiers)
+    told: dict[str, None] = {}
+    for name in map(channel_digest, recipe.channels):
+        for other, found in [(other, found) for channel, other, found in _DRAWN if channel == name]:
+            if other != how and (
+                found.unordered == content.unordered or content.share_in([found.sample()]) >= KNOWN
+            ):
+                told[_TWICE] = None
+            elif other == how and len(how) == 1 and options.row_numbers is None:
+                told |= {} if found.ordered == content.ordered else {_ROWS: None}
+        _DRAWN.append((name, how, content))
+    for text in told:
+        warnings.warn(text, stacklevel=4)
+
+
+_TWICE = (
+    "these records were released through this channel before in this process, and have now been drawn a second time, "
+    "which can tell far more than the budget: give one key (key=..) and, if their order changes, what identifies them "
+    "(identity=..), or a ledger (ledger=..)"
+)
+
+_ROWS = (
+    "this key was used on other rows, or on rows in another order, which are known by their place alone: records get the "
+    "random numbers of others, and those that come again a second draw; name what identifies them (identity=.. or "
+    "row_numbers=..), or say where a part of a table begins (first_row=..)"
+)
 
 
 def by_ledger(
@@ -221,11 +269,13 @@ def by_ledger(
     )
     while (earlier := job.met(content)) is None:
         pass
-    released = release(Drawer(replace(recipe, keys=job.keys), header))
+    drawer = Drawer(replace(recipe, keys=job.keys), header)
+    job.prepare(drawer.releases)
+    released = release(drawer)
     entry = job.entry(FRAME, None, content.records, content)
-    job.finish(entry, content)
+    job.finish(entry, content, drawer.releases)
     job.done(entry)
-    for notice in earlier.notices:
+    for notice in (*earlier.notices, *changes_told(drawer.releases)):
         warnings.warn(notice, stacklevel=3)
     return released
 

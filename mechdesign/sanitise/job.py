@@ -12,6 +12,7 @@ order, has its own.
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -22,11 +23,13 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
+from mechdesign.auditing.verdict import local_budget
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.formats.digests import Content
+from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.budgets import joint_budget
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
@@ -176,6 +179,14 @@ class Job:
                 check_treatment(old.use, use)
         return Drawn(use=use, job=latest.job, draw=draw, channel_file=place)
 
+    def prepare(self, releases: Sequence[Release]) -> None:
+        """Tell the releases, one for each channel, with which symbols records were released before."""
+        if self._identity:
+            with self.ledger.reading() as db:
+                for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
+                    for hashes, codes in self.ledger.known(db, drawn, key):
+                        release.earlier.add(hashes, codes)
+
     def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
 
@@ -275,8 +286,6 @@ class Job:
             notices.append(_FIRST)
         if other_channels:
             notices.append(_OTHER_CHANNELS)
-        if self._identity and any(not is_same(entry, content, self._file) for entry in own):
-            notices.append(_CHANGED)
         joint = None
         if self._fresh and count:
             met = [*before, *(others if other_channels else ())]
@@ -285,7 +294,7 @@ class Job:
             notices.append(told)
         return Earlier(count, tuple(before), other_channels, joint, tuple(notices))
 
-    def finish(self, entry: Entry, content: Content | None = None) -> None:
+    def finish(self, entry: Entry, content: Content | None = None, releases: Sequence[Release] = ()) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked.
@@ -293,8 +302,14 @@ class Job:
                 raise InputError("another job has released these records meanwhile; start again")
             last = self.ledger.last_of(db, entry.target)
             if last is not None and last.state == FINISHING and last.same_release(entry):
-                self.ledger.remove(db, last)  # killed at this point, it was going to write the same bytes
+                # Killed at this point, it was going to write the same bytes.
+                db.execute("UPDATE known SET release = ? WHERE release = ?", (entry.id, last.id))
+                self.ledger.remove(db, last)
             self.ledger.enter(db, entry, content)
+            for release, drawn, key in zip(
+                releases if self._identity else (), self.drawn, self.keys, strict=False
+            ):
+                self.ledger.remember(db, entry, drawn, key, *release.new_records())
 
     def done(self, entry: Entry) -> None:
         """Enter that a release has been made."""
@@ -307,6 +322,24 @@ class Job:
             # The first error is the one to tell; an entry too many does no harm.
             with suppress(InputError), self.ledger.changing() as db:
                 self.ledger.remove(db, entry)
+
+
+def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
+    """What is to be said of records with another symbol than before."""
+    told: list[str] = []
+    for release in releases:
+        if release.changes and release.changed == REDRAW:
+            budget = local_budget(release.channel.rows)
+            bound = "any amount" if math.isinf(budget) else f"at most {budget:.4g}"
+            told.append(
+                f"{release.changes:,} records have another symbol than before and were drawn anew: each further symbol "
+                f"of a record adds {bound} to what its releases tell (the local budget of the channel)"
+            )
+        elif release.changes:
+            told.append(
+                f"{release.changes:,} records have another symbol than before and kept their old output"
+            )
+    return tuple(told)
 
 
 def _refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
@@ -335,8 +368,6 @@ _OTHER_CHANNELS = (
     "these data have been released through another channel, or in another column, as well: each release keeps its own "
     "promise, but together they can tell more than either"
 )
-
-_CHANGED = "the data set has changed since an earlier release: records whose symbol is another one now are released twice"
 
 
 def _now() -> str:

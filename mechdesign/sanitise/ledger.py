@@ -11,6 +11,7 @@ has), on disk when it is over. Several processes take turns.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import sys
 from collections.abc import Generator, Sequence
@@ -19,9 +20,12 @@ from pathlib import Path
 from threading import RLock
 from urllib.parse import quote
 
+import numpy as np
+
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path, reason
-from mechdesign.formats.digests import Content, RowHasher
+from mechdesign.core.integers import Integers
+from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.entries import Drawn, Entry, OldJob, Use, old_jobs, read_old_job
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
@@ -41,6 +45,9 @@ APPLICATION, VERSION = 0x6D64_6C67, 1
 """What SQLite's own header says of the file: the letters mdlg, and the version of the tables."""
 
 MEMORY = ":memory:"
+
+NONCE = 16
+"""Bytes."""
 
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 """What SQLite says of a file that it, or a ledger's table, cannot be read from."""
@@ -266,6 +273,40 @@ class Ledger:
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
 
     @staticmethod
+    def known(db: sqlite3.Connection, drawn: Drawn, key: Key) -> list[tuple[Hashes, Integers]]:
+        """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
+        rows = db.execute(
+            "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? ORDER BY rowid",
+            (drawn.job, drawn.use.channel, drawn.draw),
+        )
+        return [
+            (
+                np.frombuffer(records, "<u8"),
+                np.frombuffer(_ciphered(key, nonce, symbols), "<i4").astype(np.int64),
+            )
+            for nonce, records, symbols in rows
+        ]
+
+    @staticmethod
+    def remember(
+        db: sqlite3.Connection, entry: Entry, drawn: Drawn, key: Key, hashes: Hashes, codes: Integers
+    ) -> None:
+        """Keep what `known` gives, the symbols encrypted under the key of the draw."""
+        if len(hashes):
+            nonce = secrets.token_bytes(NONCE)
+            symbols = _ciphered(key, nonce, codes.astype("<i4").tobytes())
+            row = (
+                drawn.job,
+                drawn.use.channel,
+                drawn.draw,
+                entry.id,
+                nonce,
+                hashes.astype("<u8").tobytes(),
+                symbols,
+            )
+            db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    @staticmethod
     def sample(db: sqlite3.Connection, unordered: str) -> bytes:
         """The sample of a data set that was released."""
         return db.execute("SELECT sample FROM samples WHERE unordered = ?", (unordered,)).fetchone()[0]
@@ -305,6 +346,15 @@ class Ledger:
                         file=self.file_hash(run.dataset, reading_of(run.settings.get("text"))),
                     )
                     self.enter(db, entry)
+
+
+def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
+    """AES-256 in counter mode, which undoes itself."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    return (
+        Cipher(algorithms.AES(key.derived("known symbols").secret), modes.CTR(nonce)).encryptor().update(data)
+    )
 
 
 def reading_of(text: object) -> str:

@@ -31,8 +31,8 @@ from mechdesign.core.documents import (
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import POSTERIOR_DRAW, Release
-from mechdesign.release.policies import MARGINAL, OUTPUT
+from mechdesign.release.drawing import KEEP, POSTERIOR_DRAW, REDRAW, Release
+from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Entry, Use
 from mechdesign.tables.joint import Joint
@@ -128,10 +128,17 @@ def voids(
     )
     if identity:
         told.append(
-            f"A record is known by {listed(list(identity))}: records that share it share their random numbers, and a "
-            "record whose symbol changes from one release to the next is released twice."
+            f"A record is known by {listed(list(identity))}: records that share it share their random numbers."
         )
+        told += [_CHANGES[use.changed] for use in uses[:1] if use.changed in _CHANGES]
     return told
+
+
+_CHANGES = {
+    KEEP: "A record whose symbol changed since an earlier release keeps the value that was released for its first one.",
+    REDRAW: "A record whose symbol changed since an earlier release was drawn anew: its releases together tell more "
+    "than each.",
+}
 
 
 def _policies(uses: Sequence[Use]) -> list[str]:
@@ -173,6 +180,7 @@ class PublicColumn(Record):
     unknown: str
     null: str
     normalise: str
+    changed: str = REFUSE
     sensitive: tuple[str, ...] | None
     notion: dict[str, Any] | None
 
@@ -201,6 +209,7 @@ class InternalColumn(PublicColumn):
     symbols: tuple[SymbolCount, ...]
     missing: Natural
     unknown_symbols: Natural
+    changes: Natural = 0
     outputs: tuple[ValueCount, ...]
 
 
@@ -256,6 +265,7 @@ class Counted:
     symbols: tuple[tuple[tuple[str, ...], int], ...]
     missing: int
     unknown: int
+    changes: int
     outputs: tuple[tuple[tuple[str, ...], int], ...]
 
 
@@ -364,6 +374,7 @@ def released_column(
             symbols=tuple(zip(channel.useful.symbols, counts[:size], strict=True)),
             missing=counts[size],
             unknown=counts[size + 1],
+            changes=release.changes,
             outputs=tuple(zip(values, map(int, release.output_counts), strict=True)),
         ),
     )
@@ -393,6 +404,7 @@ def _column(column: ReleasedColumn, *, internal: bool) -> PublicColumn:
         symbols=tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in counted.symbols),
         missing=counted.missing,
         unknown_symbols=counted.unknown,
+        changes=counted.changes,
         outputs=tuple(ValueCount(value=value, records=count) for value, count in counted.outputs),
     )
 

@@ -16,9 +16,9 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import FORMS, LABEL
+from mechdesign.release.drawing import CHANGES, FORMS, LABEL
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
+from mechdesign.release.policies import REFUSE, Policy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +36,7 @@ class _Shared(TypedDict, total=False):
     identity: ColumnNames | None
     keep_sensitive: bool
     insecure_seed: int | None
+    changed: str
 
 
 class _Keyed(TypedDict, total=False):
@@ -89,6 +90,10 @@ class ReleaseOptions:
         Whether sensitive and correlated columns may stay in the output.
     correlated : str or sequence of str
         Columns that must not stay either.
+    changed : {"refuse", "keep", "redraw"}
+        With a ledger and an identity: what becomes of a record whose symbol is another one than when it was released
+        before. It is an error; or its old output is released again; or it is drawn anew, independently, which adds
+        to what is known of it (`auditing.verdict.local_budget` bounds how much).
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -109,6 +114,7 @@ class ReleaseOptions:
     keep_sensitive: bool = False
     correlated: ColumnNames = ()
     insecure_seed: int | None = None
+    changed: str = REFUSE
 
     def __post_init__(self) -> None:
         self._require("columns", Mapping, "a mapping from the channel's names of columns to the table's")
@@ -117,6 +123,8 @@ class ReleaseOptions:
         self._require("insecure_seed", int, "a whole number")
         if self.form not in FORMS:
             raise InputError(f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}")
+        if self.changed not in CHANGES:
+            raise InputError(f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}")
         if not isinstance(cast("object", self.keep_sensitive), bool):
             raise InputError(f"keep_sensitive ({quoted(self.keep_sensitive)}) must be True or False")
         object.__setattr__(self, "columns", dict(self.columns or {}))
@@ -128,6 +136,10 @@ class ReleaseOptions:
             )
         if self.ledger is not None and (self.key is not None or self.insecure_seed is not None):
             raise InputError("a ledger has its own key; give it alone, or a key or a seed")
+        if self.changed != REFUSE and not self.identity:
+            raise InputError(
+                f"changed={self.changed} is about records that are known by identity; name their column"
+            )
         if self.ledger is not None and self.row_numbers is not None:
             raise InputError(
                 "a ledger knows the same data by their order or by identity; give the column as identity, in place of "

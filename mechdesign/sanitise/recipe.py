@@ -101,7 +101,13 @@ class Drawer:
         self.header = tuple(header)
         self.plan = recipe.plan(self.header)
         self.releases = [
-            Release(channel, key, policy=recipe.options.rules, form=recipe.options.form)
+            Release(
+                channel,
+                key,
+                policy=recipe.options.rules,
+                form=recipe.options.form,
+                changed=recipe.options.changed,
+            )
             for channel, key in zip(recipe.channels, recipe.keys, strict=True)
         ]
 

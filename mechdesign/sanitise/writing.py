@@ -118,6 +118,7 @@ def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
             unknown=policy.unknown,
             null=policy.null,
             normalise=policy.normalise,
+            changed=recipe.options.changed,
         )
         for channel, places in zip(recipe.channels, plan.inputs, strict=True)
     ]

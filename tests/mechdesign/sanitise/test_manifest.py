@@ -104,6 +104,7 @@ def test_what_was_done(manifest, channel):
             "unknown": "marginal",
             "null": "output:c",
             "normalise": "none",
+            "changed": "refuse",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},
         }
