@@ -141,7 +141,7 @@ class Release:
             # A number of its own for each further symbol: that of the first has met the first alone.
             for code in np.unique(codes[codes != known]).tolist():
                 at = np.flatnonzero((codes == code) & (known != code))
-                part = Identifiers([[column[i] for i in at] for column in records.columns])
+                part = Identifiers([[column[i] for i in at.tolist()] for column in records.columns])
                 drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         return drawn

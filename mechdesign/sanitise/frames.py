@@ -13,15 +13,15 @@ import secrets
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Unpack
+
+import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.digests import Census, Content, RowHasher
-from mechdesign.release.drawing import channel_digest
+from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
@@ -187,9 +187,10 @@ def sanitise(
     recipe, header = Recipe.of(channel, asked), header_of(frame)
     columns = arrow_columns(frame)
     if asked.ledger is None:
-        released = sanitised(frame, Drawer(recipe, header), first_row=first_row)
-        if asked.insecure_seed is None and not first_row:
-            _warn_of_draws(columns, len(frame), recipe)
+        drawer = Drawer(recipe, header)
+        released = sanitised(frame, drawer, first_row=first_row)
+        if asked.insecure_seed is None and not first_row and len(frame):
+            _warn_of_draws(columns, len(frame), drawer)
         return released
     if first_row:
         raise InputError(
@@ -204,26 +205,32 @@ REMEMBERED = 64
 """Releases of this process that are remembered (2 MB)."""
 
 _HASHER = RowHasher(secrets.token_bytes(32))
-_DRAWN = deque[tuple[str, tuple[str, ...], Content]](maxlen=REMEMBERED)
-"""Of each release its channel, its key and what identified the records, and the records."""
+_DRAWN = deque[tuple[str, tuple[str, ...], Content, Hashes]](maxlen=REMEMBERED)
+"""Of each release its channel, its key and what identified the records, the records, and their first symbols."""
+
+FIRST = 16
+"""Records that tell the beginning of a table, which may be a part of it, from another part."""
 
 
-def _warn_of_draws(columns: Sequence[Any], records: int, recipe: Recipe) -> None:
+def _warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
     """Warn where this process has drawn for the same records before, or with the same row numbers for others."""
     census = Census()
     census.add(_HASHER.columns(columns, records))
-    content, options = census.content(), recipe.options
+    content, recipe, options = census.content(), drawer.recipe, drawer.recipe.options
     how = (check_of(recipe.keys[0]), *options.identifiers)
     told: dict[str, None] = {}
-    for name in map(channel_digest, recipe.channels):
-        for other, found in [(other, found) for channel, other, found in _DRAWN if channel == name]:
+    for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
+        name, size = release.digest, min(FIRST, records)
+        start = _HASHER.columns([columns[at][:size] for at in places], size)
+        for _, other, found, begin in [each for each in _DRAWN if each[0] == name]:
+            size = min(len(begin), len(start))
             if other != how and (
                 found.unordered == content.unordered or content.share_in([found.sample()]) >= KNOWN
             ):
                 told[_TWICE] = None
             elif other == how and len(how) == 1 and options.row_numbers is None:
-                told |= {} if found.ordered == content.ordered else {_ROWS: None}
-        _DRAWN.append((name, how, content))
+                told |= {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
+        _DRAWN.append((name, how, content, start))
     for text in told:
         warnings.warn(text, stacklevel=4)
 
@@ -235,8 +242,8 @@ _TWICE = (
 )
 
 _ROWS = (
-    "this key was used on other rows, or on rows in another order, which are known by their place alone: records get the "
-    "random numbers of others, and those that come again a second draw; name what identifies them (identity=.. or "
+    "this key was used on other rows, or on rows in another order, which are known by their place alone: records get "
+    "the random numbers of others, and those that come again a second draw; name what identifies them (identity=.. or "
     "row_numbers=..), or say where a part of a table begins (first_row=..)"
 )
 
@@ -305,15 +312,17 @@ FRAME, CLUSTER = "a data frame", "a frame on a cluster"
 
 
 def arrow_columns(frame: Any) -> list[Any]:
-    """The columns of a frame, for hashing; those that arrow does not hold are left out."""
+    """The columns of a frame, for hashing; those that arrow does not hold count as empty."""
     import pyarrow as pa
 
     if isinstance(frame, (pa.Table, pa.RecordBatch)) or hasattr(frame, "to_arrow"):
         return list((frame.to_arrow() if hasattr(frame, "to_arrow") else frame).columns)
     columns: list[Any] = []
     for at in range(frame.shape[1]):
-        with suppress(pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        try:
             columns.append(pa.Array.from_pandas(frame.iloc[:, at]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            columns.append(pa.nulls(len(frame)))
     return columns
 
 

@@ -78,6 +78,7 @@ def test_a_frame_takes_the_latest_draw_of_the_ledger(channel, tmp_path):
         sanitise(frame, channel, key="old.json")
 
 
+@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
 def test_channel_apply_with_the_key_gives_the_draws_of_a_frame(channel):
     frame = people(300).astype({"job": "category"})
     for arguments in ({}, {"identity": "id"}):
