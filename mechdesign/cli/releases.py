@@ -10,6 +10,7 @@ import typer
 
 from mechdesign.cli import options as o
 from mechdesign.cli.apply import LedgerOption
+from mechdesign.cli.console import Reporter
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ Channels = Annotated[
 
 
 def releases(
-    context: typer.Context,
+    reporter: Reporter,
     place: LedgerOption,
     text: o.TextFormat,
     common: o.CommonOptions,
@@ -54,13 +55,11 @@ def releases(
     A data set is known by the content of its records, wherever it lies now and however it is sorted or packed.
     """
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.sanitise.history import history_of
     from mechdesign.sanitise.ledger import Ledger, default_path
 
     if what not in (None, TOTAL) or (what is None) != (data is None):
         raise InputError("give `releases` alone for a list, or `releases total DATA` for one data set")
-    reporter = reporter_of(context)
     path = Path(place.ledger or default_path())
     if not path.exists():
         if place.ledger is not None or data is not None:
