@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from mechdesign.core.decimals import budget as shown_budget
@@ -95,6 +95,13 @@ class LiftLimits:
     lower: float = math.inf
     upper: float = math.inf
     ratio: float = math.inf
+    own: tuple[OwnBudget, ...] = ()
+
+    @property
+    def widest(self) -> LiftLimits:
+        """Limits of one kind that all symbols keep to, whatever budgets of their own they have."""
+        lower = max([self.lower, *(lower for _, lower, _ in self.own)])
+        return LiftLimits(lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio)
 
     @property
     def no_polytope(self) -> str | None:
@@ -119,6 +126,9 @@ class LiftLimits:
                 f"no released value is more than {factor_at_most(self.ratio)} times as likely under one "
                 f"{sensitive} as under another"
             )
+        for symbol, lower, upper in self.own:
+            alone = LiftLimits(lower, upper).condition(repr(symbol)).rstrip(".")
+            parts.append(alone.replace(f"every {repr(symbol)}", f"but the {sensitive} {repr(symbol)}"))
         return f"{'; '.join(parts)}."
 
 
@@ -208,13 +218,19 @@ class MeanLimits:
 Limits: TypeAlias = LiftLimits | MeanLimits
 
 
+OwnBudget: TypeAlias = tuple[str, float, float]
+"""A sensitive symbol with its own eps_l and eps_u, in place of those of the notion."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Notion(ABC):
     """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`, `eps_l` and `eps_u`.
 
-    The only other field that a notion may have is `alpha`, an order.
+    The only other fields that a notion may have are `alpha`, an order, and `own`, budgets of single symbols.
     """
 
     name: ClassVar[str]
+    own: tuple[OwnBudget, ...] = field(default=(), repr=False)
 
     @property
     @abstractmethod
@@ -224,7 +240,7 @@ class Notion(ABC):
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Names of budgets and order, as the constructor takes them and files write them."""
-        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        return tuple(f.name for f in fields(cls) if f.name != "own")
 
     @classmethod
     def budgets(cls) -> tuple[str, ...]:
@@ -253,6 +269,23 @@ class Notion(ABC):
     def values(self) -> dict[str, float]:
         """Budgets and order by name."""
         return {name: getattr(self, name) for name in self.parameters()}
+
+    def with_budgets(self, budgets: Mapping[str, tuple[float, float]]) -> Self:
+        """The same promise, with an eps_l and an eps_u of their own for single sensitive symbols."""
+        limits = self.limits
+        if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
+            raise InputError(
+                f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, max-lift or min-lift"
+            )
+        own = tuple(
+            (
+                symbol,
+                check_budget(f"eps_l of {repr(symbol)}", lower),
+                check_budget(f"eps_u of {repr(symbol)}", upper),
+            )
+            for symbol, (lower, upper) in budgets.items()
+        )
+        return replace(self, own=own)
 
     @property
     def label(self) -> str:
@@ -286,7 +319,8 @@ class Notion(ABC):
             for key, value in shown.items()
             if key == "order" or value < math.inf
         ]
-        return f"{self.name} ({', '.join(parts)})"
+        own = [f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}" for symbol, lower, upper in self.own]
+        return f"{self.name} ({'; '.join([', '.join(parts), *own])})"
 
 
 NOTIONS: dict[str, type[Notion]] = {}
@@ -343,14 +377,14 @@ class ALIP(_TwoSided):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.eps_l, upper=self.eps_u)
+        return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
 
     @property
     def one_sided(self) -> Notion | None:
         """`MaxLift` or `MinLift` where one side is free."""
         if math.isinf(self.eps_l):
-            return MaxLift(self.eps_u)
-        return MinLift(self.eps_l) if math.isinf(self.eps_u) else None
+            return MaxLift(self.eps_u, own=self.own)
+        return MinLift(self.eps_l, own=self.own) if math.isinf(self.eps_u) else None
 
 
 @register
@@ -364,7 +398,7 @@ class LIP(_OneBudget):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.epsilon, upper=self.epsilon)
+        return LiftLimits(lower=self.epsilon, upper=self.epsilon, own=self.own)
 
 
 @register
@@ -395,7 +429,7 @@ class MaxLift(_OneBudget):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(upper=self.eps_u)
+        return LiftLimits(upper=self.eps_u, own=self.own)
 
 
 @register
@@ -409,7 +443,7 @@ class MinLift(_OneBudget):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.eps_l)
+        return LiftLimits(lower=self.eps_l, own=self.own)
 
 
 @register
@@ -467,7 +501,7 @@ class AlphaLift(_TwoSided):
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
         if math.isinf(self.alpha):
-            return LiftLimits(lower=self.eps_l, upper=self.eps_u)
+            return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
         return MeanLimits(PowerMean(self.alpha), lower=self.eps_l, upper=self.eps_u)
 
 

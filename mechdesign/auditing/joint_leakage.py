@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.lifts import Entries, Extremes, extremes_of
-from mechdesign.auditing.verdict import Achieved, log_upper
+from mechdesign.auditing.lifts import Entries, Extremes, LiftCell, extremes_of
+from mechdesign.auditing.tuples import Direction, columns_on, directions, everything
+from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed
@@ -27,9 +28,6 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
-Direction: TypeAlias = tuple[Entries, tuple[int, ...]]
-"""A column over the useful symbols without common divisor, and the outputs of its first tuple."""
-
 MOST_DIRECTIONS = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
 
@@ -114,26 +112,31 @@ def compose(
     """
     table = common_table(channels, joint)
     columns = [columns_on(channel, table) for channel in channels]
-    sums = table.sensitive_counts
-    alone = tuple(_achieved(extremes_of(table.counts, each, sums)) for each in columns)
+    alone = tuple(_worse(_achieved(_extremes(secret, each)) for secret in table.secrets) for each in columns)
     # The channel with most outputs comes last: its tuples are the cheapest.
     order = sorted(range(len(columns)), key=lambda k: len(columns[k]))
-    found: list[Direction] = [((range(len(table.useful)), [1] * len(table.useful)), ())]
+    found = everything(table)
     bounds = _Bounds(table, [columns[k] for k in order])
     for depth in range(len(order) - 1):
         found = directions(found, columns[order[depth]])
         if depth and len(found) > most:
             found = bounds.followed(found, depth + 1, most)
-    candidates = _candidates(table, found, columns[order[-1]])
-    extremes = extremes_of(table.counts, [column for column, _ in candidates], sums)
-    at_least = _achieved(extremes)
-    cell = extremes.high if at_least.eps_u >= at_least.eps_l else extremes.low
-    outputs = dict(zip(order, candidates[cell.y][1], strict=True))
+    parts: list[Achieved] = []
+    cells: list[tuple[float, LiftCell, str, tuple[int, ...]]] = []
+    for secret, names in zip(table.secrets, table.secret_names, strict=True):
+        candidates = _candidates(secret, found, columns[order[-1]])
+        extremes = _extremes(secret, [column for column, _ in candidates])
+        parts.append(_achieved(extremes))
+        for budget, cell in ((parts[-1].eps_u, extremes.high), (parts[-1].eps_l, extremes.low)):
+            cells.append((budget, cell, names[cell.s], candidates[cell.y][1]))
+    at_least = _worse(parts)
+    _, cell, name, tuple_of = max(cells, key=lambda each: each[0])
+    outputs = dict(zip(order, tuple_of, strict=True))
     return Composition(
         achieved=bounds.outer(at_least),
         at_least=at_least,
         worst=WorstTuple(
-            table.sensitive.names[cell.s],
+            name,
             tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels)),
             cell.lift[0] / cell.lift[1],
         ),
@@ -148,6 +151,15 @@ def _achieved(extremes: Extremes) -> Achieved:
         eps_u=log_upper(*extremes.high.lift),
         eps_ldp=log_upper(*extremes.ratio),
     )
+
+
+def _extremes(joint: Joint, columns: Sequence[Entries]) -> Extremes:
+    return extremes_of(joint.counts, columns, joint.sensitive_counts)
+
+
+def _worse(parts: Iterable[Achieved]) -> Achieved:
+    """Of several secrets the largest of each budget."""
+    return Achieved(*map(max, zip(*map(_sides, parts), strict=True)))
 
 
 def _sides(achieved: Achieved) -> tuple[float, float, float]:
@@ -167,6 +179,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     for channel in channels:
         if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"channels must be channels (md.Channel), not {type(channel).__name__}")
+    crossed = any(channel.sensitive is not None and not channel.sensitive.each for channel in channels)
     if joint is not None:
         return joint
     tables = [channel.joint for channel in channels if channel.joint is not None]
@@ -186,7 +199,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
                 "the channels were designed for different tables: give the one that the record comes from "
                 "(--table TABLE)"
             )
-    return widest
+    return replace(widest, sensitive=replace(widest.sensitive, each=False)) if crossed else widest
 
 
 def _cells(joint: Joint, useful: Variable) -> dict[tuple[tuple[str, ...], tuple[str, ...]], int]:
@@ -199,53 +212,6 @@ def _cells(joint: Joint, useful: Variable) -> dict[tuple[tuple[str, ...], tuple[
                 key = symbol, tuple(whole[i] for i in at)
                 cells[key] = cells.get(key, 0) + count
     return cells
-
-
-def rows_on(useful: Variable, joint: Joint) -> list[int]:
-    """Which row of a channel on `useful` each useful symbol of the table has; its columns may be some of those."""
-    columns, whole = useful.columns, joint.useful
-    if set(columns) <= set(whole.columns):
-        at = [whole.columns.index(column) for column in columns]
-    elif len(columns) == len(whole.columns):  # a wide table need not say how its column is called
-        at = list(range(len(columns)))
-    else:
-        missing = [column for column in columns if column not in whole.columns]
-        raise InputError(f"the table has no useful column {listed(missing)}, which a channel releases")
-    symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
-    unknown = [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]
-    if unknown:
-        raise InputError(f"a channel has no row for the useful symbol {listed(unknown)} of the table")
-    found = [useful.index[symbol] for symbol in symbols]
-    absent = [useful.names[x] for x in sorted(set(range(len(useful))) - set(found))]
-    if absent:
-        raise InputError(f"the table has no useful symbol {listed(absent)}, which a channel has")
-    return found
-
-
-def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
-    """The column of every output over the useful symbols of the table."""
-    places: list[list[int]] = [[] for _ in channel.useful.symbols]
-    for x, row in enumerate(rows_on(channel.useful, joint)):
-        places[row].append(x)
-    columns: list[Entries] = []
-    for rows, values in channel.integers.columns:
-        pairs = sorted((x, value) for row, value in zip(rows, values, strict=True) for x in places[row])
-        columns.append(([x for x, _ in pairs], [value for _, value in pairs]))
-    return columns
-
-
-def directions(found: Iterable[Direction], columns: Sequence[Entries]) -> list[Direction]:
-    """Products of every direction and column, each direction once; tuples that never occur are left out."""
-    seen: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
-    lookup = [dict(zip(*column, strict=True)) for column in columns]
-    for (at, values), outputs in found:
-        for y, column in enumerate(lookup):
-            pairs = [(x, value * column[x]) for x, value in zip(at, values, strict=True) if x in column]
-            if pairs:
-                divisor = math.gcd(*(value for _, value in pairs))
-                key = tuple(x for x, _ in pairs), tuple(value // divisor for _, value in pairs)
-                seen.setdefault(key, (*outputs, y))
-    return [((at, values), outputs) for (at, values), outputs in seen.items()]
 
 
 def _dense(columns: Sequence[Entries], n: int) -> Array:
@@ -318,7 +284,7 @@ class _Bounds:
         rest = np.exp(-self._stretches(columns > 0.0, depth))[:, None]  # 1 / r
         masses = columns * self._table.p_x
         bounds = np.zeros((len(columns), 2))
-        for lifts in self._table.lift:
+        for lifts in (row for secret in self._table.secrets for row in secret.lift):
             for side, sign in enumerate((-1.0, 1.0)):
                 order = np.argsort(sign * lifts)
                 below = masses[:, order]

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from mechdesign.auditing.demands import Demand, demands_of, extreme_cells
+from mechdesign.auditing.exponentials import at_most_exp, log_upper
 from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, extremes_of
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
+from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import FIRST_BITS, precision
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
@@ -43,13 +44,15 @@ class Achieved:
 class Worst:
     """The cell that uses most of its budget, in proportion; it violates it if any cell does.
 
-    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison.
+    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison, and
+    `before` has the outputs of earlier releases.
     """
 
     sensitive: str
     output: str
     lift: float
     against: str | None = None
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,10 @@ class Audit:
     used: Used | None = None
 
 
-def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
+def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` on `joint`.
+
+    A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
 
     Parameters
     ----------
@@ -78,6 +83,9 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
     joint : Joint
         Not necessarily the table that the channel was designed for.
     notion : Notion
+    after : sequence of Channel
+        Earlier releases of the same record, drawn independently: all together must satisfy the notion. The table
+        has the useful columns of all of them.
 
     Raises
     ------
@@ -85,6 +93,10 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
         If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
     _check_rows(channel)
+    if is_stacked(joint, notion, after):
+        released = released_part(channel, joint)
+        demands = demands_of(joint, notion, after, released)
+        return audit_demands(columns_on(channel, released), channel.outputs, demands, notion)
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     return audit_columns(counts, channel.integers.columns, channel.outputs, joint, notion)
@@ -92,9 +104,11 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
+    limits = notion.limits
+    if is_stacked(joint, notion):
+        return failing_demands(columns_on(channel, joint), demands_of(joint, notion))
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
-    limits = notion.limits
     if isinstance(limits, MeanLimits):
         return failing_means(counts, channel.integers.columns, joint, limits)
     by_output = extremes_by_output(counts, channel.integers.columns, joint.sensitive_counts)
@@ -104,6 +118,50 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
     """What `channel` achieves on `joint`, whatever the notion."""
     return audit(channel, joint, LIP(1.0)).achieved
+
+
+def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> bool:
+    """Whether the promise is about more than one table, or has budgets of single symbols."""
+    return bool(after or joint.sensitive.each or notion.own)
+
+
+def audit_demands(
+    columns: Sequence[Entries], outputs: Sequence[str], demands: Sequence[Demand], notion: Notion
+) -> Audit:
+    """The verdict on several tables; columns are over the useful symbols of the demands."""
+    cells = extreme_cells(columns, demands)
+    used = [log_upper(*each.over) for each in cells]
+    # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
+    finite = [k for k, each in enumerate(cells) if math.isfinite(each.budget)]
+    worst = cells[max(finite, key=lambda k: used[k] / cells[k].budget)]
+    top, bottom = worst.cell.lift
+    names, against = worst.demand.names, worst.against
+    return Audit(
+        all(each.kept for each in cells),
+        notion,
+        Achieved(
+            **{
+                side: max(value for value, each in zip(used, cells, strict=True) if each.side == side)
+                for side in ("eps_l", "eps_u", "eps_ldp")
+            }
+        ),
+        Worst(
+            names[worst.cell.s],
+            outputs[worst.cell.y],
+            top / bottom,
+            None if against is None else names[against],
+            worst.demand.before,
+        ),
+    )
+
+
+def failing_demands(columns: Sequence[Entries], demands: Sequence[Demand]) -> tuple[int, ...]:
+    """Positions of the outputs that violate a demand."""
+    return tuple(
+        y
+        for y, column in enumerate(columns)
+        if not all(each.kept for each in extreme_cells([column], demands))
+    )
 
 
 def audit_columns(
@@ -186,58 +244,3 @@ def _worst(
     return Worst(
         names[cell.s], outputs[cell.y], numerator / denominator, names[against.s] if against else None
     )
-
-
-def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
-    """Whether numerator / denominator <= e^exponent, decided exactly."""
-    bits = FIRST_BITS
-    while True:
-        low, high, shift = exp_enclosure(exponent, bits)
-        scaled = numerator << shift
-        if scaled <= low * denominator:
-            return True
-        if scaled > high * denominator:
-            return False
-        bits *= 2
-
-
-@lru_cache(maxsize=1024)
-def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
-    """Integers (low, high, shift) with ``low <= e^exponent * 2^shift <= high``, about `bits` bits apart.
-
-    The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
-    """
-    from flint import arb
-
-    with precision(bits):
-        ball = arb(exponent).exp()
-        ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
-    shift = max(0, *(-int(power) for _, power in ends))
-    low, high = (int(mantissa) << (int(power) + shift) for mantissa, power in ends)
-    return low, high, shift
-
-
-def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
-
-    The logarithm in floating point is only a first guess; `at_most_exp` decides.
-    """
-    if numerator <= denominator:
-        return 0.0
-    if denominator == 0:
-        return math.inf
-    guess = _log(numerator, denominator)
-    while not at_most_exp(numerator, denominator, guess):
-        guess = math.nextafter(guess, math.inf)
-    while at_most_exp(numerator, denominator, below := math.nextafter(guess, 0.0)):
-        guess = below
-    return guess
-
-
-def _log(numerator: int, denominator: int) -> float:
-    if numerator < 2 * denominator:
-        return math.log1p((numerator - denominator) / denominator)
-    try:
-        return math.log(numerator / denominator)
-    except OverflowError:  # the quotient is no double, its logarithm is
-        return math.log(numerator) - math.log(denominator)

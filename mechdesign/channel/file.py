@@ -39,10 +39,11 @@ _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
 class Labels(Record):
-    """Columns of a variable, and its symbols: one text for each column."""
+    """Columns of a variable, and its symbols: one text for each column; whether each column is a secret of its own."""
 
     columns: tuple[str, ...]
     symbols: tuple[tuple[str, ...], ...]
+    each: bool = False
 
 
 class ChannelDocument(Document):
@@ -83,11 +84,7 @@ OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", *MODELS, "budgets",
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write a channel file through a temporary file in the same folder and a rename."""
     check_target(path, force=overwrite)
-    texts = _texts(channel)
-    digest = hashlib.sha256()
-    for piece in _canonical_pieces(texts):
-        digest.update(piece.encode())
-    texts["sha256"] = [json.dumps(digest.hexdigest())]
+    texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
     with (
         replacing(path, force=overwrite) as temporary,
         open(temporary, "w", encoding="utf-8", newline="\n") as out,
@@ -115,7 +112,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
     values["provenance"] = _plain(record.provenance, "provenance")
     values |= {key: model.model_dump() for key in MODELS if (model := getattr(record, key)) is not None}
     if record.budgets:
-        values["budgets"] = [budgets.model_dump() for budgets in record.budgets]
+        values["budgets"] = [budgets.model_dump(exclude_none=True) for budgets in record.budgets]
     if record.after:
         values["after"] = record.after
     texts = {key: [canonical(value)] for key, value in values.items()}
@@ -132,7 +129,8 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
             texts["joint"] = list(_lines(joint.counts))
         if not joint.is_counts:
             texts["counts"] = ["false"]
-    version = 2 if any(key in texts for key in OF_VERSION_2) else 1
+    each = channel.sensitive is not None and channel.sensitive.each
+    version = 2 if each or any(key in texts for key in OF_VERSION_2) else 1
     return {"format": [json.dumps(ChannelDocument.FORMAT)], "version": [str(version)], **texts}
 
 
@@ -166,7 +164,8 @@ def _pairs_of(row: Sequence[int]) -> list[int]:
 
 
 def _labels(variable: Variable) -> dict[str, Any]:
-    return {"columns": variable.columns, "symbols": variable.symbols}
+    each = {"each": True} if variable.each else {}
+    return {"columns": variable.columns, "symbols": variable.symbols} | each
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -190,6 +189,14 @@ def _plain(value: Any, where: str) -> Any:
             raise InputError(f"the record {where!r} holds NaN, which a channel file cannot hold")
         return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
     raise InputError(f"the record {where!r} holds a {type(value).__name__}, which a channel file cannot hold")
+
+
+def digest(channel: Channel) -> str:
+    """The hash that the file of a channel has, by which later channels name it."""
+    made = hashlib.sha256()
+    for piece in _canonical_pieces(_texts(channel)):
+        made.update(piece.encode())
+    return made.hexdigest()
 
 
 def read(path: PathLike) -> Channel:
@@ -231,7 +238,7 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
 
 def _variable(labels: Labels, what: str) -> Variable:
     try:
-        return Variable(labels.columns, labels.symbols)
+        return Variable(labels.columns, labels.symbols, labels.each)
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
 

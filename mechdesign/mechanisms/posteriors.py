@@ -42,13 +42,13 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
     auxiliary: list[Array] = []
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
         rows.append(lift)
-        lower.append(np.full(count, _low(limits.lower, margin)))
-        upper.append(np.full(count, _high(limits.upper, margin)))
+        lower.append(np.full(count, low_bound(limits.lower, margin)))
+        upper.append(np.full(count, high_bound(limits.upper, margin)))
         auxiliary.append(np.zeros(count))
     if math.isfinite(limits.ratio):
         # The two sets must share their rows, so the margin of the quotient is a distance between t and the
         # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
-        ratio = _high(limits.ratio, 0.0)
+        ratio = high_bound(limits.ratio, 0.0)
         free = np.full(count, np.inf)
         rows += [lift, lift]
         lower += [np.full(count, min(margin, 0.5 * -math.expm1(-limits.ratio))), -free]
@@ -58,7 +58,7 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
     return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper), column)
 
 
-def _low(budget: float, margin: float) -> float:
+def low_bound(budget: float, margin: float) -> float:
     """exp(-budget), moved up by `margin` or down by `OUTWARDS`; 0 (no bound) for an infinite budget."""
     if math.isinf(budget):
         return -math.inf
@@ -68,7 +68,7 @@ def _low(budget: float, margin: float) -> float:
     )
 
 
-def _high(budget: float, margin: float) -> float:
+def high_bound(budget: float, margin: float) -> float:
     """exp(budget), moved down by `margin` or up by `OUTWARDS`."""
     if math.isinf(budget):
         return math.inf

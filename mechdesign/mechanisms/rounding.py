@@ -326,11 +326,17 @@ class TableJudge:
 
 
 def round_channel(
-    weights: Any, posteriors: Any, joint: Joint, notion: Notion, *, judge: Judge | None = None
+    weights: Any,
+    posteriors: Any,
+    joint: Joint,
+    notion: Notion,
+    *,
+    judge: Judge | None = None,
+    largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
     design = read_design(weights, posteriors, joint.p_x)
-    limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
+    limit = largest_mixing * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
     repairs = 0
     judge = judge or TableJudge(joint, notion)

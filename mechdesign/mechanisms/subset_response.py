@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
+from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, Search, utility_entropy
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
+from mechdesign.mechanisms.rules import MARGINS
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

@@ -141,6 +141,8 @@ def summary_report(
     """The report with the table, of what matters first: the promise, what is kept, for whom it holds."""
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
+    names = [name for each in joint.secret_names for name in each]
+    shares = [share for secret in joint.secrets for share in secret.p_s]
     zero = [ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []
     verdict = " ".join([f"{VERDICTS[satisfied]}.", *achieved_texts(achieved, used)])
     promise = _promise(notion, sensitive, verdict, satisfied, achieved, attained)
@@ -155,7 +157,7 @@ def summary_report(
             worst=None if worst is None else asdict(worst),
             beliefs=tuple(
                 Belief(symbol=name, before=float(before), lowest=low, highest=high)
-                for name, before, (low, high) in zip(joint.sensitive.names, joint.p_s, beliefs, strict=True)
+                for name, before, (low, high) in zip(names, shares, beliefs, strict=True)
             ),
         ),
         population=None if population is None else _population(population, chosen, joint),
@@ -280,6 +282,7 @@ def _promised(notion: Notion) -> Achieved:
     limits = notion.limits
     if not isinstance(limits, LiftLimits):
         return Achieved(math.inf, math.inf, math.inf)
+    limits = limits.widest
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
     return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))

@@ -28,10 +28,14 @@ def check_text(text: object, what: str) -> str:
 
 @dataclass(frozen=True)
 class Variable:
-    """One column, or several crossed ones, and the symbols that occur in them."""
+    """One column, or several crossed ones, and the symbols that occur in them.
+
+    `each` says of crossed sensitive columns that every one is protected for itself, not their combinations.
+    """
 
     columns: tuple[str, ...]
     symbols: tuple[Symbol, ...]
+    each: bool = False
 
     def __post_init__(self) -> None:
         columns = tuple(check_text(c, "a column name") for c in self.columns)
@@ -43,6 +47,8 @@ class Variable:
                 f"a variable needs columns with different names, not {listed(list(columns)) or 'none'}"
             )
         title = ",".join(columns)
+        if self.each and len(columns) < 2:
+            raise InputError(f"protect-each needs several sensitive columns, not {quoted(title)} alone")
         if not symbols:
             raise InputError(f"the column {quoted(title)} has no symbol: the table is empty")
         for symbol in symbols:
@@ -84,4 +90,4 @@ class Variable:
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
-        return Variable(self.columns, tuple(self.symbols[i] for i in keep))
+        return Variable(self.columns, tuple(self.symbols[i] for i in keep), self.each)

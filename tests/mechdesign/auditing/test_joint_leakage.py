@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.joint_leakage import columns_on, directions
-from mechdesign.auditing.verdict import Achieved, audit, log_upper
+from mechdesign.auditing.tuples import columns_on, directions, everything
+from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
 
@@ -103,7 +104,7 @@ def test_channels_of_different_columns():
 def test_directions_that_are_proportional_count_once():
     joint = md.Joint.from_counts([[1, 2], [3, 4]])
     channel = Channel(joint.useful, ("a", "b", "c"), [[1, 2, 3], [1, 2, 3]], 6, joint)
-    assert len(directions([((range(2), [1, 1]), ())], columns_on(channel, joint))) == 1
+    assert len(directions(everything(joint), columns_on(channel, joint))) == 1
 
 
 def test_tuples_that_never_occur_are_left_out():
