@@ -111,25 +111,24 @@ class LiftLimits:
     def condition(self, sensitive: str) -> str:
         """The limits in words; one of them is finite."""
         parts: list[str] = []
-        bounds: list[str] = []
-        if math.isfinite(self.lower):
-            bounds.append(f"at least {factor_at_least(self.lower)}")
-        if math.isfinite(self.upper):
-            bounds.append(f"at most {factor_at_most(self.upper)}")
-        if bounds:
+        if math.isfinite(self.lower) or math.isfinite(self.upper):
+            own = "".join(f", but {name!r} {_between(low, high)}" for name, low, high in self.own)
             parts.append(
-                f"whoever sees a released value finds every {sensitive} {' and '.join(bounds)} times as likely as "
-                "before"
+                f"whoever sees a released value finds every {sensitive} {_between(self.lower, self.upper)} times as "
+                f"likely as before{own}"
             )
         if math.isfinite(self.ratio):
             parts.append(
                 f"no released value is more than {factor_at_most(self.ratio)} times as likely under one "
                 f"{sensitive} as under another"
             )
-        for symbol, lower, upper in self.own:
-            alone = LiftLimits(lower, upper).condition(repr(symbol)).rstrip(".")
-            parts.append(alone.replace(f"every {repr(symbol)}", f"but the {sensitive} {repr(symbol)}"))
         return f"{'; '.join(parts)}."
+
+
+def _between(lower: float, upper: float) -> str:
+    """``at least 0.6 and at most 1.7``; one side is finite."""
+    bounds = [f"at least {factor_at_least(lower)}"] if math.isfinite(lower) else []
+    return " and ".join([*bounds, *([f"at most {factor_at_most(upper)}"] if math.isfinite(upper) else [])])
 
 
 @dataclass(frozen=True)
@@ -264,7 +263,8 @@ class Notion(ABC):
             eps_l, eps_u = split(epsilon, DEFAULT_LAM if lam is None else lam)
             return cls(eps_l=eps_l, eps_u=eps_u, **order)  # type: ignore[call-arg]
         (budget,) = cls.budgets()
-        return cls(**{budget: epsilon}, **order)
+        given: dict[str, Any] = {budget: epsilon, **order}
+        return cls(**given)
 
     def values(self) -> dict[str, float]:
         """Budgets and order by name."""
@@ -277,15 +277,15 @@ class Notion(ABC):
             raise InputError(
                 f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, max-lift or min-lift"
             )
-        own = tuple(
-            (
-                symbol,
-                check_budget(f"eps_l of {repr(symbol)}", lower),
-                check_budget(f"eps_u of {repr(symbol)}", upper),
-            )
-            for symbol, (lower, upper) in budgets.items()
-        )
-        return replace(self, own=own)
+        own: list[OwnBudget] = []
+        for symbol, sides in budgets.items():
+            lower, upper = (check_budget(f"a budget of {symbol!r}", side) for side in sides)
+            if math.isinf(lower) and math.isinf(upper):
+                raise InputError(
+                    f"both budgets of {symbol!r} are inf: it would not be protected; give one of them"
+                )
+            own.append((symbol, lower, upper))
+        return replace(self, own=tuple(own))
 
     @property
     def label(self) -> str:
@@ -525,4 +525,5 @@ def from_record(record: Mapping[str, object]) -> Notion:
     for key, value in given.items():
         if isinstance(value, str) and value != "inf":
             raise InputError(f"{key} ({value!r}) must be a number of nats, not text")
-    return kind(**{key: math.inf if value == "inf" else value for key, value in given.items()})
+    plain: dict[str, Any] = {key: math.inf if value == "inf" else value for key, value in given.items()}
+    return kind(**plain)

@@ -67,7 +67,7 @@ def demands_of(
     demands: list[Demand] = []
     for (at, values), outputs in found:
         before = tuple(channel.outputs[y] for channel, y in zip(after, outputs, strict=True))
-        for secret, names in zip(joint.secrets, joint.secret_names, strict=True):
+        for secret, names in zip(joint.secrets, joint.sensitive.secret_names, strict=True):
             counts = [[0] * len(target.useful) for _ in names]
             for x, value in zip(at, values, strict=True):
                 for row, whole in zip(counts, secret.counts, strict=True):
@@ -83,18 +83,15 @@ def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     limits = notion.limits
     if not isinstance(limits, LiftLimits) or not limits.own:
         return ()
-    own = {
-        name: ["inf" if math.isinf(side) else side for side in sides]
-        for name, sides in _own(joint, limits).items()
-    }
+    own = _own(joint, limits)
     return tuple(
         SymbolBudgets(
             symbol=symbol,
             column=secret.sensitive.columns[0] if joint.sensitive.each else None,
-            eps_l=own[name][0],
-            eps_u=own[name][1],
+            eps_l=own[name][0] if own[name][0] < math.inf else "inf",
+            eps_u=own[name][1] if own[name][1] < math.inf else "inf",
         )
-        for secret, names in zip(joint.secrets, joint.secret_names, strict=True)
+        for secret, names in zip(joint.secrets, joint.sensitive.secret_names, strict=True)
         for symbol, name in zip(secret.sensitive.symbols, names, strict=True)
         if name in own
     )
@@ -103,7 +100,7 @@ def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
 def _own(joint: Joint, limits: LiftLimits) -> dict[str, tuple[float, float]]:
     """Own budgets by the name of the symbol; of several secrets a name may be given as column=symbol."""
     known: dict[str, str | None] = {}
-    for secret, names in zip(joint.secrets, joint.secret_names, strict=True):
+    for secret, names in zip(joint.secrets, joint.sensitive.secret_names, strict=True):
         for plain, name in zip(secret.sensitive.names, names, strict=True):
             known[f"{secret.sensitive.columns[0]}={plain}"] = name
             known[plain] = None if known.get(plain, name) != name else name

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.exponentials import log_upper
 from mechdesign.auditing.lifts import Entries, Extremes, LiftCell, extremes_of
 from mechdesign.auditing.tuples import Direction, columns_on, directions, everything
-from mechdesign.auditing.exponentials import log_upper
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -123,7 +123,7 @@ def compose(
             found = bounds.followed(found, depth + 1, most)
     parts: list[Achieved] = []
     cells: list[tuple[float, LiftCell, str, tuple[int, ...]]] = []
-    for secret, names in zip(table.secrets, table.secret_names, strict=True):
+    for secret, names in zip(table.secrets, table.sensitive.secret_names, strict=True):
         candidates = _candidates(secret, found, columns[order[-1]])
         extremes = _extremes(secret, [column for column, _ in candidates])
         parts.append(_achieved(extremes))

@@ -74,4 +74,8 @@ def table_of(table: o.OtherTable, channels: list[Channel]) -> Joint | None:
         return None
     hidden = next((each.sensitive.columns for each in channels if each.sensitive is not None), None)
     shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
-    return joint_of(table.table, **table.typed(), known=(hidden, shown))
+    each = table.protect_each or (
+        table.sensitive is None
+        and all(each.sensitive is not None and each.sensitive.each for each in channels)
+    )
+    return joint_of(table.table, **table.typed(protect_each=each), known=(hidden, shown))

@@ -15,6 +15,7 @@ from mechdesign.cli.parsing import (
     names,
     notion_of,
     number,
+    own_budgets,
     randomisation_of,
     renamed,
 )
@@ -111,6 +112,11 @@ class TableOptions:
     sensitive: str | None = option(
         "--sensitive", metavar="COL[,COL..]", help="Column(s) to protect; several are crossed."
     )
+    protect_each: bool = option(
+        "--protect-each",
+        default=False,
+        help="Protect each of several sensitive columns for itself, not their combinations.",
+    )
     useful: str | None = option(
         "--useful",
         metavar="COL[,COL..]",
@@ -134,10 +140,10 @@ class TableOptions:
         help="What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
     )
 
-    def typed(self) -> dict[str, Any]:
-        """The options by name, as `parsing.joint_of` takes them."""
+    def typed(self, **others: Any) -> dict[str, Any]:
+        """The options by name, as `parsing.joint_of` takes them; `others` in their place."""
         typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
-        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {})
+        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {}) | others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +177,8 @@ class OtherTable(TextFormat, TableOptions):
         if self.table is not None:
             hidden = channel.sensitive
             known = (None if hidden is None else hidden.columns, channel.useful.columns)
-            return joint_of(self.table, **self.typed(), known=known)
+            each = self.protect_each or (hidden is not None and hidden.each and self.sensitive is None)
+            return joint_of(self.table, **self.typed(protect_each=each), known=known)
         if self != type(self)():
             raise InputError(
                 "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
@@ -215,9 +222,17 @@ class BudgetOptions:
         help="alpha only: its order, above 1; inf is the largest lift (default 2).",
     )
 
+    budget: list[str] | None = option(
+        "--budget",
+        metavar="SYMBOL=EPS_L,EPS_U",
+        help="Budgets of its own for a sensitive symbol; may be repeated.",
+        public="",
+    )
+
     def notion_or(self, default: str) -> Notion:
         """The notion that is described; of the name `default` where none is named."""
-        return notion_of(
+        own = own_budgets(self.budget)
+        notion = notion_of(
             self.notion or default,
             epsilon=self.epsilon,
             lam=self.lam,
@@ -225,6 +240,7 @@ class BudgetOptions:
             eps_u=self.eps_u,
             alpha=self.alpha,
         )
+        return notion.with_budgets(own) if own else notion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,6 +264,27 @@ class ConfidenceOptions:
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         return confidence_of(self.confidence, self.known_shares)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterOptions:
+    """Earlier releases of the same records."""
+
+    PANEL: ClassVar[str] = "What is promised"
+
+    after: list[str] | None = option(
+        "--after",
+        metavar="CHANNEL",
+        help="A channel through which the same records were released before: all together keep the promise; may be "
+        "repeated.",
+        public=PUBLIC_CHANNEL,
+    )
+
+    def channels(self) -> list[Channel]:
+        """The channels."""
+        from mechdesign.channel.channel import Channel
+
+        return [Channel.load(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,19 +40,18 @@ def report(
     from mechdesign.channel.channel import Channel
     from mechdesign.cli.commands import commands, design_of
     from mechdesign.cli.reporting import reporter_of
-    from mechdesign.notions import from_record
     from mechdesign.report.collect import attributed, internal_report
     from mechdesign.report.content import certificate_of, public_report
 
     started = time.perf_counter()
     reporter = reporter_of(context)
     loaded = Channel.load(channel)
-    if loaded.record.notion is None:
+    notion = loaded.record.promise(loaded.sensitive)
+    if notion is None:
         raise InputError(
             f"{channel} does not say which notion it was designed for, so there is no promise to report; "
             "`mechdesign audit` and `mechdesign measure` take any channel"
         )
-    notion = from_record(loaded.record.notion)
     joint, full, shown = loaded.joint, None, None
     if joint is None and internal is not None:
         raise InputError(

@@ -178,7 +178,7 @@ def _collect(
         if began - started + slowest > LONGEST:
             break
         try:
-            made = _point(joint, axis, epsilon, names)
+            made = _point(joint, notion, axis, epsilon, names)
         except KeyboardInterrupt:
             found.stopped = True
             break
@@ -194,7 +194,7 @@ def _collect(
     return found
 
 
-def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
+def _point(joint: Joint, notion: Notion, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
     return compare(
         joint,
         epsilons=[epsilon],
@@ -202,6 +202,7 @@ def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> C
         mechanisms=mechanisms,
         notions=[axis.notion],
         time_limit=LONGEST_POINT,
+        budgets={symbol: (lower, upper) for symbol, lower, upper in notion.own},
     )
 
 

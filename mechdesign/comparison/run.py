@@ -9,9 +9,10 @@ One task of a comparison: neighbouring budgets of a curve, run one after the oth
 
 from __future__ import annotations
 
+import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import asdict, dataclass
 
@@ -23,6 +24,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion, OwnBudget
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
@@ -38,10 +40,18 @@ class Settings:
     gap: float = 1e-4
     time_limit: float | None = None
     as_published: bool = False
+    own: tuple[OwnBudget, ...] = ()
+
+    def promise(self, case: Case) -> Notion:
+        """The notion of a case, with the budgets of single symbols."""
+        own = {symbol: (lower, upper) for symbol, lower, upper in self.own}
+        return case.promise().with_budgets(own) if own else case.promise()
 
     def record(self) -> dict[str, Setting]:
         """As the manifest has them."""
-        return asdict(self)
+        record = asdict(self)
+        own = record.pop("own")
+        return record | ({"own": json.dumps(own)} if own else {})
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
     for case in cases:
         made = design(
             joint,
-            case.promise(),
+            settings.promise(case),
             mechanism=case.mechanism,
             method=settings.method,
             gap=settings.gap,
@@ -204,6 +214,7 @@ def compare(
     gap: float = 1e-4,
     time_limit: float | None = None,
     as_published: bool = False,
+    budgets: Mapping[str, tuple[float, float]] | None = None,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -225,6 +236,8 @@ def compare(
         As on the command line; `alpha:A` is alpha-lift of order A.
     method, gap, time_limit, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    budgets : mapping, optional
+        Budgets of single symbols, at every epsilon; see `mechdesign.design`.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -243,7 +256,8 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
-    settings = Settings(method, gap, time_limit, as_published)
+    own = tuple((symbol, float(lower), float(upper)) for symbol, (lower, upper) in (budgets or {}).items())
+    settings = Settings(method, gap, time_limit, as_published, own)
     Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
     wanted = curves(

@@ -58,14 +58,13 @@ class HeuristicOptions:
 
 
 def _response(rules: TableRules, options: HeuristicOptions, search: Search) -> Design:
-    joint, notion = rules.joint, rules.notion
-    if isinstance(rules, StackedRules):
-        raise InputError(
-            f"{response.NAME} is not built with protect-each, budgets of symbols, or after other releases; use "
-            f"{OPTIMAL}, {SUBSETS} or {COMPLETE}"
-        )
     return response.subset_response(
-        joint, notion, search, risk=options.risk, as_published=options.as_published
+        rules.joint,
+        rules.notion,
+        search,
+        risk=options.risk,
+        as_published=options.as_published,
+        rules=rules,
     )
 
 

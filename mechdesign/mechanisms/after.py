@@ -25,7 +25,7 @@ NOTHING_LEFT = 1e-6
 """A proven bound on what can be kept, as a share of H(X), below which nothing is left to spend."""
 
 MOST_AT_ONCE = 256
-"""Useful symbols of all columns together up to which a channel for all of them at once is designed: 15 x 15 and some."""
+"""Useful symbols of all columns together up to which one channel for all of them is designed: 15 x 15, and some."""
 
 SECONDS_AT_ONCE = 10.0
 """What that design may take unless told otherwise."""
@@ -80,6 +80,7 @@ def spending(
             before=compose(after, whole),
             together=together,
             entropy=utility_entropy(whole),
+            columns=whole.useful.columns,
             kept_before=information(after, whole),
             kept=information(every, whole),
             at_once=at_once,

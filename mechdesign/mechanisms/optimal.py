@@ -21,7 +21,7 @@ from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.partitions import merge_all, merge_subsets
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Certificate, Design, finish
-from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
+from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import TableRules
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -193,14 +193,7 @@ def _designed(rules: TableRules, search: Search, target: float, started: float) 
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
             weights, points = reduced.split(envelope.weights, envelope.points)
-            return envelope, round_channel(
-                weights,
-                float_posteriors(points),
-                joint,
-                rules.notion,
-                judge=rules.judge,
-                largest_mixing=rules.mixing,
-            )
+            return envelope, rules.rounded(weights, float_posteriors(points))
         except RoundingFailure as error:
             failure = error
             start, dual = envelope.pool, envelope.dual
@@ -245,7 +238,11 @@ def _known(rules: TableRules, search: Search, target: float, started: float) -> 
     now = time.perf_counter()
     if search.method != "vertices" and now < end < math.inf:
         effort = Effort(
-            gap=target, method=rules.method("auto"), end=now + RESPONSE_SHARE * (end - now), workers=search.workers, backend=search.backend
+            gap=target,
+            method=rules.method("auto"),
+            end=now + RESPONSE_SHARE * (end - now),
+            workers=search.workers,
+            backend=search.backend,
         )
         inner = rules.polytope(rules.margins[0])
         weights, points, interrupted = respond(inner, rules.polytope(), table.p_x, merged, effort)

@@ -47,13 +47,14 @@ class Spending:
     """What a channel and the releases before it come to for one record: exact joint budgets, information in nats.
 
     `before` and `together` are the joint leakage without and with this channel. `entropy` is that of all useful
-    columns that are released, `kept_before` and `kept` what the outputs tell of them; None where there are too many
+    `columns` that are released, `kept_before` and `kept` what the outputs tell of them; None where there are too many
     combinations of outputs. `at_once` is the best single channel of all these columns at the same promise.
     """
 
     before: Composition
     together: Composition
     entropy: float
+    columns: tuple[str, ...]
     kept_before: float | None
     kept: float | None
     at_once: Design | None = None

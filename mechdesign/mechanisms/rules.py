@@ -27,7 +27,7 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes, merged_columns
 from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS, high_bound, low_bound, posteriors
-from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Judge, TableJudge
+from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Judge, Rounded, TableJudge, round_channel
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Polytope
@@ -39,7 +39,7 @@ MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 every table; at small budgets utility is steep in the budget, so the last ones are a last resort."""
 
 LARGEST_STACKED_MIXING = 1e-3
-"""As `LARGEST_MIXING` where rows have no margin: what earlier releases left may be little, and repair then costs more."""
+"""As `LARGEST_MIXING`, without margins: what earlier releases left may be little, and repair then costs more."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,12 @@ class TableRules:
         """Who decides on integers."""
         return TableJudge(self.joint, self.notion)
 
+    def rounded(self, weights: Array, posteriors: object) -> Rounded:
+        """The channel of integers of a float design, verified."""
+        return round_channel(
+            weights, posteriors, self.joint, self.notion, judge=self.judge, largest_mixing=self.mixing
+        )
+
     @cached_property
     def reduced(self) -> Classes:
         """Symbols that the promise cannot tell apart."""
@@ -69,6 +75,10 @@ class TableRules:
     def polytope(self, margin: float = 0.0) -> Polytope:
         """Posteriors of the classes."""
         return posteriors(self.reduced.joint, self.notion, margin=margin)
+
+    def of_symbols(self, margin: float = 0.0) -> Polytope:
+        """Posteriors of the symbols themselves."""
+        return posteriors(self.joint, self.notion, margin=margin)
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets of the symbols of the whole table, or of that of the classes."""
@@ -124,6 +134,10 @@ class StackedRules(TableRules):
     def polytope(self, margin: float = 0.0) -> Polytope:
         """Posteriors of the classes that all tables allow."""
         return self.rows.polytope(margin)
+
+    def of_symbols(self, margin: float = 0.0) -> Polytope:
+        """Posteriors of the symbols that all tables allow."""
+        return self.whole.polytope(margin)
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets judged by all tables."""

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, Search, utility_entropy
 from mechdesign.mechanisms.partitions import Risk
-from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Design, finish
-from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
-from mechdesign.mechanisms.rules import MARGINS
+from mechdesign.mechanisms.rounding import RoundingFailure
+from mechdesign.mechanisms.rules import TableRules
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -37,16 +36,23 @@ METHOD = "subsets"
 
 
 def subset_response(
-    joint: Joint, notion: Notion, search: Search, *, risk: Risk = "auto", as_published: bool = False
+    joint: Joint,
+    notion: Notion,
+    search: Search,
+    *,
+    risk: Risk = "auto",
+    as_published: bool = False,
+    rules: TableRules | None = None,
 ) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these."""
     start = time.perf_counter()
-    relaxation = posteriors(joint, notion)
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)
+    rules = rules or TableRules(joint, notion)
+    relaxation = rules.of_symbols()
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
     if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):
         return merged
-    made = _responded(joint, notion, search, relaxation, watched, start)
+    made = _responded(rules, search, relaxation, watched, start)
     if made is None or made.nmi < merged.nmi:
         # Rounding may cost 1e-7 of H(X), more than the sets gained.
         return replace(merged, seconds=time.perf_counter() - start)
@@ -54,16 +60,15 @@ def subset_response(
 
 
 def _responded(
-    joint: Joint, notion: Notion, search: Search, relaxation: Polytope, watched: Watched, start: float
+    rules: TableRules, search: Search, relaxation: Polytope, watched: Watched, start: float
 ) -> Design | None:
     """The rounded channel of all sets together; None where no margin survives the audit."""
-    merging = watched.merging
-    for margin in MARGINS:
-        weights, points = _columns(
-            joint, search, posteriors(joint, notion, margin=margin), relaxation, watched, start
-        )
+    joint, merging = rules.joint, watched.merging
+    search = replace(search, method=rules.method(search.method))
+    for margin in rules.margins:
+        weights, points = _columns(joint, search, rules.of_symbols(margin), relaxation, watched, start)
         try:
-            rounded = round_channel(weights, _sparse(points), joint, notion)
+            rounded = rules.rounded(weights, _sparse(points))
         except RoundingFailure:
             continue
         return finish(

@@ -23,6 +23,7 @@ from mechdesign.mechanisms import MECHANISMS, OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
+from mechdesign.report.composition import spending_texts
 from mechdesign.report.content import full_report, origin_of, summary_report
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.wording import label
@@ -126,6 +127,8 @@ def remarks_of(design: Design) -> list[str]:
             "Repaired: merging the risky symbols among themselves was not private, so harmless ones were merged "
             f"with them: {names}."
         )
+    if design.spending is not None:
+        texts += spending_texts(design.spending)
     if design.fallback_from is not None:
         texts.append(f"Fallback: {design.fallback_from} gave no better verified channel.")
     return texts

@@ -15,6 +15,7 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
+from mechdesign.report.composition import spending_record
 from mechdesign.report.population_text import population_record
 
 
@@ -62,6 +63,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,
         "population": population_record(design.population),
+        "after": spending_record(design.spending),
         "notices": [] if joint is None else list(joint.notices),
         "messages": list(design.messages),
         "seconds": design.seconds,
@@ -75,6 +77,8 @@ def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict
     record: dict[str, Any] = {"sensitive": worst.sensitive, "output": worst.output, "lift": worst.lift}
     if worst.against is not None:
         record["against"] = worst.against
+    if worst.before:
+        record["before"] = list(worst.before)
     return {
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),

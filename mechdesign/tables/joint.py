@@ -6,7 +6,6 @@ notice); single cells may be zero. The table is ``counts / total``, exactly.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -114,27 +113,17 @@ class Joint:
     @cached_property
     def secrets(self) -> tuple[Joint, ...]:
         """The tables that are protected: this one, or the marginal one of each sensitive column (`Variable.each`)."""
-        whole = self.sensitive
-        if not whole.each:
+        if not self.sensitive.each:
             return (self,)
         found: list[Joint] = []
-        for k, column in enumerate(whole.columns):
-            rows: dict[Symbol, list[tuple[int, ...]]] = {}
-            for symbol, row in zip(whole.symbols, self.counts, strict=True):
-                rows.setdefault((symbol[k],), []).append(row)
-            counts = tuple(tuple(map(sum, zip(*parts, strict=True))) for parts in rows.values())
-            found.append(replace(self, sensitive=Variable((column,), tuple(rows)), counts=counts, notices=()))
+        for k, secret in enumerate(self.sensitive.secrets):
+            rows = [[0] * len(self.useful) for _ in secret.symbols]
+            for symbol, row in zip(self.sensitive.symbols, self.counts, strict=True):
+                at = secret.index[symbol[k : k + 1]]
+                rows[at] = [a + b for a, b in zip(rows[at], row, strict=True)]
+            counts = tuple(map(tuple, rows))
+            found.append(replace(self, sensitive=secret, counts=counts, notices=()))
         return tuple(found)
-
-    @property
-    def secret_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the symbols of each of `secrets`; with their column where two columns share one."""
-        names = [secret.sensitive.names for secret in self.secrets]
-        times = Counter(name for each in names for name in each)
-        return tuple(
-            tuple(name if times[name] == 1 else f"{secret.sensitive.columns[0]}={name}" for name in each)
-            for secret, each in zip(self.secrets, names, strict=True)
-        )
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""

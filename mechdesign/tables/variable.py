@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,6 +87,23 @@ class Variable:
             return joined
         return tuple(
             ", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols
+        )
+
+    @property
+    def secrets(self) -> tuple[Variable, ...]:
+        """What is protected: the variable, or each of its columns."""
+        if not self.each:
+            return (self,)
+        parts = zip(self.columns, zip(*self.symbols, strict=True), strict=True)
+        return tuple(Variable((c,), tuple((s,) for s in dict.fromkeys(symbols))) for c, symbols in parts)
+
+    @property
+    def secret_names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the symbols of each of `secrets`, with their column where two columns share one."""
+        times = Counter(name for secret in self.secrets for name in secret.names)
+        return tuple(
+            tuple(name if times[name] == 1 else f"{secret.columns[0]}={name}" for name in secret.names)
+            for secret in self.secrets
         )
 
     def select(self, keep: Sequence[int]) -> Variable:
