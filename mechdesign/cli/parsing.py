@@ -138,7 +138,8 @@ def notion_of(
         )
     order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
     if kind.takes_lam():
-        return kind(**order | dict(zip(("eps_l", "eps_u"), _sides(epsilon, lam, eps_l, eps_u), strict=True)))
+        order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
+        return kind(**order)
     if lam is not None:
         owners = _names(lambda other: other.takes_lam())
         raise InputError(

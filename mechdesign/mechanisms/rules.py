@@ -49,8 +49,15 @@ class TableRules:
     joint: Joint
     notion: Notion
 
-    margins = MARGINS
-    mixing = LARGEST_MIXING
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """How far inside the polytope of the notion the columns lie, to be tried in turn."""
+        return MARGINS
+
+    @property
+    def mixing(self) -> float:
+        """Largest mixing that the repair of a rounded channel may take."""
+        return LARGEST_MIXING
 
     def method(self, asked: str) -> str:
         """How the optimum is searched."""
@@ -111,13 +118,13 @@ class StackedRules(TableRules):
         return "columns" if asked == "auto" and self.rows.is_homogeneous else asked
 
     @property
-    def margins(self) -> tuple[float, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def margins(self) -> tuple[float, ...]:
         """Homogeneous rows have no margin, so a second try would be the first."""
         return (0.0,) if self.rows.is_homogeneous else MARGINS
 
     @property
-    def mixing(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Largest mixing of the repair."""
+    def mixing(self) -> float:
+        """Without margins rows are repaired by mixing alone."""
         return LARGEST_STACKED_MIXING if self.rows.is_homogeneous else LARGEST_MIXING
 
     @property
