@@ -3,18 +3,14 @@
 A promise is about more than one table where several secrets are protected each for itself, and where earlier
 releases were made of the same record: given their outputs, the table ``sum P(s, x) u(x)`` is what is left, with
 u the product of their columns, and its lifts are still measured against P(s). A symbol may have budgets of its own.
-The verdict compares every cell with its own limits, in integers; a tuple of outputs that never occurs asks nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from operator import mul
+from collections.abc import Sequence
 
-from mechdesign.auditing.exponentials import at_most_exp
-from mechdesign.auditing.lifts import Entries, LiftCell
+from mechdesign.auditing.lifts import Demand
 from mechdesign.auditing.tuples import columns_on, directions, everything, rows_on
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import SymbolBudgets
@@ -27,34 +23,10 @@ MOST_TUPLES = 100_000
 """Different combinations of earlier outputs that a further channel is held against."""
 
 
-@dataclass(frozen=True)
-class Demand:
-    """One table with its limits.
-
-    `counts` has a row for each sensitive symbol and a column for each useful one, `sums` are total * P(s), `lower`
-    and `upper` the budgets of each symbol in nats, `ratio` that of their quotients, `before` the earlier outputs.
-    """
-
-    counts: Sequence[Sequence[int]]
-    sums: Sequence[int]
-    names: Sequence[str]
-    lower: Sequence[float]
-    upper: Sequence[float]
-    ratio: float
-    before: tuple[str, ...] = ()
-
-
 def demands_of(
     joint: Joint, notion: Notion, after: Sequence[Channel] = (), useful: Joint | None = None
 ) -> list[Demand]:
     """What the notion asks of a channel on the table `useful` (this one by default) after earlier releases."""
-    limits = notion.limits
-    if not isinstance(limits, LiftLimits):
-        raise InputError(
-            f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
-            "lip, ldp, max-lift or min-lift"
-        )
-    own = _own(joint, limits)
     found = everything(joint)
     for channel in after:
         found = directions(found, columns_on(channel, joint))
@@ -63,18 +35,36 @@ def demands_of(
                 f"the earlier channels have more than {MOST_TUPLES:,} different combinations of outputs; merge outputs"
             )
     target = joint if useful is None else useful
-    place = rows_on(target.useful, joint)
+    place = range(len(joint.useful)) if target is joint else rows_on(target.useful, joint)
     demands: list[Demand] = []
     for (at, values), outputs in found:
-        before = tuple(channel.outputs[y] for channel, y in zip(after, outputs, strict=True))
-        for secret, names in zip(joint.secrets, joint.sensitive.secret_names, strict=True):
-            counts = [[0] * len(target.useful) for _ in names]
+        counts = [[0] * len(target.useful) for _ in joint.counts]
+        for row, whole in zip(counts, joint.counts, strict=True):
             for x, value in zip(at, values, strict=True):
-                for row, whole in zip(counts, secret.counts, strict=True):
-                    row[place[x]] += whole[x] * value
-            sides = [own.get(name, (limits.lower, limits.upper)) for name in names]
-            lower, upper = zip(*sides, strict=True)
-            demands.append(Demand(counts, secret.sensitive_counts, names, lower, upper, limits.ratio, before))
+                row[place[x]] += whole[x] * value
+        before = tuple(channel.outputs[y] for channel, y in zip(after, outputs, strict=True))
+        demands += stacked(counts, joint, notion, before)
+    return demands
+
+
+def stacked(
+    counts: Sequence[Sequence[int]], joint: Joint, notion: Notion, before: tuple[str, ...] = ()
+) -> list[Demand]:
+    """What the notion asks of each secret of the table, on counts with a row for each sensitive symbol of it."""
+    limits = notion.limits
+    if not isinstance(limits, LiftLimits):
+        raise InputError(
+            f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
+            "lip, ldp, max-lift or min-lift"
+        )
+    own = _own(joint, limits)
+    demands: list[Demand] = []
+    for secret, names, rows in zip(
+        joint.secrets, joint.sensitive.secret_names, joint.sensitive.added(counts), strict=True
+    ):
+        sides = [own.get(name, (limits.lower, limits.upper)) for name in names]
+        lower, upper = zip(*sides, strict=True)
+        demands.append(Demand(rows, secret.sensitive_counts, names, lower, upper, limits.ratio, before))
     return demands
 
 
@@ -116,50 +106,3 @@ def _own(joint: Joint, limits: LiftLimits) -> dict[str, tuple[float, float]]:
             raise InputError(f"a budget for the symbol {quoted(symbol)} {what}")
         found[name] = lower, upper
     return found
-
-
-@dataclass(frozen=True)
-class DemandCell:
-    """A quotient with the budget whose exp must bound it; `side` is what of `verdict.Achieved` it tells."""
-
-    side: str
-    budget: float
-    over: tuple[int, int]
-    cell: LiftCell
-    demand: Demand
-    against: int | None = None
-
-    @property
-    def kept(self) -> bool:
-        """Whether it keeps to its budget, decided exactly."""
-        return math.isinf(self.budget) or at_most_exp(*self.over, self.budget)
-
-
-def extreme_cells(columns: Iterable[Entries], demands: Sequence[Demand]) -> list[DemandCell]:
-    """For every side and every different budget the cell with the largest quotient, of all outputs and tables."""
-    most: dict[tuple[str, float], DemandCell] = {}
-
-    def offer(
-        side: str, budget: float, over: tuple[int, int], cell: LiftCell, against: int | None = None
-    ) -> None:
-        best = most.get((side, budget))
-        if best is None or over[0] * best.over[1] > best.over[0] * over[1]:  # a zero below means infinity
-            most[side, budget] = DemandCell(side, budget, over, cell, demand, against)
-
-    for y, (at, values) in enumerate(columns):
-        for demand in demands:
-            masses = [sum(map(mul, [row[x] for x in at], values)) for row in demand.counts]
-            output, total = sum(masses), sum(demand.sums)
-            if not output:
-                continue
-            rows = zip(masses, demand.sums, strict=True)
-            cells = [LiftCell(s, y, mass, row, output, total) for s, (mass, row) in enumerate(rows)]
-            above = below = cells[0]
-            for cell in cells:
-                offer("eps_u", demand.upper[cell.s], cell.lift, cell)
-                offer("eps_l", demand.lower[cell.s], cell.inverse, cell)
-                above = cell if cell.mass * above.row > above.mass * cell.row else above
-                below = cell if cell.mass * below.row < below.mass * cell.row else below
-            ratio = above.mass * below.row, below.mass * above.row
-            offer("eps_ldp", demand.ratio, ratio, above, below.s)
-    return list(most.values())

@@ -23,8 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.exponentials import at_most_exp, log_upper
 from mechdesign.auditing.lifts import Entries
-from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, audit, log_upper
+from mechdesign.auditing.verdict import Achieved, Audit, Worst, audit
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError

@@ -29,16 +29,18 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
         at = list(range(len(columns)))
     else:
         missing = [column for column in columns if column not in whole.columns]
-        raise InputError(f"the table has no useful column {listed(missing)}, which a channel releases")
+        raise InputError(f"the table has no useful column {listed(missing)}, which the channel releases")
     symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
-    unknown = [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]
+    present = set(symbols)
+    unknown = [
+        name for name, symbol in zip(useful.names, useful.symbols, strict=True) if symbol not in present
+    ]
     if unknown:
-        raise InputError(f"a channel has no row for the useful symbol {listed(unknown)} of the table")
-    found = [useful.index[symbol] for symbol in symbols]
-    absent = [useful.names[x] for x in sorted(set(range(len(useful))) - set(found))]
-    if absent:
-        raise InputError(f"the table has no useful symbol {listed(absent)}, which a channel has")
-    return found
+        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
+    missing = [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]
+    if missing:
+        raise InputError(f"the channel has no row for the useful symbol {listed(missing)} of the table")
+    return [useful.index[symbol] for symbol in symbols]
 
 
 def released_part(channel: Channel, joint: Joint) -> Joint:

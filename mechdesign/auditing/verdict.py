@@ -14,17 +14,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import Demand, demands_of, extreme_cells
-from mechdesign.auditing.exponentials import at_most_exp, log_upper
-from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, extremes_of
+from mechdesign.auditing.demands import demands_of, stacked
+from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.lifts import Demand, Entries, extreme_cells
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
+from mechdesign.core.numbers import quoted
+from mechdesign.notions import LIP, MeanLimits, Notion
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Symbol
 
 
 @dataclass(frozen=True)
@@ -93,26 +92,26 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
         If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
     _check_rows(channel)
-    if is_stacked(joint, notion, after):
-        released = released_part(channel, joint)
-        demands = demands_of(joint, notion, after, released)
-        return audit_demands(columns_on(channel, released), channel.outputs, demands, notion)
-    order = _order(channel.useful.symbols, joint)
-    counts = [[row[x] for x in order] for row in joint.counts]
-    return audit_columns(counts, channel.integers.columns, channel.outputs, joint, notion)
+    released = released_part(channel, joint)
+    columns = columns_on(channel, released)
+    if isinstance(notion.limits, MeanLimits) and not is_stacked(joint, notion, after):
+        return audit_columns(joint.counts, columns, channel.outputs, joint, notion)
+    return audit_demands(columns, channel.outputs, demands_of(joint, notion, after, released), notion)
 
 
-def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int, ...]:
-    """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
-    limits = notion.limits
-    if is_stacked(joint, notion):
-        return failing_demands(columns_on(channel, joint), demands_of(joint, notion))
-    order = _order(channel.useful.symbols, joint)
-    counts = [[row[x] for x in order] for row in joint.counts]
+def failing_outputs(
+    channel: Channel, joint: Joint, notion: Notion, demands: Sequence[Demand] | None = None
+) -> tuple[int, ...]:
+    """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
+    columns, limits = columns_on(channel, joint), notion.limits
     if isinstance(limits, MeanLimits):
-        return failing_means(counts, channel.integers.columns, joint, limits)
-    by_output = extremes_by_output(counts, channel.integers.columns, joint.sensitive_counts)
-    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+        return failing_means(joint.counts, columns, joint, limits)
+    demands = demands_of(joint, notion) if demands is None else demands
+    return tuple(
+        y
+        for y, column in enumerate(columns)
+        if not all(each.kept for each in extreme_cells([column], demands))
+    )
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
@@ -130,6 +129,8 @@ def audit_demands(
 ) -> Audit:
     """The verdict on several tables; columns are over the useful symbols of the demands."""
     cells = extreme_cells(columns, demands)
+    if not cells:
+        raise InputError("a channel needs at least one output")
     used = [log_upper(*each.over) for each in cells]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
     finite = [k for k, each in enumerate(cells) if math.isfinite(each.budget)]
@@ -155,15 +156,6 @@ def audit_demands(
     )
 
 
-def failing_demands(columns: Sequence[Entries], demands: Sequence[Demand]) -> tuple[int, ...]:
-    """Positions of the outputs that violate a demand."""
-    return tuple(
-        y
-        for y, column in enumerate(columns)
-        if not all(each.kept for each in extreme_cells([column], demands))
-    )
-
-
 def audit_columns(
     counts: Sequence[Sequence[int]],
     columns: Sequence[Entries],
@@ -171,21 +163,15 @@ def audit_columns(
     joint: Joint,
     notion: Notion,
 ) -> Audit:
-    """The verdict on a channel given as plain integers; `audit` and `outside` prepare them."""
+    """The verdict on a channel given as plain integers; `audit` and `matrix` prepare them."""
     limits = notion.limits
-    extremes = extremes_of(counts, columns, joint.sensitive_counts)
-    achieved = Achieved(
-        eps_l=log_upper(*extremes.low.inverse),
-        eps_u=log_upper(*extremes.high.lift),
-        eps_ldp=log_upper(*extremes.ratio),
-    )
-    if isinstance(limits, MeanLimits):
-        means = mean_verdict(counts, columns, joint, limits)
-        at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
-        return Audit(not means.failing, notion, achieved, at, means.used)
-    return Audit(
-        _within(extremes, limits), notion, achieved, _worst(extremes, achieved, limits, joint, outputs)
-    )
+    if not isinstance(limits, MeanLimits):
+        return audit_demands(columns, outputs, stacked(counts, joint, notion), notion)
+    means = mean_verdict(counts, columns, joint, limits)
+    at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
+    lip = LIP(1.0)
+    achieved = audit_demands(columns, outputs, stacked(counts, joint, lip), lip).achieved
+    return Audit(not means.failing, notion, achieved, at, means.used)
 
 
 def _check_rows(channel: Channel) -> None:
@@ -200,47 +186,3 @@ def _check_rows(channel: Channel) -> None:
             raise InputError(
                 f"row {quoted(name)} sums to {total}, not to the denominator {channel.denominator}"
             )
-
-
-def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
-    """Position in the joint of every row of a channel."""
-    index = joint.useful.index
-    unknown = [", ".join(symbol) for symbol in symbols if symbol not in index]
-    if unknown:
-        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
-    order = [index[symbol] for symbol in symbols]
-    missing = set(range(len(joint.useful))) - set(order)
-    if missing:
-        names = [joint.useful.names[x] for x in sorted(missing)]
-        raise InputError(f"the channel has no row for the useful symbol {listed(names)} of the table")
-    return order
-
-
-def _within(extremes: Extremes, limits: LiftLimits) -> bool:
-    """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
-    checks = (
-        (extremes.high.lift, limits.upper),
-        (extremes.low.inverse, limits.lower),
-        (extremes.ratio, limits.ratio),
-    )
-    return all(math.isinf(limit) or at_most_exp(*ratio, limit) for ratio, limit in checks)
-
-
-def _worst(
-    extremes: Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
-) -> Worst:
-    sides = (
-        (limits.upper, achieved.eps_u, extremes.high, None),
-        (limits.lower, achieved.eps_l, extremes.low, None),
-        (limits.ratio, achieved.eps_ldp, extremes.above, extremes.below),
-    )
-    # Achieved budgets are the smallest doubles, so their quotient by the limit exceeds 1 exactly where
-    # the limit is violated: a violated side always comes before a satisfied one.
-    _, _, cell, against = max(
-        (side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0]
-    )
-    numerator, denominator = cell.lift
-    names = joint.sensitive.names
-    return Worst(
-        names[cell.s], outputs[cell.y], numerator / denominator, names[against.s] if against else None
-    )

@@ -226,7 +226,6 @@ class BudgetOptions:
         "--budget",
         metavar="SYMBOL=EPS_L,EPS_U",
         help="Budgets of its own for a sensitive symbol; may be repeated.",
-        public="",
     )
 
     def notion_or(self, default: str) -> Notion:

@@ -23,7 +23,7 @@ from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import population_design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
-from mechdesign.mechanisms.rules import StackedRules, TableRules
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.watchdog import (
     COMPLETE,
     MERGE,
@@ -57,7 +57,7 @@ class HeuristicOptions:
             )
 
 
-def _response(rules: TableRules, options: HeuristicOptions, search: Search) -> Design:
+def _response(rules: Rules, options: HeuristicOptions, search: Search) -> Design:
     return response.subset_response(
         rules.joint,
         rules.notion,
@@ -68,13 +68,13 @@ def _response(rules: TableRules, options: HeuristicOptions, search: Search) -> D
     )
 
 
-def _subsets(rules: TableRules, options: HeuristicOptions, _: Search) -> Design:
+def _subsets(rules: Rules, options: HeuristicOptions, _: Search) -> Design:
     return subset_merging(
         rules.joint, rules.notion, risk=options.risk, as_published=options.as_published, rules=rules
     )
 
 
-def _complete(rules: TableRules, options: HeuristicOptions, _: Search) -> Design:
+def _complete(rules: Rules, options: HeuristicOptions, _: Search) -> Design:
     return complete_merging(
         rules.joint,
         rules.notion,
@@ -84,7 +84,7 @@ def _complete(rules: TableRules, options: HeuristicOptions, _: Search) -> Design
     )
 
 
-HEURISTICS: Mapping[str, Callable[[TableRules, HeuristicOptions, Search], Design]] = MappingProxyType(
+HEURISTICS: Mapping[str, Callable[[Rules, HeuristicOptions, Search], Design]] = MappingProxyType(
     {response.NAME: _response, SUBSETS: _subsets, COMPLETE: _complete}
 )
 
@@ -229,8 +229,8 @@ def design(
             "known shares need a confidence level: without one the table itself is the population"
         )
     if not is_stacked(whole, notion, after):
-        return _by_rules(TableRules(joint, notion), mechanism, search, options, fallback, started)
-    rules = StackedRules(joint, notion, demands_of(whole, notion, after, joint))
+        return _by_rules(Rules(joint, notion), mechanism, search, options, fallback, started)
+    rules = Rules(joint, notion, demands_of(whole, notion, after, joint))
     if not after:
         return _by_rules(rules, mechanism, search, options, fallback, started)
     check_room(rules, after)
@@ -239,7 +239,7 @@ def design(
 
 
 def _by_rules(
-    rules: TableRules,
+    rules: Rules,
     mechanism: str,
     search: Search,
     options: HeuristicOptions,

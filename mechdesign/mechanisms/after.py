@@ -17,7 +17,7 @@ from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.numbers import quoted
 from mechdesign.mechanisms.optimal import Search, optimal, utility_entropy
 from mechdesign.mechanisms.result import Design, Spending
-from mechdesign.mechanisms.rules import StackedRules
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import LiftLimits
 from mechdesign.tables.joint import Joint
 
@@ -34,10 +34,10 @@ MOST_PROBABILITIES = 2**24
 """Entries of P(x, y1, .., yk) up to which information is computed; 128 MB."""
 
 
-def check_room(rules: StackedRules, after: Sequence[Channel]) -> None:
+def check_room(rules: Rules, after: Sequence[Channel]) -> None:
     """Raise NotPrivate if the earlier releases alone break the promise: a constant channel after them."""
     n = len(rules.joint.useful)
-    alone = audit_demands([(range(n), [1] * n)], ["nothing more"], rules.demands, rules.notion)
+    alone = audit_demands([(range(n), [1] * n)], ["nothing more"], rules.demands or (), rules.notion)
     if not alone.satisfied:
         outputs = " and ".join(map(quoted, alone.worst.before))
         what = "the earlier channel breaks" if len(after) == 1 else "the earlier channels together break"
@@ -48,7 +48,7 @@ def check_room(rules: StackedRules, after: Sequence[Channel]) -> None:
 
 
 def spending(
-    made: Design, rules: StackedRules, whole: Joint, after: Sequence[Channel], time_limit: float | None
+    made: Design, rules: Rules, whole: Joint, after: Sequence[Channel], time_limit: float | None
 ) -> Design:
     """The design with what it comes to together with the earlier releases, and with their hashes."""
     notion, channel = rules.notion, made.channel
@@ -66,9 +66,7 @@ def spending(
     at_once = None
     if len(whole.useful) <= MOST_AT_ONCE:
         search = Search(gap=1e-3, time_limit=SECONDS_AT_ONCE if time_limit is None else time_limit)
-        crossed = (
-            StackedRules(whole, notion, demands_of(whole, notion)) if is_stacked(whole, notion) else None
-        )
+        crossed = Rules(whole, notion, demands_of(whole, notion)) if is_stacked(whole, notion) else None
         at_once = optimal(whole, notion, search, crossed)
     alone = audit(channel, rules.joint, notion).achieved
     record = replace(channel.record, achieved=asdict(alone), after=tuple(map(digest, after)))

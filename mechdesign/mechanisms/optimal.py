@@ -22,7 +22,7 @@ from mechdesign.mechanisms.partitions import merge_all, merge_subsets
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
-from mechdesign.mechanisms.rules import TableRules
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
@@ -101,7 +101,7 @@ class NotRounded(SolverFailure):
         self.envelope = envelope
 
 
-def optimal(joint: Joint, notion: Notion, search: Search, rules: TableRules | None = None) -> Design:
+def optimal(joint: Joint, notion: Notion, search: Search, rules: Rules | None = None) -> Design:
     """The best channel for the notion, verified exactly, with a bound on every other one.
 
     `rules` say what the notion demands where that is more than of the table alone.
@@ -113,7 +113,7 @@ def optimal(joint: Joint, notion: Notion, search: Search, rules: TableRules | No
     """
     started = time.perf_counter()
     entropy = utility_entropy(joint)
-    rules = rules or TableRules(joint, notion)
+    rules = rules or Rules(joint, notion)
     released = _release(rules)
     if released is not None:
         return finish(
@@ -148,7 +148,7 @@ def utility_entropy(joint: Joint) -> float:
     return -math.fsum((p * np.log(p)).tolist())
 
 
-def _release(rules: TableRules) -> Rounded | None:
+def _release(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
     joint, lifts = rules.joint, rules.sets(rules.joint)
     if not lifts.nearly_within(lifts.given_s, lifts.p_x).all():
@@ -160,7 +160,7 @@ def _release(rules: TableRules) -> Rounded | None:
         return None
 
 
-def _designed(rules: TableRules, search: Search, target: float, started: float) -> tuple[Envelope, Rounded]:
+def _designed(rules: Rules, search: Search, target: float, started: float) -> tuple[Envelope, Rounded]:
     """Solve with growing margins until the rounded channel passes."""
     joint, reduced, relaxation = rules.joint, rules.reduced, rules.polytope()
     known = _known(rules, search, target, started)
@@ -215,7 +215,7 @@ class _Known:
     interrupted: bool
 
 
-def _known(rules: TableRules, search: Search, target: float, started: float) -> _Known:
+def _known(rules: Rules, search: Search, target: float, started: float) -> _Known:
     """Every channel that is cheaper to find than the optimum, so that no limit leaves less than these."""
     reduced = rules.reduced
     whole, table = reduced.whole, reduced.joint

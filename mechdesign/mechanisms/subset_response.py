@@ -23,7 +23,7 @@ from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure
-from mechdesign.mechanisms.rules import TableRules
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -42,11 +42,11 @@ def subset_response(
     *,
     risk: Risk = "auto",
     as_published: bool = False,
-    rules: TableRules | None = None,
+    rules: Rules | None = None,
 ) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these."""
     start = time.perf_counter()
-    rules = rules or TableRules(joint, notion)
+    rules = rules or Rules(joint, notion)
     relaxation = rules.of_symbols()
     watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
@@ -60,7 +60,7 @@ def subset_response(
 
 
 def _responded(
-    rules: TableRules, search: Search, relaxation: Polytope, watched: Watched, start: float
+    rules: Rules, search: Search, relaxation: Polytope, watched: Watched, start: float
 ) -> Design | None:
     """The rounded channel of all sets together; None where no margin survives the audit."""
     joint, merging = rules.joint, watched.merging

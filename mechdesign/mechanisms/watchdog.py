@@ -27,7 +27,7 @@ from mechdesign.core.numbers import fraction_of, listed
 from mechdesign.mechanisms.partitions import RISKS, MergedSets, Merging, Risk, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Judge, Rounded, RoundingFailure, partition_channel
-from mechdesign.mechanisms.rules import TableRules
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
@@ -103,7 +103,7 @@ def subset_merging(
     *,
     risk: Risk = "auto",
     as_published: bool = False,
-    rules: TableRules | None = None,
+    rules: Rules | None = None,
 ) -> Design:
     """Merge the violating symbols in small sets (Algorithm 1), with repair; always private."""
     start = time.perf_counter()
@@ -117,7 +117,7 @@ def complete_merging(
     *,
     randomisation: Randomisation = MERGE,
     as_published: bool = False,
-    rules: TableRules | None = None,
+    rules: Rules | None = None,
 ) -> Design:
     """Randomise all the violating symbols alike, usually into one output, with repair; always private."""
     start = time.perf_counter()
@@ -135,12 +135,12 @@ def watch(
     risk: Risk = "auto",
     randomisation: Randomisation = MERGE,
     as_published: bool = False,
-    rules: TableRules | None = None,
+    rules: Rules | None = None,
 ) -> Watched:
     """The partition of one of the two mechanisms, and its channel; arguments as those of the mechanisms."""
     if risk not in RISKS:
         raise InputError(f"risk ({risk!r}) must be one of {', '.join(RISKS)}")
-    rules = rules or TableRules(joint, notion)
+    rules = rules or Rules(joint, notion)
     lifts, judge = rules.sets(joint, risk), rules.judge
     harmless = _harmless(joint, judge, lifts)
     risky = [int(x) for x in np.flatnonzero(~harmless)]
@@ -157,7 +157,7 @@ def watch(
 
 
 def _channel(
-    merging: Merging, rules: TableRules, risky: list[int], shares: list[int], *, must_satisfy: bool
+    merging: Merging, rules: Rules, risky: list[int], shares: list[int], *, must_satisfy: bool
 ) -> Rounded:
     several = len(shares) > 1
     drawn = {k: shares for k, group in enumerate(merging.groups) if several and risky[0] in group}

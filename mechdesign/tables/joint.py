@@ -115,15 +115,11 @@ class Joint:
         """The tables that are protected: this one, or the marginal one of each sensitive column (`Variable.each`)."""
         if not self.sensitive.each:
             return (self,)
-        found: list[Joint] = []
-        for k, secret in enumerate(self.sensitive.secrets):
-            rows = [[0] * len(self.useful) for _ in secret.symbols]
-            for symbol, row in zip(self.sensitive.symbols, self.counts, strict=True):
-                at = secret.index[symbol[k : k + 1]]
-                rows[at] = [a + b for a, b in zip(rows[at], row, strict=True)]
-            counts = tuple(map(tuple, rows))
-            found.append(replace(self, sensitive=secret, counts=counts, notices=()))
-        return tuple(found)
+        pairs = zip(self.sensitive.secrets, self.sensitive.added(self.counts), strict=True)
+        return tuple(
+            replace(self, sensitive=secret, counts=tuple(map(tuple, rows)), notices=())
+            for secret, rows in pairs
+        )
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""

@@ -106,6 +106,18 @@ class Variable:
             for secret in self.secrets
         )
 
+    def added(self, rows: Sequence[Sequence[int]]) -> list[Sequence[Sequence[int]]]:
+        """For each of `secrets` the rows of its symbols: sums of those that the symbols of this variable have."""
+        if not self.each:
+            return [rows]
+        found: list[Sequence[Sequence[int]]] = []
+        for k, secret in enumerate(self.secrets):
+            parts: list[list[Sequence[int]]] = [[] for _ in secret.symbols]
+            for symbol, row in zip(self.symbols, rows, strict=True):
+                parts[secret.index[symbol[k : k + 1]]].append(row)
+            found.append([tuple(map(sum, zip(*part, strict=True))) for part in parts])
+        return found
+
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
         return Variable(self.columns, tuple(self.symbols[i] for i in keep), self.each)
