@@ -53,6 +53,7 @@ PUBLIC = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "report",
     "sanitise_file",
     "sanitise_frame",
 ]

@@ -20,7 +20,9 @@ from mechdesign.auditing.lifts import Demand, Entries, extreme_cells
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.decimals import at_most
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import quoted
 from mechdesign.notions import LIP, MeanLimits, Notion
 from mechdesign.tables.joint import Joint
@@ -54,8 +56,8 @@ class Worst:
     before: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Displayed):
     """An exact verdict, what the channel achieves, and where it is worst.
 
     `achieved` always speaks of single lifts; for a notion on averages over S (l1, chi2, alpha) `used` says
@@ -68,6 +70,12 @@ class Audit:
     achieved: Achieved
     worst: Worst
     used: Used | None = None
+
+    def __repr__(self) -> str:
+        achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
+        return (
+            f"Audit({self.notion.text}: {'satisfied' if self.satisfied else 'VIOLATED'}; achieved {achieved})"
+        )
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
@@ -91,6 +99,9 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
     InputError
         If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
+    expected("channel", channel, Channel)
+    expected("joint", joint, Joint)
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
     released = released_part(channel, joint)
     columns = columns_on(channel, released)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.compose import table_of
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
@@ -28,38 +29,34 @@ EXAMPLE = (
 NO = 1
 """Exit code when the answer is no."""
 
-MaybeChannel = Annotated[
-    str | None,
-    typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.", show_default=False),
-]
-Matrix = Annotated[
-    str | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What is audited."""
+
+    channel: str | None = argument("CHANNEL", "A channel file written by `design`.", default=None)
+    matrix: str | None = option(
         "--matrix",
-        metavar="W.csv",
-        help="Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
-    ),
-]
+        "W.csv",
+        "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
+    )
 
 
 def audit(
-    context: typer.Context,
+    reporter: Reporter,
+    what: AuditOptions,
     table: o.OtherTable,
     budget: o.MaybeBudget,
     after: o.AfterOptions,
     common: o.CommonOptions,
-    channel: MaybeChannel = None,
-    matrix: Matrix = None,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
 
     A channel file is checked against its own table and notion unless others are given.
     """
-    from mechdesign.cli.reporting import reporter_of
-
+    channel, matrix = what.channel, what.matrix
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
-    reporter = reporter_of(context)
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     if channel is not None and m.is_mechanism(channel):
@@ -79,6 +76,7 @@ def audit(
             joint = joint_of(table.table or "", **table.typed())
             result = audit_file(matrix, joint, wanted, text=table.text())
     else:
+        from mechdesign.auditing.joint_leakage import common_table
         from mechdesign.auditing.population import audit_for_set, set_behind
         from mechdesign.auditing.population_promise import population_promise
         from mechdesign.auditing.verdict import audit as verdict
@@ -88,13 +86,18 @@ def audit(
         loaded = Channel.load(path)
         wanted = _notion(loaded, path, budget)
         earlier = after.channels()
+        if earlier and loaded.record.confidence is not None:
+            raise InputError(f"{path} has a confidence set, which does not go with --after")
         said = _of_earlier(loaded, earlier)
         with reporter.work("auditing"):
-            joint = table.read_for(loaded, path) if not earlier else _common_table(table, [loaded, *earlier])
-            chosen = set_behind(loaded, joint, own=table.table is None)
+            if earlier:
+                joint = common_table([loaded, *earlier], table_of(table, [loaded, *earlier]))
+            else:
+                joint = table.read_for(loaded, path)
+                chosen = set_behind(loaded, joint, own=table.table is None)
             result = (
                 verdict(loaded, joint, wanted, after=earlier)
-                if chosen is None or earlier
+                if chosen is None
                 else audit_for_set(loaded, joint, wanted, chosen)
             )
             if joint.is_counts and not earlier and not joint.sensitive.each:
@@ -103,7 +106,7 @@ def audit(
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
     from mechdesign.report.population_text import population_sentences
-    from mechdesign.report.records import audit_record
+    from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
 
     said += [] if promise is None else population_sentences(promise, chosen, joint.total)
@@ -119,12 +122,6 @@ def _notion(channel: Channel, path: str, budget: o.MaybeBudget) -> Notion:
     if recorded is None:
         raise InputError(f"{path} does not say which notion it was designed for: give --notion and a budget")
     return recorded
-
-
-def _common_table(table: o.OtherTable, channels: list[Channel]) -> Joint:
-    from mechdesign.auditing.joint_leakage import common_table
-
-    return common_table(channels, table_of(table, channels))
 
 
 def _of_earlier(channel: Channel, earlier: list[Channel]) -> list[str]:

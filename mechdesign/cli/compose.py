@@ -8,6 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
@@ -30,38 +31,28 @@ ChannelPaths = Annotated[
 ]
 
 
-def compose(
-    context: typer.Context, channels: ChannelPaths, table: o.OtherTable, common: o.CommonOptions
-) -> None:
+def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, common: o.CommonOptions) -> None:
     """Say exactly what a record tells that is released once through each channel, drawn independently.
 
     The channels must be for the same table; channels of different useful columns need a --table that has all of
     them. Budgets do not simply add: the sum is shown beside the exact figures.
     """
     from mechdesign.auditing.joint_leakage import compose as run
-    from mechdesign.cli.reporting import reporter_of
+    from mechdesign.channel.channel import Channel
     from mechdesign.report.composition import composition_record, composition_text
 
-    loaded = load_channels(channels)
-    reporter = reporter_of(context)
+    for path in channels:
+        if m.is_mechanism(path):
+            raise InputError(
+                f"{path} is a mechanism file of `quantize`: compose takes channel files of `design`"
+            )
+    loaded = [Channel.load(path) for path in channels]
     with reporter.work("composing"):
         joint = table_of(table, loaded)
         found = run(loaded, joint)
     reporter.notices(() if joint is None else joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(lambda: composition_record(found), lambda: composition_text(found, channels))
-
-
-def load_channels(paths: list[str]) -> list[Channel]:
-    """The channels of these files."""
-    from mechdesign.channel.channel import Channel
-
-    for path in paths:
-        if m.is_mechanism(path):
-            raise InputError(
-                f"{path} is a mechanism file of `quantize`: compose takes channel files of `design`"
-            )
-    return [Channel.load(path) for path in paths]
 
 
 def table_of(table: o.OtherTable, channels: list[Channel]) -> Joint | None:

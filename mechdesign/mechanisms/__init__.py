@@ -14,7 +14,7 @@ from typing import Any
 from mechdesign.auditing.demands import demands_of
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.after import check_room, spending
@@ -68,9 +68,14 @@ def _response(rules: Rules, options: HeuristicOptions, search: Search) -> Design
     )
 
 
-def _subsets(rules: Rules, options: HeuristicOptions, _: Search) -> Design:
+def _subsets(rules: Rules, options: HeuristicOptions, search: Search) -> Design:
     return subset_merging(
-        rules.joint, rules.notion, risk=options.risk, as_published=options.as_published, rules=rules
+        rules.joint,
+        rules.notion,
+        risk=options.risk,
+        as_published=options.as_published,
+        time_limit=search.time_limit,
+        rules=rules,
     )
 
 
@@ -191,6 +196,8 @@ def design(
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     started = time.perf_counter()
     joint = joint.protecting_each() if protect_each else joint
     notion = notion.with_budgets(budgets) if budgets else notion
@@ -263,7 +270,8 @@ def _by_rules(
         return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
     if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:
         return best
-    merged = subset_merging(joint, notion, rules=rules)
+    left = None if search.time_limit is None else started + search.time_limit - time.perf_counter()
+    merged = subset_merging(joint, notion, time_limit=left, rules=rules)
     if merged.nmi <= best.nmi:
         return best
     bounded = replace(merged, certificate=best.certificate.at(merged.nmi))

@@ -35,6 +35,10 @@ METHODS = ("auto", "vertices", "columns")
 ENUMERATIONS = {"auto": "auto", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
 """Who lists vertices, and what `solvers.vertices` calls it."""
 
+SPLITTING = 2e-15
+"""Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
+over all members. Smaller margins would only be tried in vain."""
+
 GAP_SHARE = 0.95
 """Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
 
@@ -43,6 +47,9 @@ LEAST_GAP = 1e-9
 
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
+
+MERGING_SHARE = 0.2
+"""Share of the time limit after which merging takes the quickest way to its end."""
 
 RESPONSE_SHARE = 0.15
 """Share of the time limit for the best response within merged sets: where a limit is short, it is the better
@@ -167,7 +174,8 @@ def _designed(rules: Rules, search: Search, target: float, started: float) -> tu
     start, dual = known.pool, known.dual
     failure: RoundingFailure | None = None
     envelopes: list[Envelope] = []
-    for margin in rules.margins:
+    least = SPLITTING * len(joint.useful) if reduced.is_reduced else 0.0
+    for margin in (m for m in rules.margins if m >= min(least, rules.margins[-1])):
         left = None if search.time_limit is None else max(0.0, known.end - time.perf_counter())
         try:
             envelope = lower_envelope(
@@ -222,10 +230,12 @@ def _known(rules: Rules, search: Search, target: float, started: float) -> _Know
     end = math.inf if search.time_limit is None else started + search.time_limit
     channels: list[tuple[Array, Points]] = []
     merged: list[tuple[int, ...]] = []
-    for joint in (whole, table) if reduced.is_reduced else (table,):
+    merging = started + MERGING_SHARE * (end - started)
+    for joint in (table, whole) if reduced.is_reduced else (table,):
         lifts = rules.sets(joint)
         for merge in (merge_all, merge_subsets):
-            groups = merged = list(merge(lifts).groups)
+            groups = list(merge(lifts, end=merging).groups)
+            merged = groups if joint is table else merged
             blocks = Points.blocks(groups, joint.p_x)
             mass = np.array([math.fsum(joint.p_x[list(group)].tolist()) for group in groups])
             channels.append((mass, reduced.merged(blocks) if joint is whole else blocks))

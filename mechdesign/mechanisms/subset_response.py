@@ -18,7 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, Search, utility_entropy
+from mechdesign.mechanisms.optimal import (
+    ENUMERATIONS,
+    GAP_SHARE,
+    LEAST_GAP,
+    MERGING_SHARE,
+    Search,
+    utility_entropy,
+)
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.responding import Effort, respond
 from mechdesign.mechanisms.result import Design, finish
@@ -48,7 +55,8 @@ def subset_response(
     start = time.perf_counter()
     rules = rules or Rules(joint, notion)
     relaxation = rules.of_symbols()
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules)
+    end = math.inf if search.time_limit is None else start + MERGING_SHARE * search.time_limit
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
     if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):
         return merged
