@@ -9,7 +9,6 @@ from typing import Any
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.mechanisms.result import Spending
-from mechdesign.report.blocks import short
 from mechdesign.report.wording import (
     about,
     aligned,
@@ -50,11 +49,11 @@ def composition_text(found: Composition, names: Sequence[str]) -> str:
             )
         )
     worst = found.worst
-    outputs = " and ".join(map(short, worst.outputs))
+    outputs = " and ".join(map(label, worst.outputs))
     together = f"the outputs {outputs} make" if len(worst.outputs) > 1 else f"the output {outputs} makes"
     lines.append(
         paragraph(
-            f"Worst: {together} {short(worst.sensitive)} {about(worst.lift)} times as likely as before."
+            f"Worst: {together} {label(worst.sensitive)} {about(worst.lift)} times as likely as before."
         )
     )
     return "\n".join(lines)
