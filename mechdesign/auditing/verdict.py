@@ -20,11 +20,10 @@ from mechdesign.auditing.lifts import Demand, Entries, extreme_cells
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
-from mechdesign.core.decimals import at_most
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import quoted
-from mechdesign.notions import LIP, MeanLimits, Notion
+from mechdesign.core.numbers import at_most, quoted
+from mechdesign.notions import LIP, Notion
 from mechdesign.tables.joint import Joint
 
 
@@ -105,7 +104,7 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
     _check_rows(channel)
     released = released_part(channel, joint)
     columns = columns_on(channel, released)
-    if isinstance(notion.limits, MeanLimits) and not is_stacked(joint, notion, after):
+    if notion.limits.mean is not None and not is_stacked(joint, notion, after):
         return audit_columns(joint.counts, columns, channel.outputs, joint, notion)
     return audit_demands(columns, channel.outputs, demands_of(joint, notion, after, released), notion)
 
@@ -115,7 +114,7 @@ def failing_outputs(
 ) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
     columns, limits = columns_on(channel, joint), notion.limits
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         return failing_means(joint.counts, columns, joint, limits)
     demands = demands_of(joint, notion) if demands is None else demands
     return tuple(
@@ -176,7 +175,7 @@ def audit_columns(
 ) -> Audit:
     """The verdict on a channel given as plain integers; `audit` and `matrix` prepare them."""
     limits = notion.limits
-    if not isinstance(limits, MeanLimits):
+    if limits.mean is None:
         return audit_demands(columns, outputs, stacked(counts, joint, notion), notion)
     means = mean_verdict(counts, columns, joint, limits)
     at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])

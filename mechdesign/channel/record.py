@@ -116,8 +116,8 @@ class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values or models of them.
 
     `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
-    `utility` are those of the integers. `after` has the
-    SHA-256 of the channels (`release.channel_digest`) together with which this one keeps the promise.
+    `utility` are those of the integers. `after` has the SHA-256 of the channels (`release.channel_digest`) together
+    with which this one keeps the promise. `unwritable` says why no file may hold the channel, where none may.
     """
 
     notion: dict[str, Any] | None = None
@@ -130,6 +130,7 @@ class ChannelRecord:
     bins: Bins | None = None
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
+    unwritable: str | None = None
 
     def promise(self, sensitive: Variable | None) -> Notion | None:
         """What was asked for, with the budgets of single symbols; None where the record does not say."""

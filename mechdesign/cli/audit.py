@@ -74,32 +74,26 @@ def audit(
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
             joint = joint_of(table.table or "", **table.typed())
-            result = audit_file(matrix, joint, wanted, text=table.text())
+            result, promise = audit_file(matrix, joint, wanted, text=table.text())
     else:
         from mechdesign.auditing.joint_leakage import common_table
-        from mechdesign.auditing.population import audit_for_set, set_behind
+        from mechdesign.auditing.population import audit as verdict
+        from mechdesign.auditing.population import set_behind
         from mechdesign.auditing.population_promise import population_promise
-        from mechdesign.auditing.verdict import audit as verdict
         from mechdesign.channel.channel import Channel
 
         path = channel or ""
         loaded = Channel.load(path)
         wanted = _notion(loaded, path, budget)
         earlier = after.channels()
-        if earlier and loaded.record.confidence is not None:
-            raise InputError(f"{path} has a confidence set, which does not go with --after")
         said = _of_earlier(loaded, earlier)
         with reporter.work("auditing"):
             if earlier:
                 joint = common_table([loaded, *earlier], table_of(table, [loaded, *earlier]))
             else:
                 joint = table.read_for(loaded, path)
-                chosen = set_behind(loaded, joint, own=table.table is None)
-            result = (
-                verdict(loaded, joint, wanted, after=earlier)
-                if chosen is None
-                else audit_for_set(loaded, joint, wanted, chosen)
-            )
+                chosen = set_behind(loaded, joint)
+            result = verdict(loaded, joint, wanted, population=chosen, after=earlier)
             if joint.is_counts and not earlier and not joint.sensitive.each:
                 promise = population_promise(loaded, joint, wanted, chosen=chosen)
     reporter.notices(joint.notices if table.table is not None else ())

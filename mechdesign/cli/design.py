@@ -86,7 +86,7 @@ def design(
     from mechdesign.mechanisms import design as run
 
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(whole, notion, **how, progress=work.step)
+        result = run(whole, notion, **how, **confidence.unseen(joint), progress=work.step)
     path = output.output
     typed = (
         table,

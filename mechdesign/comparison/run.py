@@ -7,15 +7,15 @@ executor, so a parallel run gives the rows of a serial one.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import asdict, dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from mechdesign.comparison.grid import Case, ascending, curves, listed_numbers, named, notion_labels
+from mechdesign.auditing.population import lift_limits
+from mechdesign.comparison.grid import AT, Case, ascending, curves, listed_numbers, named, notion_labels
 from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
@@ -25,11 +25,16 @@ from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
+from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
 by their vertices, a warm start took twice as long as a cold one."""
+
+
+MAPPINGS = ("known_shares", "budgets")
+"""Settings that are mappings; a manifest has them as text."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +45,15 @@ class Settings:
     gap: float = 1e-4
     time_limit: float | None = None
     as_published: bool = False
+    known_shares: Mapping[Any, Any] | None = None
+    unseen: int = 0
     budgets: Mapping[str, tuple[float, float]] | None = None
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them."""
-        record = asdict(self) | {"budgets": json.dumps(self.budgets)}
-        return record if self.budgets else {key: record[key] for key in record if key != "budgets"}
+        """As the manifest has them; of the sample and of single symbols only where there is something to say."""
+        mappings = {key: str(dict(value)) for key in MAPPINGS if (value := getattr(self, key))}
+        said = {key: value for key, value in vars(self).items() if key not in MAPPINGS}
+        return {key: value for key, value in (said | mappings).items() if value or key != "unseen"}
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -61,9 +69,11 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        how = settings if case.mechanism != OPTIMAL else replace(settings, as_published=False)
-        promise, mechanism = case.promise(), case.mechanism
-        made = design(joint, promise, mechanism=mechanism, start=neighbour, enumerate=enumerate, **vars(how))
+        promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
+        how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
+        how |= {"known_shares": None, "unseen": 0} if not confident else {}
+        how |= {"as_published": False} if confident or mechanism == OPTIMAL else {}
+        made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
         if _interrupted(made, settings):
             raise KeyboardInterrupt
         envelope = made.envelope
@@ -198,6 +208,9 @@ def compare(
     time_limit: float | None = None,
     enumerate: str = "auto",
     as_published: bool = False,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
     budgets: Mapping[str, tuple[float, float]] | None = None,
     executor: Executor | None = None,
     output: PathLike | None = None,
@@ -220,6 +233,11 @@ def compare(
         As on the command line; `alpha:A` is alpha-lift of order A.
     method, gap, time_limit, enumerate, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    confidence : float, optional
+        Run every mechanism also so that its promise holds for the population at this level, beside the one about the
+        table; these rows name it `optimal@0.95`.
+    known_shares, unseen
+        For these rows; see `mechdesign.design`.
     budgets : mapping, optional
         Budgets of single symbols, at every epsilon; see `mechdesign.design`.
     executor : concurrent.futures.Executor, optional
@@ -241,11 +259,13 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    settings = Settings(method, gap, time_limit, as_published, budgets or None)
-    Search(
-        method=method, gap=gap, time_limit=time_limit, enumeration=enumerate
-    )  # refuses what is out of range before any work
+    settings = Settings(method, gap, time_limit, as_published, known_shares, unseen, budgets or None)
+    # Refuses what is out of range before any work.
+    Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
+    if confidence is not None:
+        check_counts(joint)
+        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     wanted = curves(
         chosen,
         notion_labels(notions),
@@ -290,11 +310,13 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
     for curve in wanted:
         case = curve[0]
         try:
-            if case.mechanism in NEED_POLYTOPE:
+            if case.confidence is not None:
+                lift_limits(case.promise())
+            elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())
             possible.append(curve)
         except InputError as error:
-            if named_by_user:
+            if named_by_user and case.confidence is None:
                 raise
             notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
     return possible, list(notices)

@@ -12,13 +12,14 @@ from types import MappingProxyType
 from typing import Any
 
 from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.after import check_room, spending
-from mechdesign.mechanisms.optimal import NotRounded, Search, certify, optimal
+from mechdesign.mechanisms.optimal import NotRounded, Search, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import population_design
 from mechdesign.mechanisms.posteriors import check_polytope
@@ -33,7 +34,7 @@ from mechdesign.mechanisms.watchdog import (
     subset_merging,
 )
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_level, confidence_set, needs_shares
+from mechdesign.tables.confidence import check_level, confidence_set
 from mechdesign.tables.joint import Joint
 
 
@@ -216,15 +217,17 @@ def design(
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check_for(mechanism)
     if confidence is not None and is_stacked(whole, notion, after):
-        raise InputError(
-            "confidence is not built with protect-each, budgets of symbols, or after other releases"
-        )
+        raise InputError(NOT_STACKED)
     if confidence is not None:
         if options != HeuristicOptions():
             raise InputError("risk, randomisation and as_published do not go with confidence")
         check_level(confidence)
         chosen = confidence_set(
-            joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion), unseen=unseen
+            joint,
+            confidence,
+            shares=known_shares,
+            estimate_shares=lift_limits(notion).need_shares,
+            unseen=unseen,
         )
         return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
     if unseen:
@@ -265,7 +268,7 @@ def _by_rules(
             raise
         merged = subset_merging(joint, notion, rules=rules)
         if isinstance(error, NotRounded):
-            proof = certify(error.envelope, merged.entropy, merged.nmi)
+            proof = proven(error.envelope, merged.entropy, merged.nmi)
             merged = replace(merged, certificate=proof)
         return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
     if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:

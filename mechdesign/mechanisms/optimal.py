@@ -19,7 +19,7 @@ from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.partitions import merge_all, merge_subsets
-from mechdesign.mechanisms.responding import Effort, respond
+from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
@@ -136,7 +136,7 @@ def optimal(joint: Joint, notion: Notion, search: Search, rules: Rules | None = 
     target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
     envelope, rounded = _designed(rules, search, target, started)
     worth = utility(rounded.channel, joint)
-    certificate = certify(envelope, entropy, worth.nmi)
+    certificate = proven(envelope, entropy, worth.nmi)
     return finish(
         rounded.channel,
         joint,
@@ -254,8 +254,8 @@ def _known(rules: Rules, search: Search, target: float, started: float) -> _Know
             workers=search.workers,
             backend=search.backend,
         )
-        inner = rules.polytope(rules.margins[0])
-        weights, points, interrupted = respond(inner, rules.polytope(), table.p_x, merged, effort)
+        inner, outer = rules.polytope(rules.margins[0]), rules.polytope()
+        weights, points, interrupted = respond(within(inner, outer, effort), table.p_x, merged)
         channels.append((weights, points))
     return _Known(
         channels=channels,
@@ -275,7 +275,7 @@ def float_posteriors(points: Points) -> object:
     return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
 
 
-def certify(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
+def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
     share = envelope.bound / entropy
     upper = min(

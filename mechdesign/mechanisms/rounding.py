@@ -337,7 +337,7 @@ class TableJudge:
             at, values = rows.columns[y]
             w[list(at), j] = np.array(values) * UNIT
         limits = self.notion.limits
-        if isinstance(limits, MeanLimits):
+        if limits.mean is not None:
             return np.maximum(2.0 * UNIT, _needed_for_means(w, self.joint, limits))
         return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(w, UNIT)
 

@@ -27,7 +27,7 @@ from mechdesign.mechanisms.optimal import (
     utility_entropy,
 )
 from mechdesign.mechanisms.partitions import Risk
-from mechdesign.mechanisms.responding import Effort, respond
+from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.rules import Rules
@@ -110,7 +110,7 @@ def _columns(
         if report is not None:
             report(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
 
-    return respond(inner, outer, joint.p_x, groups, effort, show)[:2]
+    return respond(within(inner, outer, effort), joint.p_x, groups, show)[:2]
 
 
 def _sparse(points: Points) -> object:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import Channel
 from tests.oracles.stacked import optimum, rows_of
