@@ -11,28 +11,25 @@ draws were independent.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.likelihood import MaximumLikelihood, information_covariance, maximum_likelihood
+from mechdesign.analysis.intervals import Spread, score_interval
+from mechdesign.analysis.likelihood import (
+    MaximumLikelihood,
+    information_covariance,
+    maximum_likelihood,
+    smoothed_fit,
+)
 from mechdesign.analysis.linear import (
     Identification,
-    bernstein_reach,
     identify,
     population_covariance,
     randomisation_covariance,
 )
-from mechdesign.analysis.model import (
-    Cells,
-    Estimator,
-    ReleaseModel,
-    crossed_counts,
-    label_counts,
-    release_model,
-)
+from mechdesign.analysis.model import Estimator, crossed_counts, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
@@ -41,12 +38,6 @@ Array = NDArray[np.float64]
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
-
-FEW = 10
-"""Occurrences of a label below which the normal approximation of an interval is worth a warning."""
-
-SMALL = 30
-"""Records below which no normal approximation is trusted."""
 
 RESAMPLES = 400
 """Bootstrap resamples: percentiles of a 95 % interval then have some ten values beyond them."""
@@ -61,7 +52,8 @@ class Frequencies:
     names : tuple of str
         A symbol of X, symbols that only their sum is known of (``{a, b}``), or what the user asked for.
     estimates, standard_errors, lower, upper : (m,) arrays
-        Intervals are cut to the possible values; NaN where nothing can be said.
+        Intervals are score intervals within the possible values (`intervals.score_interval`); NaN where nothing can be
+        said.
     covariance : (m, m) array
         Of the estimates.
     identified : tuple of bool
@@ -181,10 +173,10 @@ def estimate_frequencies(
     if records < 2:
         raise InputError(f"estimates need at least two released records, not {records}")
     if method == "unbiased":
-        result = _unbiased(estimator, counts / records, records, target, level)
+        result = _unbiased(estimator, counts, target, level)
     else:
         result = _likely(estimator, counts, target, level, bootstrap, seed)
-    return replace(result, notices=(*estimator.cells.notices, *result.notices, *_rare(model, counts)))
+    return replace(result, notices=(*estimator.cells.notices, *result.notices))
 
 
 def _check(method: str, level: float, target: str, bootstrap: int | None) -> None:
@@ -200,8 +192,9 @@ def _check(method: str, level: float, target: str, bootstrap: int | None) -> Non
         raise InputError(f"bootstrap ({bootstrap}) must be at least {RESAMPLES // 4} resamples")
 
 
-def _unbiased(estimator: Estimator, shares: Array, records: int, target: str, level: float) -> Frequencies:
-    notices: list[str] = []
+def _unbiased(estimator: Estimator, counts: NDArray[np.int64], target: str, level: float) -> Frequencies:
+    records, notices = int(counts.sum()), list[str]()
+    shares = counts / records
     estimate = estimator.weights.T @ shares
     if target == "population":
         covariance = population_covariance(estimator.weights, shares, records)
@@ -212,8 +205,8 @@ def _unbiased(estimator: Estimator, shares: Array, records: int, target: str, le
             notices.append("some variances are upper bounds: squares of these functionals are not identified")
     if not all(estimator.cells.identified):
         estimate = _nearest(estimator, shares)
-    result = _with_intervals(estimator.cells, estimate, covariance, level, ("unbiased", target, records))
-    return replace(_not_too_sure(result, estimator), notices=tuple(notices))
+    result = _with_intervals(estimator, estimate, covariance, counts, ("unbiased", target, level))
+    return replace(result, notices=tuple(notices))
 
 
 def _nearest(estimator: Estimator, shares: Array) -> Array:
@@ -241,12 +234,13 @@ def _likely(
     if target == "records":
         second: Array = (c.T * fit.frequencies) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
-    result = _not_too_sure(
-        _with_intervals(cells, estimate, covariance, level, ("ml", target, records)), estimator
-    )
+    result = _with_intervals(estimator, estimate, covariance, counts, ("ml", target, level))
     if bootstrap is not None:
         lower, upper = _percentiles(estimator, counts, fit, level, bootstrap, seed)
-        result = replace(result, lower=lower, upper=upper)
+        found = lower < upper  # resamples of records that all say the same differ in nothing
+        result = replace(
+            result, lower=np.where(found, lower, result.lower), upper=np.where(found, upper, result.upper)
+        )
     rough = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
     notices = () if fit.converged else (rough,)
     return replace(result, likelihood=fit, notices=notices)
@@ -271,21 +265,27 @@ def _percentiles(
 
 
 def _with_intervals(
-    cells: Cells, estimate: Array, covariance: Array, level: float, how: tuple[str, str, int]
+    estimator: Estimator,
+    estimate: Array,
+    covariance: Array,
+    counts: NDArray[np.int64],
+    how: tuple[str, str, float],
 ) -> Frequencies:
-    method, target, records = how
+    method, target, level = how
+    cells, records = estimator.cells, int(counts.sum())
     known = np.array(cells.identified)
     covariance = np.where(np.outer(known, known), covariance, np.nan)
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to hold.
+    centre = estimator.weights.T @ (counts / records)
+    ends = score_interval(centre, *_spread(estimator, counts, target), records, level)
+    lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
     lowest, highest = cells.bounds
-    lower, upper = interval(estimate, errors, level)
-    lower, upper = np.clip(lower, lowest, highest), np.clip(upper, lowest, highest)
     return Frequencies(
         cells.names,
         estimate,
-        errors,
-        lower,
-        upper,
+        np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        np.where(known, np.clip(lower, lowest, highest), np.nan),
+        np.where(known, np.clip(upper, lowest, highest), np.nan),
         covariance,
         cells.identified,
         records,
@@ -295,36 +295,24 @@ def _with_intervals(
     )
 
 
-def _not_too_sure(found: Frequencies, estimator: Estimator) -> Frequencies:
-    """Wider intervals where the normal ones would be too short: few records, or none that differ.
+def _spread(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tuple[Spread, Array]:
+    """The mean square of the weights at every value of the cells, and how far apart two weights can be.
 
-    A sample whose records all say the same of a frequency has no variance, and still leaves its population open.
+    The frequencies within a cell, and those of the other symbols, are as fitted.
     """
-    if found.target != "population":
-        return found
-    reach = bernstein_reach(estimator.weights, found.standard_errors, found.records, found.level)
-    lowest, highest = estimator.cells.bounds
-    doubtful = (found.standard_errors == 0.0) | (found.records < SMALL)
-    lower, upper = np.maximum(found.estimates - reach, lowest), np.minimum(found.estimates + reach, highest)
-    return replace(
-        found, lower=np.where(doubtful, lower, found.lower), upper=np.where(doubtful, upper, found.upper)
-    )
+    weights, c = estimator.weights, estimator.cells.functionals
+    squares = estimator.model.matrix @ weights**2
+    fit = smoothed_fit(estimator.model.matrix, counts)[:, None]
+    least, most = estimator.cells.bounds
 
+    def given(chosen: NDArray[np.bool_]) -> Array:
+        inside = chosen * np.maximum(fit, np.finfo(np.float64).tiny)
+        return inside / inside.sum(axis=0)
 
-def interval(estimate: Array, errors: Array, level: float) -> tuple[Array, Array]:
-    """Normal interval of confidence `level` around each estimate."""
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    return estimate - reach, estimate + reach
-
-
-def _rare(model: ReleaseModel, counts: NDArray[np.int64]) -> tuple[str, ...]:
-    few = [label for label, n in zip(model.labels, counts.tolist(), strict=True) if n < FEW]
-    if not few:
-        return ()
-    return (
-        f"{len(few)} of {len(model.labels)} labels occur fewer than {FEW} times (such as {quoted(few[0])}): "
-        "intervals that depend on them are approximate",
-    )
+    shares = given(c == least), np.broadcast_to(fit, c.shape), given(c == most)
+    mean, low, high = ([(share * values).sum(axis=0) for share in shares] for values in (squares, c, c**2))
+    fixed = (high[0], high[1], high[2]) if target == "records" else None
+    return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(weights, axis=0)
 
 
 @dataclass(frozen=True)
@@ -421,14 +409,45 @@ def estimate_joint(
     if target == "records":
         variances = (fitted.second - fitted.products) / records
     errors = np.sqrt(np.maximum(variances, 0.0))
-    lower, upper = interval(estimates, errors, level)
-    if functionals is None:
-        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+    lower, upper = _joint_interval(first, second, fitted, counts, target, level)
     notices = first.cells.notices if second is None else (*first.cells.notices, *second.cells.notices)
     others = values if second is None else second.cells.names
     return JointFrequencies(
         first.cells.names, others, estimates, errors, lower, upper, records, method, target, level, notices
     )
+
+
+def _joint_interval(
+    first: Estimator,
+    second: Estimator | None,
+    fitted: _Fitted,
+    counts: NDArray[np.int64],
+    target: str,
+    level: float,
+) -> tuple[Array, Array]:
+    """Score intervals of the cells; weights are products of those of the label and of the other column's."""
+    one, records = _spread(first, counts.sum(axis=1), target)[0], int(counts.sum())
+    if second is None:  # each value is its own weight of 1
+        middle = counts.sum(axis=0) / records
+        most, bounds, weights = np.ones(len(middle)), (middle * 0.0, middle * 0.0 + 1.0), np.eye(len(middle))
+    else:
+        two = _spread(second, counts.sum(axis=0), target)[0]
+        middle, most, bounds, weights = two.squares[1], two.squares[2], second.cells.bounds, second.weights
+    least, top = _products(first.cells.bounds, bounds)
+    # One record more, as if the columns were unrelated: what did not occur can occur all the same.
+    square = (records * fitted.second + np.outer(one.squares[1], middle)) / (records + 1)
+    squares = (square, square, np.maximum(np.outer(one.squares[2], most), square))
+    fixed = (fitted.products * 0.0, fitted.products, top**2) if target == "records" else None
+    spread = Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
+    low, high = _products(*((w.min(axis=0), w.max(axis=0)) for w in (first.weights, weights)))
+    lower, upper = score_interval(fitted.estimates, spread, high - low, records, level)
+    return np.minimum(lower, fitted.estimates), np.maximum(upper, fitted.estimates)
+
+
+def _products(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The smallest and the largest product of two numbers between bounds (m,) and (k,): (m, k) each."""
+    ends = [a[:, None] * b for a in first for b in second]
+    return np.minimum.reduce(ends), np.maximum.reduce(ends)
 
 
 @dataclass(frozen=True)
