@@ -31,6 +31,7 @@ from mechdesign.analysis.linear import (
 )
 from mechdesign.analysis.model import Estimator, crossed_counts, label_counts, release_model
 from mechdesign.channel.channel import Channel
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 
@@ -43,8 +44,8 @@ RESAMPLES = 400
 """Bootstrap resamples: percentiles of a 95 % interval then have some ten values beyond them."""
 
 
-@dataclass(frozen=True)
-class Frequencies:
+@dataclass(frozen=True, repr=False)
+class Frequencies(Displayed):
     """Estimated frequencies, one entry for each of `names`.
 
     Parameters
@@ -82,6 +83,10 @@ class Frequencies:
     level: float
     notices: tuple[str, ...] = ()
     likelihood: MaximumLikelihood | None = None
+
+    def __repr__(self) -> str:
+        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
+        return f"Frequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
 
     def as_dict(self) -> dict[str, float]:
         """Name to estimate."""
@@ -315,8 +320,8 @@ def _spread(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tup
     return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(weights, axis=0)
 
 
-@dataclass(frozen=True)
-class JointFrequencies:
+@dataclass(frozen=True, repr=False)
+class JointFrequencies(Displayed):
     """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
 
     Parameters
@@ -344,6 +349,10 @@ class JointFrequencies:
     target: str
     level: float
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
+        return f"JointFrequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
 
     def rows(self) -> list[dict[str, Any]]:
         """One record a cell: name, other, estimate, standard_error, lower, upper."""

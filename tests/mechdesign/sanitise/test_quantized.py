@@ -18,7 +18,7 @@ from mechdesign.formats.cells import encode
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of
 from mechdesign.nonstochastic.mechanism_file import read_verified, verify_file
-from mechdesign.report import mechanism_text as words
+from mechdesign.report import ranges as words
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised
