@@ -58,8 +58,14 @@ def _response(joint: Joint, notion: Notion, options: HeuristicOptions, search: S
     )
 
 
-def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
-    return subset_merging(joint, notion, risk=options.risk, as_published=options.as_published)
+def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, search: Search) -> Design:
+    return subset_merging(
+        joint,
+        notion,
+        risk=options.risk,
+        as_published=options.as_published,
+        time_limit=search.time_limit,
+    )
 
 
 def _complete(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
@@ -203,7 +209,8 @@ def design(
         return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
     if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= gap:
         return best
-    merged = subset_merging(joint, notion)
+    left = None if time_limit is None else started + time_limit - time.perf_counter()
+    merged = subset_merging(joint, notion, time_limit=left)
     if merged.nmi <= best.nmi:
         return best
     bounded = replace(merged, certificate=best.certificate.at(merged.nmi))
