@@ -188,6 +188,9 @@ def _plain(value: object) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+NO = 1
+"""Exit code when the answer is no."""
+
 INTERRUPTED = 130
 """Exit code of a process that the user stopped (128 + SIGINT), as shells expect."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
@@ -18,9 +18,6 @@ EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
     "--epsilon 1 --lam 0.5 --output channel.json"
 )
-
-NO = 1
-"""Exit code when the channel as published violates its notion."""
 
 
 @dataclass(frozen=True, kw_only=True)
