@@ -27,8 +27,8 @@ from mechdesign.mechanisms.optimal import (
     GAP_SHARE,
     LEAST_GAP,
     Search,
-    certify,
     float_posteriors,
+    proven,
     search_messages,
     shown_progress,
     utility_entropy,
@@ -351,7 +351,7 @@ class _Run:
             except RoundingFailure as error:
                 failure, start, dual = error, found.pool, found.dual
                 continue
-            proof = certify(found, utility_entropy(self.joint), utility(rounded.channel, self.joint).nmi)
+            proof = proven(found, utility_entropy(self.joint), utility(rounded.channel, self.joint).nmi)
             said = search_messages(found, proof, self.search)
             made = self._made(rounded, OPTIMAL, found.method, certificate=proof, messages=said)
             return made.with_envelope(found)

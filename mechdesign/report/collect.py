@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, curve_through
