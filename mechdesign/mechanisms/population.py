@@ -28,6 +28,7 @@ from mechdesign.mechanisms.optimal import (
     LEAST_GAP,
     Search,
     float_posteriors,
+    optimal,
     proven,
     search_messages,
     shown_progress,
@@ -50,6 +51,12 @@ OPTIMAL, RESPONSE, SUBSETS, COMPLETE = "optimal", "subset-response", "subset-mer
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `optimal.MARGINS`."""
+
+TABLE_SHARE, TABLE_SECONDS = 0.1, 10.0
+"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end."""
+
+TABLE_GAP = 1e-2
+"""Gap of that optimum, in units of H(X)."""
 
 LITTLE = 0.05
 """A channel that keeps less of H(X) than this is worth a word on how many records would be needed."""
@@ -298,7 +305,8 @@ class _Run:
     def _solved(self, uncertain: UncertainSet, margin: float, **more: Any) -> Envelope:
         left = None
         if self.search.time_limit is not None:
-            left = max(0.0, self.search.time_limit - (time.perf_counter() - self.started))
+            end = self.started + (1.0 - TABLE_SHARE) * self.search.time_limit
+            left = max(0.0, end - time.perf_counter())
         try:
             return robust_envelope(
                 uncertain,
@@ -334,6 +342,31 @@ class _Run:
                 continue
         return None
 
+    def _bounded_by_the_table(self, proof: Certificate, nmi: float) -> Certificate:
+        """The certificate, with the bound of the table's own optimum where that is the smaller one.
+
+        The table is one of the populations of the set unless its shares are known to be others.
+        """
+        bound, gap, own = proof.upper_bound_nmi, proof.gap_nmi, self.notion.limits.single.need_shares
+        if (
+            gap is None
+            or bound is None
+            or gap <= self.search.gap
+            or (own and self.judge.chosen.shares_are_known)
+        ):
+            return proof
+        limit = TABLE_SECONDS if self.search.time_limit is None else TABLE_SHARE * self.search.time_limit
+        search = replace(
+            self.search, start=None, progress=None, gap=max(TABLE_GAP, self.search.gap), time_limit=limit
+        )
+        try:
+            other = optimal(self.joint, self.notion, search).certificate
+        except SolverFailure:
+            return proof
+        if other.upper_bound_nmi is None or other.scope != proof.scope or other.upper_bound_nmi >= bound:
+            return proof
+        return replace(proof, upper_bound_nmi=other.upper_bound_nmi).at(nmi)
+
     def _optimal(self, merging: Merging) -> Design:
         """Solve with growing margins until the rounded channel passes."""
         uncertain = uncertain_set(self.joint, self.notion, self.judge.chosen)
@@ -351,7 +384,8 @@ class _Run:
             except RoundingFailure as error:
                 failure, start, dual = error, found.pool, found.dual
                 continue
-            proof = proven(found, utility_entropy(self.joint), utility(rounded.channel, self.joint).nmi)
+            nmi = utility(rounded.channel, self.joint).nmi
+            proof = self._bounded_by_the_table(proven(found, utility_entropy(self.joint), nmi), nmi)
             said = search_messages(found, proof, self.search)
             made = self._made(rounded, OPTIMAL, found.method, certificate=proof, messages=said)
             return made.with_envelope(found)
