@@ -72,7 +72,9 @@ def realised(channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array
 def study(name: str, notion: str, records: int, draws: int) -> list[dict[str, Any]]:
     """One cell: the same samples designed without and with confidence."""
     truth, wanted = truth_of(name), NOTIONS[notion]
-    population.LITTLE = 0.0  # nobody reads here how many records would be needed, which takes seconds to find out
+    population.LITTLE = (
+        0.0  # nobody reads here how many records would be needed, which takes seconds to find out
+    )
     found: list[dict[str, Any]] = []
     for level in (None, LEVEL):
         rng = np.random.default_rng(records)
