@@ -352,9 +352,8 @@ def achieved_of(found: Extremes) -> Achieved:
 
 def lift_limits(notion: Notion) -> LiftLimits:
     """The bounds on single lifts, or InputError for a notion on averages over S."""
-    limits = notion.limits.on_single_lifts
-    if limits is not None:
-        return limits
+    if notion.limits.mean is None:
+        return notion.limits.single
     raise InputError(
         f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, lip, "
         "ldp, max-lift or min-lift"

@@ -28,6 +28,7 @@ from mechdesign.mechanisms.optimal import (
     LEAST_GAP,
     Search,
     float_posteriors,
+    optimal,
     proven,
     search_messages,
     shown_progress,
@@ -50,6 +51,16 @@ OPTIMAL, RESPONSE, SUBSETS, COMPLETE = "optimal", "subset-response", "subset-mer
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `optimal.MARGINS`."""
+
+TABLE_SHARE, TABLE_SECONDS = 0.1, 10.0
+"""Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end."""
+
+MANY, RESPONSE_SHARE = 60, 0.3
+"""With more symbols, and a time limit, the optimum begins from the best responses within merged sets, found in this
+share of the time: theirs is the better channel where the limit is short."""
+
+TABLE_GAP = 1e-2
+"""Gap of that optimum, in units of H(X)."""
 
 LITTLE = 0.05
 """A channel that keeps less of H(X) than this is worth a word on how many records would be needed."""
@@ -295,10 +306,13 @@ class _Run:
     def _rounded(self, weights: Array, points: Points) -> Rounded:
         return round_channel(weights, float_posteriors(points), self.joint, self.notion, judge=self.judge)
 
-    def _solved(self, uncertain: UncertainSet, margin: float, **more: Any) -> Envelope:
+    def _solved(
+        self, uncertain: UncertainSet, margin: float, share: float = 1.0 - TABLE_SHARE, **more: Any
+    ) -> Envelope:
         left = None
         if self.search.time_limit is not None:
-            left = max(0.0, self.search.time_limit - (time.perf_counter() - self.started))
+            end = self.started + share * self.search.time_limit
+            left = max(0.0, end - time.perf_counter())
         try:
             return robust_envelope(
                 uncertain,
@@ -319,20 +333,48 @@ class _Run:
                 f"{RESPONSE} with symbols of no record is not built: an output of a few symbols would be released for "
                 "these, too, so that sets cannot be looked at one by one; use another mechanism"
             )
-        whole, groups = uncertain_set(self.joint, self.notion, self.judge.chosen), merging.groups
+        whole = uncertain_set(self.joint, self.notion, self.judge.chosen)
         for share in MARGINS:
-            margin = share * room_at_the_table(whole)
-
-            def solve(members: NDArray[np.intp], _: Array, margin: float = margin) -> Envelope | None:
-                face = whole.face(members)
-                return self._solved(face, margin) if face.excess(face.point)[0] < -margin else None
-
-            weights, points, _ = respond(solve, self.joint.p_x, groups)
+            weights, points = self._responses(whole, merging, share * room_at_the_table(whole), 1.0)
             try:
                 return self._made(self._rounded(weights, points), RESPONSE, "subsets")
             except RoundingFailure:
                 continue
         return None
+
+    def _responses(
+        self, whole: UncertainSet, merging: Merging, margin: float, share: float
+    ) -> tuple[Array, Points]:
+        def solve(members: NDArray[np.intp], _: Array) -> Envelope | None:
+            face = whole.face(members)
+            return self._solved(face, margin, share) if face.excess(face.point)[0] < -margin else None
+
+        return respond(solve, self.joint.p_x, merging.groups)[:2]
+
+    def _bounded_by_the_table(self, proof: Certificate, nmi: float) -> Certificate:
+        """The certificate, with the bound of the table's own optimum where that is the smaller one.
+
+        The table is one of the populations of the set unless its shares are known to be others.
+        """
+        bound, gap, own = proof.upper_bound_nmi, proof.gap_nmi, self.notion.limits.single.need_shares
+        if (
+            gap is None
+            or bound is None
+            or gap <= self.search.gap
+            or (own and self.judge.chosen.shares_are_known)
+        ):
+            return proof
+        limit = TABLE_SECONDS if self.search.time_limit is None else TABLE_SHARE * self.search.time_limit
+        search = replace(
+            self.search, start=None, progress=None, gap=max(TABLE_GAP, self.search.gap), time_limit=limit
+        )
+        try:
+            other = optimal(self.joint, self.notion, search).certificate
+        except SolverFailure:
+            return proof
+        if other.upper_bound_nmi is None or other.scope != proof.scope or other.upper_bound_nmi >= bound:
+            return proof
+        return replace(proof, upper_bound_nmi=other.upper_bound_nmi).at(nmi)
 
     def _optimal(self, merging: Merging) -> Design:
         """Solve with growing margins until the rounded channel passes."""
@@ -341,6 +383,14 @@ class _Run:
         neighbour = self.search.start.envelope if self.search.start is not None else None
         if neighbour is not None and neighbour.points.shape[1] == len(self.joint.useful):
             start, dual = Points.concatenate([start, neighbour.pool]), neighbour.dual
+        if (
+            self.search.time_limit is not None
+            and len(self.joint.useful) > MANY
+            and not self.judge.chosen.rest
+        ):
+            margin = MARGINS[0] * room_at_the_table(uncertain)
+            points = self._responses(uncertain, merging, margin, RESPONSE_SHARE)[1]
+            start = Points.concatenate([start, points])
         failure: RoundingFailure | None = None
         progress = shown_progress(self.joint, self.search)
         for share in MARGINS:
@@ -351,7 +401,8 @@ class _Run:
             except RoundingFailure as error:
                 failure, start, dual = error, found.pool, found.dual
                 continue
-            proof = proven(found, utility_entropy(self.joint), utility(rounded.channel, self.joint).nmi)
+            nmi = utility(rounded.channel, self.joint).nmi
+            proof = self._bounded_by_the_table(proven(found, utility_entropy(self.joint), nmi), nmi)
             said = search_messages(found, proof, self.search)
             made = self._made(rounded, OPTIMAL, found.method, certificate=proof, messages=said)
             return made.with_envelope(found)

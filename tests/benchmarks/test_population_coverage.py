@@ -46,7 +46,7 @@ def _truth(name: str, adult: Joint) -> Array:
     if name == "even":
         table = rng.dirichlet(np.full(6, 3.0), 3) * np.array([[0.5], [0.3], [0.2]])
     else:
-        table = 0.5 ** np.arange(8) * rng.uniform(0.6, 1.4, (2, 8))
+        table = 0.5 ** np.arange(8) * rng.uniform(0.2, 1.8, (2, 8))
     return table / table.sum()
 
 
