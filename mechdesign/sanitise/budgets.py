@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Drawn
 
+Budget: TypeAlias = dict[str, Any]
+"""`draws`, `eps_l`, `eps_u` and `eps_ldp`."""
 
-def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[dict[str, Any] | None, str]:
+
+def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[Budget | None, str]:
     """The joint budget of independent draws, exactly, and a sentence that says it; None where it cannot be known.
 
     Draws of the same number count once. Channels that are not at hand are read from the files that they came from.

@@ -16,9 +16,11 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import Policy
+from mechdesign.sanitise import apply as run
 from mechdesign.sanitise import sanitise
 from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.writing import write_release
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -69,7 +71,7 @@ def test_a_changed_record_is_refused(folder):
     first, _ = release("monday")
     changed("tuesday", {7})
     with pytest.raises(
-        InputError, match=r"the record '7' has another symbol of 'job' than when .*\(--changed keep\)"
+        InputError, match=r"the record '7' has another symbol of 'job' than when .*[(]changed='keep'[)]"
     ):
         release("tuesday")
     assert not (folder / "tuesday-out.csv").exists()
@@ -123,6 +125,22 @@ def test_a_fresh_draw_begins_anew(folder):
     release("tuesday", fresh_draw=True)  # the random numbers are others, and each has met one symbol
     with pytest.raises(InputError, match="the record '7' has another symbol"):
         release("monday", force=True)
+
+
+def test_another_job_that_releases_another_symbol_meanwhile_is_seen(folder, monkeypatch):
+    changed("tuesday", {7})
+
+    def meanwhile(*arguments):
+        monkeypatch.setattr(run, "write_release", write_release)
+        release("tuesday")
+        return write_release(*arguments)
+
+    monkeypatch.setattr(run, "write_release", meanwhile)
+    with pytest.raises(InputError, match="another job has released these records meanwhile; start again"):
+        release("monday")
+    assert not (folder / "monday-out.csv").exists()
+    with pytest.raises(InputError, match="the record '7' has another symbol"):
+        release("monday")
 
 
 def test_missing_symbols_are_symbols_here(folder):
