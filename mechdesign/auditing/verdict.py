@@ -228,15 +228,6 @@ def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
     return low, high, shift
 
 
-def local_budget(rows: Sequence[Sequence[int]]) -> float:
-    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
-
-    A record that is drawn independently k times tells at most k times as much.
-    """
-    columns = list(zip(*rows, strict=True))
-    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
-
-
 def log_upper(numerator: int, denominator: int) -> float:
     """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from mechdesign.auditing.verdict import log_upper
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.sampling import Releasable
@@ -13,6 +15,15 @@ from mechdesign.sanitise.entries import Drawn
 
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`."""
+
+
+def local_budget(rows: Sequence[Sequence[int]]) -> float:
+    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
+
+    A record that is drawn independently k times tells at most k times as much.
+    """
+    columns = list(zip(*rows, strict=True))
+    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
 
 
 def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[Budget | None, str]:

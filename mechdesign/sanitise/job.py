@@ -23,7 +23,6 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from mechdesign.auditing.verdict import local_budget
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
@@ -31,7 +30,7 @@ from mechdesign.core.numbers import listed
 from mechdesign.formats.digests import Content
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.budgets import joint_budget
+from mechdesign.sanitise.budgets import joint_budget, local_budget
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.source import STANDARD

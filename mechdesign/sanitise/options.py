@@ -94,7 +94,7 @@ class ReleaseOptions:
     changed : {"refuse", "keep", "redraw"}
         With a ledger and an identity: what becomes of a record whose symbol is another one than when it was released
         before. It is an error; or its old output is released again; or it is drawn anew, independently, which adds
-        to what is known of it (`auditing.verdict.local_budget` bounds how much).
+        to what is known of it (a warning says at most how much).
     fresh_draw : bool
         With a ledger: whether to draw anew what was released before.
     insecure_seed : int, optional

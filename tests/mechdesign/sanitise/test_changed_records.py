@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechdesign.auditing.verdict import local_budget
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import Seen
@@ -19,6 +18,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.sanitise import apply as run
 from mechdesign.sanitise import sanitise
 from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.sanitise.budgets import local_budget
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.writing import write_release
 from mechdesign.tables.joint import Joint
