@@ -278,6 +278,8 @@ class Job:
         notices += [_SOME.format(share)] if 0 < share < KNOWN else []
         notices += [_FIRST] if self._fresh and not count else []
         notices += [_OTHER_CHANNELS] if likeness >= KNOWN else []
+        blind = [entry for entry in own if entry.unordered is None and entry.file != self._file]
+        notices += [_UNSEEN] if self._identity and blind else []
         joint = None
         if self._fresh and count and budget:
             met = before + (others if likeness >= KNOWN else [])
@@ -360,6 +362,11 @@ _SOME = (
 )
 
 _FIRST = "these records have not been released before: their first draw is a fresh one in any case"
+
+_UNSEEN = (
+    "records were released before on a cluster, or by an earlier version, which left no trace of their symbols here: "
+    "whether some have another symbol now cannot be seen"
+)
 
 _OTHER_CHANNELS = (
     "these data have been released through another channel, or in another column, as well: each release keeps its own "

@@ -169,6 +169,20 @@ def test_frames_and_files_know_of_each_other(folder):
     assert kept["job"].tolist() == list(release("monday")[0].values())
 
 
+def test_releases_without_symbols_are_told_of(folder):
+    monday, done = release("monday")
+    assert done.notices == ()
+    ledger = Ledger("ledger.db")
+    with ledger.changing() as db:  # as a cluster, or an earlier version, leaves it
+        (entry,) = ledger.releases(db)
+        ledger.enter(db, entry.model_copy(update={"ordered": None, "unordered": None}))
+        db.execute("DELETE FROM known")
+    changed("tuesday", {7})
+    second, done = release("tuesday")
+    assert [text for text in done.notices if "whether some have another symbol now cannot be seen" in text]
+    assert all(second[name] == monday[name] for name in monday if name != "7")
+
+
 def test_the_ledger_tells_nobody_the_symbols(folder):
     """Two ledgers of different symbols differ in no byte that means anything without the key."""
     release("monday")
