@@ -15,7 +15,8 @@ from .analysis.weights import (
     record_weights,
 )
 from .auditing.joint_leakage import Composition, compose
-from .auditing.verdict import Audit, audit
+from .auditing.population import audit
+from .auditing.verdict import Audit
 from .channel.channel import Channel
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare

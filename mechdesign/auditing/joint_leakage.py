@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.lifts import Entries, Extremes, extremes_of
+from mechdesign.auditing.lifts import Entries, ExtremeLifts, extremes_of
 from mechdesign.auditing.verdict import Achieved, log_upper
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -142,7 +142,7 @@ def compose(
     )
 
 
-def _achieved(extremes: Extremes) -> Achieved:
+def _achieved(extremes: ExtremeLifts) -> Achieved:
     return Achieved(
         eps_l=log_upper(*extremes.low.inverse),
         eps_u=log_upper(*extremes.high.lift),

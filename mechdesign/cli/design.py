@@ -79,7 +79,7 @@ def design(
     from mechdesign.mechanisms import design as run
 
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(joint, notion, **how, progress=work.step)
+        result = run(joint, notion, **how, **confidence.unseen(joint), progress=work.step)
     path = output.output
     typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
     result = replace(

@@ -21,7 +21,7 @@ from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.partitions import MergedSets, merge_all, merge_subsets
 from mechdesign.mechanisms.posteriors import posteriors
-from mechdesign.mechanisms.responding import Effort, respond
+from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import Notion
@@ -130,7 +130,7 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
     target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
     envelope, rounded = _designed(joint, notion, search, target, started)
     worth = utility(rounded.channel, joint)
-    certificate = certify(envelope, entropy, worth.nmi)
+    certificate = proven(envelope, entropy, worth.nmi)
     return finish(
         rounded.channel,
         joint,
@@ -243,7 +243,9 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
             gap=target, end=now + RESPONSE_SHARE * (end - now), workers=search.workers, backend=search.backend
         )
         inner = posteriors(table, notion, margin=MARGINS[0])
-        weights, points, interrupted = respond(inner, posteriors(table, notion), table.p_x, merged, effort)
+        weights, points, interrupted = respond(
+            within(inner, posteriors(table, notion), effort), table.p_x, merged
+        )
         channels.append((weights, points))
     return _Known(
         channels=channels,
@@ -263,7 +265,7 @@ def float_posteriors(points: Points) -> object:
     return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
 
 
-def certify(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
+def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
     share = envelope.bound / entropy
     upper = min(

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from mechdesign.core.documents import Digest, Document, Matching, Record, read_document
+from mechdesign.core.documents import Digest, FileDocument, Matching, Record, read_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path
 
@@ -105,7 +105,7 @@ class OldRun(Record):
     records: Natural | None = None
 
 
-class OldJob(Document):
+class OldJob(FileDocument):
     """A job file."""
 
     FORMAT: ClassVar[str] = "mechdesign.job"
