@@ -102,6 +102,22 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     return names
 
 
+def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
+    """Values SYMBOL=EPS_L,EPS_U as a mapping; the symbol may have equals signs and commas."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts or ():
+        symbol, equals, sides = text.rpartition("=")
+        lower, comma, upper = sides.partition(",")
+        if not (symbol and equals and comma):
+            raise InputError(
+                f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (inf leaves a side free)"
+            )
+        if symbol in found:
+            raise InputError(f"--budget names {symbol!r} twice")
+        found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
+    return found
+
+
 def notion_of(
     notion: str,
     *,
@@ -120,9 +136,10 @@ def notion_of(
         raise InputError(
             f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
-    order = {} if alpha is None else {"alpha": _order(alpha)}
+    order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
     if kind.takes_lam():
-        return kind(**dict(zip(("eps_l", "eps_u"), _sides(epsilon, lam, eps_l, eps_u), strict=True)), **order)
+        order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
+        return kind(**order)
     if lam is not None:
         owners = _names(lambda other: other.takes_lam())
         raise InputError(
@@ -213,6 +230,7 @@ def joint_of(
     probabilities: bool = False,
     missing: str = "refuse",
     text: TextOptions | None = None,
+    protect_each: bool = False,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
 ) -> Joint:
     """Read a table; options by their names."""
@@ -236,7 +254,7 @@ def joint_of(
         )
     from mechdesign.tables.reading import read_joint
 
-    return read_joint(
+    joint = read_joint(
         path,
         sensitive=hidden,
         useful=shown,
@@ -246,6 +264,7 @@ def joint_of(
         missing=missing,  # type: ignore[arg-type]
         text=text,
     )
+    return joint.protecting_each() if protect_each else joint
 
 
 def confidence_of(level: str | None, shares: str | None, symbols: str | None) -> dict[str, Any]:
