@@ -196,12 +196,3 @@ def _check_rows(channel: Channel) -> None:
             raise InputError(
                 f"row {quoted(name)} sums to {total}, not to the denominator {channel.denominator}"
             )
-
-
-def local_budget(rows: Sequence[Sequence[int]]) -> float:
-    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
-
-    A record that is drawn independently k times tells at most k times as much.
-    """
-    columns = list(zip(*rows, strict=True))
-    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)

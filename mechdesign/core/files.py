@@ -13,7 +13,6 @@ import secrets
 import stat
 import sys
 import tempfile
-import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,18 +46,17 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
 
 
 @contextmanager
-def replacing(target: PathLike, *, force: bool, mode: int = 0o666) -> Generator[Path]:
+def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
     """Give a temporary path in the folder of `target` to write to; rename it when all went well.
 
     On any exception the temporary file is removed and `target` stays as it was. The data are on disk before
-    the rename, so a crash leaves the old file or the new one. A file that is replaced keeps its permissions;
-    those of a new one are `mode`, less the mask of the process.
+    the rename, so a crash leaves the old file or the new one. A file that is replaced keeps its permissions.
     """
     path = Path(target)
     temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
     try:
         # Created here rather than by tempfile, so that the file gets the permissions that any new file gets.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
@@ -173,9 +171,6 @@ def _named(folder: Path | None) -> tuple[int, str]:
     return tempfile.mkstemp(prefix=".mechdesign-", suffix=".part", dir=folder)
 
 
-POLL = 0.02
-"""Seconds between two attempts at a lock; its holder keeps a job file for a few milliseconds."""
-
 HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
 """What the systems say when somebody else has the lock."""
 
@@ -197,35 +192,31 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def open_locked(path: Path, *, busy: str, wait: float = 0.0, mode: int = 0o666) -> int:
+def open_locked(path: Path, *, busy: str) -> int:
     """Open `path` for writing, made if it is not there, and lock it until the descriptor is closed.
 
     The lock belongs to the file and not to its name: whoever had it before may have renamed or removed the file
     meanwhile. So the name is looked up again under the lock, and all is repeated if it is another file by now.
     What the file held stays in it.
     """
-    deadline = time.monotonic() + wait
     while True:
-        descriptor = _opened(path, mode)
+        descriptor = _opened(path)
         try:
-            if _try(descriptor, path):
-                if _is_still(path, descriptor):
-                    return descriptor
-            elif time.monotonic() >= deadline:
+            if not _try(descriptor, path):
                 raise InputError(busy)
-            else:
-                time.sleep(POLL)
+            if _is_still(path, descriptor):
+                return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
 
 
-def _opened(path: Path, mode: int) -> int:
+def _opened(path: Path) -> int:
     # Somebody else's link, pipe or file under this name could lead the output elsewhere.
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
-        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
+        descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0), 0o666)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise InputError(f"{path} is not an ordinary file; remove it") from None

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, part_of, real_path
 from mechdesign.core.numbers import listed
@@ -25,7 +26,7 @@ from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED, Release
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
-from mechdesign.sanitise.ledger import Ledger, reading_of
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
@@ -274,7 +275,6 @@ def sanitise_file(
     text: TextOptions | None = None,
     compression: Compression | None = None,
     ledger: Ledger | PathLike | None = None,
-    fresh_draw: bool = False,
     manifest: PathLike | None = None,
     internal_manifest: PathLike | None = None,
     codebook: PathLike | None = None,
@@ -304,8 +304,6 @@ def sanitise_file(
     ledger : path, optional
         The ledger, made with its key if there is none: the same data get the same draws whenever they are released,
         and are not drawn a second time. Without it the key is forgotten, and another run draws again.
-    fresh_draw : bool
-        Whether to draw anew what was released before.
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
@@ -326,7 +324,7 @@ def sanitise_file(
     asked = ReleaseOptions(**options)
     if ledger is not None and asked.insecure_seed is not None:
         raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
-    if fresh_draw and ledger is None:
+    if asked.fresh_draw and ledger is None:
         raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
     if codebook is not None and asked.form == POSTERIOR_DRAW:
         raise InputError("a codebook says what labels mean, and posterior draws are symbols of their own")
@@ -346,9 +344,9 @@ def sanitise_file(
         job = Job(
             book,
             uses_of(recipe, run.plan, table.header),
-            file=book.file_hash(guarded.sha256, reading_of(read)),
+            file=book.file_hash(guarded.sha256, canonical(read)),
             identity=asked.identifiers,
-            fresh_draw=fresh_draw,
+            fresh_draw=asked.fresh_draw,
             settings={
                 "into": asked.into,
                 "text": read,

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeAlias
 
+from mechdesign.auditing.exponentials import log_upper
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Drawn
 
+Budget: TypeAlias = dict[str, Any]
+"""`draws`, `eps_l`, `eps_u` and `eps_ldp`."""
 
-def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[dict[str, Any] | None, str]:
+
+def local_budget(rows: Sequence[Sequence[int]]) -> float:
+    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
+
+    A record that is drawn independently k times tells at most k times as much.
+    """
+    columns = list(zip(*rows, strict=True))
+    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
+
+
+def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[Budget | None, str]:
     """The joint budget of independent draws, exactly, and a sentence that says it; None where it cannot be known.
 
     Draws of the same number count once. Channels that are not at hand are read from the files that they came from.

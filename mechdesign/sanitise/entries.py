@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -14,7 +15,7 @@ from mechdesign.core.documents import Digest, FileDocument, Matching, Record, re
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path
 
-FINISHING, DONE = "finishing", "done"
+RUNNING, FINISHING, DONE = "running", "finishing", "done"
 
 Settings: TypeAlias = dict[str, Any]
 """Plain JSON values: whatever decides, beside data, channels and draws, which bytes are written."""
@@ -75,6 +76,11 @@ class Entry(Record):
         """What it drew through a channel."""
         return next((each for each in self.drawn if each.use.channel == channel), None)
 
+    @property
+    def data_name(self) -> str | None:
+        """A short name of the data set, which is the same for the same records."""
+        return sha256(self.unordered.encode()).hexdigest()[:8] if self.unordered else None
+
     def same_release(self, other: Entry) -> bool:
         """Whether both write the same bytes."""
         mine, others = ([(d.use, d.job, d.draw) for d in entry.drawn] for entry in (self, other))
@@ -116,11 +122,6 @@ ELSEWHERE, FOLDER = ".elsewhere", ".jobs"
 """Endings of what earlier versions left beside a channel file: notes of jobs in other places, and the folder itself."""
 
 
-def read_old_job(path: PathLike) -> OldJob:
-    """Read a job file."""
-    return read_document(path, OldJob)
-
-
 def old_jobs(channel: PathLike) -> Iterator[tuple[Path, OldJob]]:
     """The job files beside a channel file and beside its copies.
 
@@ -131,11 +132,10 @@ def old_jobs(channel: PathLike) -> Iterator[tuple[Path, OldJob]]:
     beside = real.with_name(real.name + FOLDER)
     places = [
         beside,
-        *sorted(real.parent.glob(f"*{FOLDER}")),
-        *sorted(Path(channel).parent.glob(f"*{FOLDER}")),
+        *(place for parent in (real.parent, Path(channel).parent) for place in parent.glob(f"*{FOLDER}")),
     ]
-    paths = [path for place in dict.fromkeys(map(real_path, places)) for path in sorted(place.glob("*.json"))]
+    paths = [path for place in places for path in sorted(place.glob("*.json"))]
     paths += [Path(os.fsdecode(note.read_bytes())) for note in sorted(beside.glob(f"*{ELSEWHERE}"))]
     for path in dict.fromkeys(map(real_path, paths)):
         with suppress(*(() if path.parent == beside else (InputError,))):
-            yield path, read_old_job(path)
+            yield path, read_document(path, OldJob)

@@ -186,6 +186,10 @@ def sanitise(
         )
     recipe, header = Recipe.of(channel, asked), header_of(frame)
     columns = arrow_columns(frame)
+    if asked.ledger is None and asked.fresh_draw:
+        raise InputError(
+            "without a ledger nothing is known of earlier draws; give the ledger, or leave fresh_draw out"
+        )
     if asked.ledger is None:
         drawer = Drawer(recipe, header)
         released = sanitised(frame, drawer, first_row=first_row)
@@ -271,6 +275,7 @@ def by_ledger(
         uses,
         content=content,
         identity=recipe.options.identifiers,
+        fresh_draw=recipe.options.fresh_draw,
         source=FRAME,
         channels=recipe.channels,
     )
@@ -279,7 +284,7 @@ def by_ledger(
     drawer = Drawer(replace(recipe, keys=job.keys), header)
     job.prepare(drawer.releases)
     released = release(drawer)
-    entry = job.entry(FRAME, None, content.records, content)
+    entry = job.entry(FRAME, None, content.records, content, earlier.joint)
     job.finish(entry, content, drawer.releases)
     job.done(entry)
     for notice in (*earlier.notices, *changes_told(drawer.releases)):

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
+from mechdesign.core.documents import canonical
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.budgets import joint_budget
+from mechdesign.sanitise.budgets import Budget, joint_budget
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.job import share_of
-from mechdesign.sanitise.ledger import Ledger, reading_of
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.source import GuardedInput
-
-
-@dataclass(frozen=True, kw_only=True)
-class History:
-    """The releases of a data set.
-
-    `share` of its records were in `releases`; `budget` is that of all their draws together (`draws`, `eps_l`, `eps_u`,
-    `eps_ldp`), None where there are none or a channel is not at hand; `told` says it.
-    """
-
-    records: int
-    share: float
-    releases: tuple[Entry, ...]
-    budget: dict[str, Any] | None
-    told: str
 
 
 def history_of(
@@ -41,8 +26,11 @@ def history_of(
     text: TextOptions | None = None,
     channels: Sequence[Releasable] = (),
     progress: Progress | None = None,
-) -> History:
-    """What the records of a file were released through; `channels` need not be read from where they were then."""
+) -> tuple[float, list[Entry], Budget | None, str]:
+    """Which share of the records of a file was released, in which releases, and their budget, also as a sentence.
+
+    `channels` are those that have to be read from elsewhere than where they were at the release.
+    """
     read = text or TextOptions()
     census = Census()
     with GuardedInput(data, progress=progress) as guarded:
@@ -50,9 +38,9 @@ def history_of(
             for batch in table.batches():
                 census.add(ledger.hasher.records(batch))
         guarded.check()
-        content, file = census.content(), ledger.file_hash(guarded.sha256, reading_of(asdict(read)))
+        file = ledger.file_hash(guarded.sha256, canonical(asdict(read)))
     with ledger.reading() as db:
-        share, found = share_of(db, ledger.releases(db), content, file)
+        share, found = share_of(db, ledger.releases(db), census.content(), file)
     drawn = [each for entry in found for each in entry.drawn]
     budget, told = joint_budget(drawn, channels) if drawn else (None, "these records have not been released")
-    return History(records=content.records, share=share, releases=tuple(found), budget=budget, told=told)
+    return share, found, budget, told

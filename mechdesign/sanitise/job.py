@@ -23,7 +23,6 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from mechdesign.auditing.verdict import local_budget
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
@@ -31,7 +30,7 @@ from mechdesign.core.numbers import listed
 from mechdesign.formats.digests import Content
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.budgets import joint_budget
+from mechdesign.sanitise.budgets import joint_budget, local_budget
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.source import STANDARD
@@ -252,63 +251,61 @@ class Job:
             self._choose(content)
         return earlier
 
-    def _met(self, db: Connection, content: Content) -> Earlier | None:
-        entries = self.ledger.releases(db)
-        ours = {drawn.use.channel: drawn.job for drawn in self.drawn}
-        draws = {drawn.use.channel: drawn.draw for drawn in self.drawn}
-
-        def through(entry: Entry, *, same_job: bool) -> list[Drawn]:
-            known = [old for old in entry.drawn if old.use.channel in ours]
-            return [old for old in known if (old.job == ours[old.use.channel]) == same_job]
-
-        foreign = [entry for entry in entries if through(entry, same_job=False)]
-        if not self._identity and any(self._is_mine(entry, content) for entry in foreign):
-            return None
-        own = [entry for entry in entries if through(entry, same_job=True)]
-        before = [e for e in own if any(o.draw != draws[o.use.channel] for o in through(e, same_job=True))]
-        repeated = any(entry not in before and is_same(entry, content, self._file) for entry in own)
+    def _met(self, db: Connection, content: Content, *, budget: bool = True) -> Earlier | None:
+        ours = {drawn.use.channel: drawn for drawn in self.drawn}
+        own: list[Entry] = []
+        foreign: list[Entry] = []
+        others: list[Entry] = []
+        before: list[Entry] = []
+        for entry in self.ledger.releases(db):
+            pairs = [(old, ours[old.use.channel]) for old in entry.drawn if old.use.channel in ours]
+            same = all(old.job == mine.job for old, mine in pairs)
+            (others if not pairs else own if same else foreign).append(entry)
+            if pairs and same and any(old.draw != mine.draw for old, mine in pairs):
+                before.append(entry)
+            elif not same and not self._identity and self._is_mine(entry, content):
+                return None
+        again = {entry.id for entry in before}
+        repeated = any(entry.id not in again and is_same(entry, content, self._file) for entry in own)
         share, alike = share_of(db, foreign, content, self._file)
         if share >= KNOWN and not self._fresh and not repeated:
             raise InputError(_refusal(share, alike[-1], self._identity))
-        notices: list[str] = []
-        if share >= KNOWN:
-            before += alike
-        elif share:
-            notices.append(_SOME.format(share))
-        rest = [entry for entry in entries if entry not in foreign and entry not in own]
-        likeness, others = share_of(db, rest, content, self._file)
-        other_channels = likeness >= KNOWN
-        numbers = {(old.job, old.draw) for entry in before for old in entry.drawn if old.use.channel in ours}
-        count = len(numbers - {(drawn.job, drawn.draw) for drawn in self.drawn})
-        if count:
-            notices.insert(0, _AGAIN.format(count, "draw" if count == 1 else "draws"))
-        if self._fresh and not count:
-            notices.append(_FIRST)
-        if other_channels:
-            notices.append(_OTHER_CHANNELS)
+        before += alike if share >= KNOWN else []
+        likeness, others = share_of(db, others, content, self._file)
+        drawn = [old for entry in before for old in entry.drawn if old.use.channel in ours]
+        count = len({(old.job, old.draw) for old in drawn} - {(mine.job, mine.draw) for mine in self.drawn})
+        notices = [_AGAIN.format(count, "draw" if count == 1 else "draws")] if count else []
+        notices += [_SOME.format(share)] if 0 < share < KNOWN else []
+        notices += [_FIRST] if self._fresh and not count else []
+        notices += [_OTHER_CHANNELS] if likeness >= KNOWN else []
+        blind = [entry for entry in own if entry.unordered is None and entry.file != self._file]
+        notices += [_UNSEEN] if self._identity and blind else []
         joint = None
-        if self._fresh and count:
-            met = [*before, *(others if other_channels else ())]
-            drawn = [*self.drawn, *(each for entry in met for each in entry.drawn)]
-            joint, told = joint_budget(drawn, self._channels)
+        if self._fresh and count and budget:
+            met = before + (others if likeness >= KNOWN else [])
+            every = [*self.drawn, *(each for entry in met for each in entry.drawn)]
+            joint, told = joint_budget(every, self._channels)
             notices.append(told)
-        return Earlier(count, tuple(before), other_channels, joint, tuple(notices))
+        return Earlier(count, tuple(before), likeness >= KNOWN, joint, tuple(notices))
 
     def finish(self, entry: Entry, content: Content | None = None, releases: Sequence[Release] = ()) -> None:
         """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
         with self.ledger.changing() as db:
             # Another process may have released something since this job looked.
-            if content is not None and self._met(db, content) is None:
-                raise InputError("another job has released these records meanwhile; start again")
+            if content is not None and self._met(db, content, budget=False) is None:
+                raise InputError(_MEANWHILE)
             last = self.ledger.last_of(db, entry.target)
             if last is not None and last.state == FINISHING and last.same_release(entry):
                 # Killed at this point, it was going to write the same bytes.
                 db.execute("UPDATE known SET release = ? WHERE release = ?", (entry.id, last.id))
                 self.ledger.remove(db, last)
             self.ledger.enter(db, entry, content)
-            for release, drawn, key in zip(
-                releases if self._identity else (), self.drawn, self.keys, strict=False
-            ):
+            pairs = zip(releases, self.drawn, self.keys, strict=True) if self._identity and releases else ()
+            for release, drawn, key in pairs:
+                for hashes, codes in self.ledger.known(db, drawn, key):
+                    other = release.seen.find(hashes, codes)[1] != codes
+                    if release.earlier.find(hashes[other], codes[other])[0].any():
+                        raise InputError(_MEANWHILE)
                 self.ledger.remember(db, entry, drawn, key, *release.new_records())
 
     def done(self, entry: Entry) -> None:
@@ -357,12 +354,19 @@ _AGAIN = (
     "than each"
 )
 
+_MEANWHILE = "another job has released these records meanwhile; start again"
+
 _SOME = (
     "about {:.0%} of these records have been released through this channel before, with draws of their own: name the "
     "column that identifies them (--identity), so that each keeps its draw from now on"
 )
 
 _FIRST = "these records have not been released before: their first draw is a fresh one in any case"
+
+_UNSEEN = (
+    "records were released before on a cluster, or by an earlier version, which left no trace of their symbols here: "
+    "whether some have another symbol now cannot be seen"
+)
 
 _OTHER_CHANNELS = (
     "these data have been released through another channel, or in another column, as well: each release keeps its own "

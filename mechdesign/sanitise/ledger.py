@@ -17,17 +17,17 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
 from urllib.parse import quote
 
 import numpy as np
 
+from mechdesign.core.documents import canonical, read_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.release.draws import Key
-from mechdesign.sanitise.entries import Drawn, Entry, OldJob, Use, old_jobs, read_old_job
+from mechdesign.sanitise.entries import RUNNING, Drawn, Entry, OldJob, old_jobs
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
 
 NAME = "ledger.db"
@@ -43,8 +43,6 @@ MAGIC, OLD = b"SQLite format 3\x00", b"{"
 
 APPLICATION, VERSION = 0x6D64_6C67, 1
 """What SQLite's own header says of the file: the letters mdlg, and the version of the tables."""
-
-MEMORY = ":memory:"
 
 NONCE = 16
 """Bytes."""
@@ -75,31 +73,22 @@ def default_path() -> Path:
 
 
 class Ledger:
-    """A ledger and its key; opening it makes both where they are not there. In memory, they go with the object."""
+    """A ledger and its key; opening it makes both where they are not there."""
 
     def __init__(self, path: PathLike | None = None, *, channels: Sequence[PathLike] = ()) -> None:
         """With the job files that earlier versions have left beside channel files, which are read in."""
-        self._shared: sqlite3.Connection | None = None
         given = default_path() if path is None else Path(path)
-        self.path = given if os.fspath(given) == MEMORY else real_path(given)
+        self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
             raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
         old = _begins(self.path, OLD)
         if old:
             self.path, given = self.path.with_suffix(SUFFIX), self.path
         self.key_path = self.path.with_name(self.path.name + KEY_SUFFIX)
-        if os.fspath(self.path) == MEMORY:
-            self._shared = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
-            self.key, self._turn = Key.fresh(), RLock()
-            self._shared.executescript(TABLES)
-        else:
-            self._open()
+        self._open()
         self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
-        jobs = [(given, read_old_job(given))] if old else []
-        for channel in channels:
-            jobs += old_jobs(channel)
-        if jobs:
-            self._import(jobs)
+        jobs = [(given, read_document(given, OldJob))] if old else []
+        self._import([*jobs, *(job for channel in channels for job in old_jobs(channel))])
 
     def _open(self) -> None:
         try:
@@ -188,10 +177,6 @@ class Ledger:
     def reading(self) -> Generator[sqlite3.Connection]:
         """A connection, to look; works in read-only places, too."""
         try:
-            if self._shared is not None:
-                with self._turn:
-                    yield self._shared
-                return
             place = f"file:{quote(os.fspath(self.path))}?mode=rw"
             db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
             try:
@@ -314,38 +299,28 @@ class Ledger:
     def _import(self, jobs: Sequence[tuple[Path, OldJob]]) -> None:
         """Enter the releases of old job files, each once."""
         with self.reading() as db:
-            seen = {entry.id for entry in self.releases(db)}
-        new = [
-            (path, job)
+            seen = {entry.id for entry in self.releases(db)} if jobs else set[str]()
+        runs = [
+            (path, job, run)
             for path, job in jobs
-            if any(r.state != "running" and r.id not in seen for r in job.runs)
+            for run in job.runs
+            if run.state != RUNNING and run.id not in seen
         ]
-        if not new:
+        if not runs:
             return
         with self.changing() as db:
-            for path, job in new:
-                name, key_file = f"old {job.key_check}", path.with_name(job.key_file)
-                for lost in (False, True):
-                    place = f"{key_file} (replaced)" if lost else os.fspath(key_file)
-                    row = (f"{name} lost" if lost else name, place, job.key_check)
-                    db.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", row)
-                for run in job.runs:
-                    if run.state == "running" or run.id in seen:
-                        continue
-                    under = f"{name} lost" if run.draw < job.key_since else name
-                    entry = Entry(
-                        **run.model_dump(
-                            include={"id", "target", "state", "started", "finished", "output", "settings"}
-                        ),
-                        **run.model_dump(include={"fresh", "versions"}),
-                        records=run.records or 0,
-                        identity=job.identity,
-                        drawn=tuple(
-                            Drawn(use=Use(**dict(use)), job=under, draw=run.draw) for use in run.uses
-                        ),
-                        file=self.file_hash(run.dataset, reading_of(run.settings.get("text"))),
-                    )
-                    self.enter(db, entry)
+            for path, job, run in runs:
+                lost = run.draw < job.key_since  # an earlier version began a new key when one was gone
+                name, place = (
+                    f"old {job.key_check}{' lost' * lost}",
+                    f"{path.with_name(job.key_file)}{' (lost)' * lost}",
+                )
+                db.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", (name, place, job.key_check))
+                told = run.model_dump(exclude={"draw", "dataset", "uses", "records"})
+                drawn = tuple(Drawn(use=use, job=name, draw=run.draw) for use in run.uses)
+                file = self.file_hash(run.dataset, canonical(run.settings.get("text") or {}))
+                records = run.records or 0
+                self.enter(db, Entry(**told, identity=job.identity, drawn=drawn, file=file, records=records))
 
 
 def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
@@ -355,13 +330,6 @@ def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
     return (
         Cipher(algorithms.AES(key.derived("known symbols").secret), modes.CTR(nonce)).encryptor().update(data)
     )
-
-
-def reading_of(text: object) -> str:
-    """How a CSV is read, as text."""
-    from mechdesign.core.documents import canonical
-
-    return canonical(text or {})
 
 
 def _begins(path: Path, start: bytes) -> bool:

@@ -37,6 +37,7 @@ class _Shared(TypedDict, total=False):
     keep_sensitive: bool
     insecure_seed: int | None
     changed: str
+    fresh_draw: bool
 
 
 class _Keyed(TypedDict, total=False):
@@ -93,7 +94,9 @@ class ReleaseOptions:
     changed : {"refuse", "keep", "redraw"}
         With a ledger and an identity: what becomes of a record whose symbol is another one than when it was released
         before. It is an error; or its old output is released again; or it is drawn anew, independently, which adds
-        to what is known of it (`auditing.verdict.local_budget` bounds how much).
+        to what is known of it (a warning says at most how much).
+    fresh_draw : bool
+        With a ledger: whether to draw anew what was released before.
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -115,6 +118,7 @@ class ReleaseOptions:
     correlated: ColumnNames = ()
     insecure_seed: int | None = None
     changed: str = REFUSE
+    fresh_draw: bool = False
 
     def __post_init__(self) -> None:
         self._require("columns", Mapping, "a mapping from the channel's names of columns to the table's")

@@ -408,8 +408,14 @@ def test_with_the_ledger_it_is_an_error(channel, tmp_path):
     first = sanitise(frame, channel, **options)["job"].tolist()
     assert sanitise(frame, channel, **options)["job"].tolist() == first
     for other in (frame[50:], frame.sample(frac=1, random_state=1)):
-        with pytest.raises(InputError, match=r"these records have been released .*\(--identity COL\)"):
+        with pytest.raises(InputError, match=r"these records have been released .*[(]identity='COL'[)]"):
             sanitise(other, channel, **options)
+    with pytest.warns(
+        UserWarning, match="all 2 draws of a record together have the budget|released before with 1"
+    ):
+        assert sanitise(frame, channel, fresh_draw=True, **options)["job"].tolist() != first
+    with pytest.raises(InputError, match="without a ledger nothing is known of earlier draws"):
+        sanitise(frame, channel, fresh_draw=True)
     with pytest.raises(InputError, match="a ledger knows whole tables; name what identifies"):
         sanitise(frame, channel, first_row=3, **options)
     for more in ({"key": KEY}, {"insecure_seed": 1}):

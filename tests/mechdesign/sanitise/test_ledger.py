@@ -90,13 +90,6 @@ def test_a_change_that_fails_changes_nothing(path):
     assert names(ledger) == []
 
 
-def test_a_ledger_in_memory_goes_with_its_object():
-    ledger = Ledger(":memory:")
-    enter(ledger, entry("one"))
-    assert names(ledger) == ["one"]
-    assert names(Ledger(":memory:")) == []
-
-
 def test_a_crash_between_ledger_and_key(path, monkeypatch):
     def killed(*_arguments):
         raise KeyboardInterrupt

@@ -44,7 +44,7 @@ def refuse(message, channel, source, target, **options):
         ("id,work\n1,a\n", r"in\.csv: there is no column 'job' \(columns: 'id', 'work'\)"),
         (
             "rel,job\nw,a\n",
-            r"in\.csv: the sensitive column 'rel' would stay in the output; remove it .*--keep-sensitive",
+            r"in\.csv: the sensitive column 'rel' would stay in the output; remove it .*keep.sensitive",
         ),
         ("job,job\na,a\n", r"in\.csv: the header has the column 'job' more than once"),
         ("id,job\n1,a\n2\n", r"in\.csv, line 3: the row has 1 cell"),
@@ -72,7 +72,7 @@ def test_targets_that_cannot_be_written(channel, source):
     folder.mkdir()
     source.with_name("old.csv").write_text("old")
     os.link(source, source.with_name("link.csv"))
-    refuse(r"old\.csv exists; .*--force", channel, source, source.with_name("old.csv"))
+    refuse(r"old\.csv exists; .*force", channel, source, source.with_name("old.csv"))
     refuse(r"folder is a folder; give the name of a file", channel, source, folder)
     refuse(r"folder is a folder", channel, source, folder, force=True)
     refuse("/dev/null is no ordinary file", channel, source, Path("/dev/null"), force=True)

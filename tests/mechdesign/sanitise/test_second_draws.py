@@ -152,7 +152,7 @@ def test_most_of_the_records_among_others(folder):
     write("few.csv", [*ROWS[:20], *[[str(i), "b", "0", "new"] for i in range(2000, 2180)]])
     release("one.csv")
     with pytest.raises(
-        InputError, match=r"about 91% of these records have been released .*\(--identity COL\)"
+        InputError, match=r"about 91% of these records have been released .*[(]identity='COL'[)]"
     ):
         release("no.csv", source="more.csv")
     with pytest.raises(InputError, match=AGAIN):

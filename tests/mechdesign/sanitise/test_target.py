@@ -112,10 +112,10 @@ def test_a_failure_after_the_end_says_that_the_output_is_complete(tmp_path):
 def test_what_is_there_is_replaced_only_with_force(tmp_path):
     out, side = tmp_path / "out.csv", tmp_path / "side"
     out.write_text("old")
-    refuse(r"out\.csv exists; .*--force", out)
+    refuse(r"out\.csv exists; .*force", out)
     write(out, "new", force=True)
     side.write_text("old side")
-    refuse(r"side exists; .*--force", tmp_path / "other.csv", sides=(side,))
+    refuse(r"side exists; .*force", tmp_path / "other.csv", sides=(side,))
     assert files(tmp_path) == {"out.csv": "new", "side": "old side"}
 
 

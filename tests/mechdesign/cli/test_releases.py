@@ -1,0 +1,84 @@
+"""`releases`: what the ledger knows, as a list and added up for one data set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mechdesign.auditing.joint_leakage import compose
+from mechdesign.channel.channel import Channel
+
+
+@pytest.fixture
+def people(folder):
+    rows = [f"{i},{'clerk' if i % 2 else 'smith'},{i / 4}\n" for i in range(40)]
+    (folder / "in.csv").write_text("id,job,score\n" + "".join(rows))
+    (folder / "turned.csv").write_text("id;job;score\n" + "".join(reversed(rows)).replace(",", ";"))
+    return folder
+
+
+def test_nothing_is_known_at_first(people, run, refused):
+    assert run("releases").out.startswith("No release is known (")
+    assert json.loads(run("releases", "--json").out)["releases"] == []
+    assert "nothing has been released with it" in refused("releases", "--ledger", "none.db")
+    assert "nothing has been released with it" in refused("releases", "total", "in.csv")
+    assert not (people / "none.db").exists()
+
+
+@pytest.mark.parametrize("words", [("in.csv",), ("total",), ("sum", "in.csv")])
+def test_usage(people, refused, words):
+    assert "give `releases` alone for a list, or `releases total DATA`" in refused("releases", *words)
+
+
+def test_the_list_and_the_total(channel, people, run):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    assert run("apply", channel, "in.csv", "2.csv").code == 0
+    assert run("apply", channel, "in.csv", "3.csv", "--fresh-draw").code == 0
+    lines = run("releases").out.splitlines()
+    assert [line.split()[-3:] for line in lines] == [
+        ["draw", "from", "to"],
+        ["1", "in.csv", "1.csv"],
+        ["1", "in.csv", "2.csv"],
+        ["2", "in.csv", "3.csv"],
+    ]
+    record = json.loads(run("releases", "--json").out)
+    assert [entry["records"] for entry in record["releases"]] == [40] * 3
+    assert len({entry["data"] for entry in record["releases"]}) == 1
+    assert [entry["channels"][0]["draw"] for entry in record["releases"]] == [0, 0, 1]
+    # Sorted and with another delimiter, it is the same data set.
+    total = run("releases", "total", "turned.csv", "--delimiter", ";", "--json")
+    joint = compose([Channel.load(channel)] * 2)
+    found = json.loads(total.out)
+    assert (found["draws"], found["share"], len(found["releases"])) == (2, 1.0, 3)
+    assert (found["eps_l"], found["eps_u"], found["eps_ldp"]) == (joint.eps_l, joint.eps_u, joint.eps_ldp)
+    text = run("releases", "total", "turned.csv", "--delimiter", ";").out
+    assert text.splitlines()[-1].startswith(
+        "turned.csv: all 2 draws of a record together have the budget eps_l "
+    )
+    assert record["releases"][2]["joint"]["eps_ldp"] == joint.eps_ldp
+
+
+def test_other_data_and_parts(channel, people, run):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    (people / "other.csv").write_text("id,job,score\nx,clerk,y\n")
+    none = run("releases", "total", "other.csv")
+    assert none.out == "other.csv: these records have not been released.\n"
+    assert json.loads(run("releases", "total", "other.csv", "--json").out)["draws"] == 0
+    more = (people / "in.csv").read_text() + "".join(f"{i},clerk,new\n" for i in range(100, 140))
+    (people / "more.csv").write_text(more)
+    text = run("releases", "total", "more.csv").out
+    assert "About 50% of the records of more.csv were in these releases." in text
+    assert "the one draw of a record has the budget" in text
+
+
+def test_a_channel_that_has_moved(channel, people, run):
+    assert run("apply", channel, "in.csv", "1.csv").code == 0
+    (people / "far").mkdir()
+    moved = people / "far" / "c.json"
+    channel.rename(moved)
+    lost = run("releases", "total", "in.csv")
+    assert lost.code == 0
+    assert "is not known: the channel" in lost.out
+    assert json.loads(run("releases", "total", "in.csv", "--json").out)["eps_l"] is None
+    assert "has the budget eps_l" in run("releases", "total", "in.csv", "--channel", moved).out
