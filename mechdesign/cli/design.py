@@ -61,7 +61,7 @@ class OutputOptions:
 def design(
     context: typer.Context,
     table: o.InputTable,
-    budget: o.BudgetOptions,
+    budget: o.DesignBudget,
     confidence: o.ConfidenceOptions,
     search: o.DesignOptions,
     study: o.StudyOptions,
@@ -77,8 +77,8 @@ def design(
     """
     from mechdesign.cli.reporting import reporter_of
 
-    notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
-    how |= confidence.arguments()
+    budget.check()
+    how = search.arguments() | study.arguments() | confidence.arguments()
     paths = ReportPaths(reports.report, reports.public_report, force)
     _refuse_for_study(study, output, paths)
     output.check((table.table,), force=force)
@@ -86,10 +86,8 @@ def design(
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint = table.read()
-    from mechdesign.mechanisms import design as run
-
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(joint, notion, **how, progress=work.step)
+        result = budget.designed(joint, how | {"progress": work.step})
     path = output.output
     typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
     result = replace(

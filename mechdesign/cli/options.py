@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
@@ -19,10 +19,12 @@ from mechdesign.cli.parsing import (
     renamed,
 )
 from mechdesign.core.errors import InputError
+from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
     from mechdesign.formats.inputs import TextOptions
+    from mechdesign.mechanisms.result import Design
     from mechdesign.notions import Notion
     from mechdesign.release.policies import Policy
     from mechdesign.tables.joint import Joint
@@ -127,6 +129,11 @@ class TableOptions:
     probabilities: bool = option(
         "--probabilities", default=False, help="A wide table of probabilities instead of counts."
     )
+    weighted: bool = option(
+        "--weighted",
+        default=False,
+        help="With --contingency: the cells are sums of survey weights, fractions too, and no numbers of records.",
+    )
     missing: str = option(
         "--missing",
         metavar="WHAT",
@@ -215,16 +222,71 @@ class BudgetOptions:
         help="alpha only: its order, above 1; inf is the largest lift (default 2).",
     )
 
-    def notion_or(self, default: str) -> Notion:
+    at_most_times: str | None = option(
+        "--at-most-times",
+        metavar="K",
+        help="The upper side in words: nothing becomes more than K times as likely (eps_u = ln K).",
+    )
+    at_least_times: str | None = option(
+        "--at-least-times",
+        metavar="K",
+        help="The lower side in words: nothing becomes less than K times as likely (eps_l = -ln K). A side of which "
+        "nothing is said stays free.",
+    )
+
+    def notion_or(self, default: str, upper: float | None = None) -> Notion:
         """The notion that is described; of the name `default` where none is named."""
-        return notion_of(
-            self.notion or default,
-            epsilon=self.epsilon,
-            lam=self.lam,
-            eps_l=self.eps_l,
-            eps_u=self.eps_u,
-            alpha=self.alpha,
-        )
+        typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(BudgetOptions)}
+        typed |= {"notion": self.notion or default, "upper": upper}
+        return notion_of(**typed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignBudget(BudgetOptions):
+    """A budget that may depend on the table."""
+
+    max_posterior: str | None = option(
+        "--max-posterior",
+        metavar="SHARE",
+        help="No sensitive value becomes more probable than this share, whatever is released.",
+    )
+    keep: str | None = option(
+        "--keep",
+        metavar="SHARE",
+        help="Alone: the smallest --epsilon of four digits that keeps this share of the information.",
+    )
+
+    def check(self) -> None:
+        """Find out before the table is read what cannot be meant."""
+        from mechdesign.core.words import share_of
+
+        if self.keep is None:
+            if self.max_posterior is not None:
+                share_of("max_posterior", self.max_posterior)
+            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            return
+        if self != replace(
+            DesignBudget(), notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
+        ):
+            raise InputError("--keep looks for the smallest budget: leave out every other budget")
+        share_of("keep", self.keep)
+        self._at("1")
+
+    def designed(self, joint: Joint, how: Mapping[str, Any]) -> Design:
+        """The channel with this budget; `how` is what `mechanisms.design` takes besides."""
+        from mechdesign.mechanisms import budget, design
+
+        if self.keep is not None:
+            return budget.keeping(joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how).design
+        upper = None
+        if self.max_posterior is not None:
+            kind = NOTIONS[self.notion or "alip"]
+            population = {key: how[key] for key in ("confidence", "known_shares") if key in how}
+            upper = budget.posterior_budget(joint, kind, self.max_posterior, **population)
+        return design(joint, self.notion_or("alip", upper), **how)
+
+    def _at(self, epsilon: str) -> Notion:
+        return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -80,7 +80,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
         worth_a_word = made.fallback_from is not None or _open(made, settings)
         notices = [f"{describe(case)}: {message}" for message in made.messages] if worth_a_word else []
-        yield Chunk((_row(case, made),), tuple(notices))
+        yield Chunk((row_of(case, made),), tuple(notices))
 
 
 def _interrupted(made: Design, settings: Settings) -> bool:
@@ -100,7 +100,8 @@ def describe(case: Case) -> str:
     return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
 
 
-def _row(case: Case, made: Design) -> ComparisonRow:
+def row_of(case: Case, made: Design) -> ComparisonRow:
+    """The row of a design."""
     eps_l, eps_u = case.sides()
     return ComparisonRow(
         mechanism=case.mechanism,

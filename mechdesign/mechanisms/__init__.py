@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.optimal import Search, optimal
@@ -155,10 +156,15 @@ def design(
     Raises
     ------
     InputError
-        If an argument is out of range or the mechanism is not known.
+        If an argument is out of range, the mechanism is not known, or there is a single sensitive symbol.
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
+    if len(joint.sensitive) == 1:
+        raise InputError(
+            f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
+            f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
+        )
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(

@@ -1,0 +1,273 @@
+"""Budgets for people: at most K times as likely, no belief above a share, the least that keeps most of the column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from mechdesign.core.decimals import about, at_most
+from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.numbers import quoted
+from mechdesign.core.words import at_least_times as least_nats
+from mechdesign.core.words import at_most_times as most_nats
+from mechdesign.core.words import log_at_most, share_at_least, share_of
+from mechdesign.mechanisms import OPTIMAL, design
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import NOTIONS, LiftLimits, Notion
+from mechdesign.tables.confidence import confidence_set, needs_shares
+from mechdesign.tables.joint import Joint
+
+DECADE = 9000
+"""Budgets of a decade on the scale of `keeping`: those of four digits, as they are typed."""
+
+SMALLEST = -4
+"""The scale begins at 10^-4 nats: a belief of 50 % then moves to 50.005 % at most."""
+
+FINE_GAP = 1e-7
+"""Gap of every optimum, as a share of H(X): a step of four digits is worth 1e-5 to 1e-3, and is to be decided."""
+
+LARGEST_STEP = 6 * DECADE + 6000
+"""700 nats, beyond which no budget can be said."""
+
+PROVEN = "proven"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The optimum at the smallest budget found that keeps a share, and the largest proven not to keep it."""
+
+    share: float
+    epsilon: float
+    design: Design
+    below: float | None = None
+
+    @property
+    def text(self) -> str:
+        """What was found, and what is proven of smaller budgets."""
+        said = f"epsilon {self.epsilon:g} keeps {100 * self.share:g} % of the information"
+        if self.below is None:
+            least = step_of(self.epsilon) == 0
+            return (
+                f"{said}; {'none is tried below' if least else 'no smaller budget was proven to keep less'}"
+            )
+        near = step_of(self.below) + 1 >= step_of(self.epsilon)
+        between = "" if near else "; between the two the search did not decide"
+        return f"{said}; with {self.below:g} no channel does (proven){between}"
+
+
+def in_words(
+    kind: type[Notion], *, lower: float | None = None, upper: float | None = None, **order: float
+) -> Notion:
+    """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None leaves a side free.
+
+    Under LDP every lift lies between exp(-epsilon) and exp(epsilon), so a notion with one budget for both sides takes
+    the smaller one.
+    """
+    if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
+        raise InputError(
+            f"{kind.name} bounds averages, not how likely a single value becomes; take alip, or nats"
+        )
+    sides = {"eps_l": (lower, "from below"), "eps_u": (upper, "from above")}
+    if kind.takes_lam():
+        return kind(
+            **{side: math.inf if nats is None else nats for side, (nats, _) in sides.items()}, **order
+        )
+    (budget,) = kind.budgets()
+    for side, (nats, where) in sides.items():
+        if budget not in ("epsilon", side) and nats is not None:
+            raise InputError(f"{kind.name} does not bound beliefs {where}; take alip")
+    return kind(**{budget: min(nats for nats, _ in sides.values() if nats is not None)})
+
+
+def posterior_budget(
+    joint: Joint,
+    kind: type[Notion],
+    value: object,
+    *,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+) -> float:
+    """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
+
+    One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
+    the share asked for. With a confidence level that is the largest share that the counts allow.
+
+    Raises
+    ------
+    NotPrivate
+        If a symbol is that probable before anything is released.
+    """
+    share = share_of("max_posterior", value)
+    priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
+    if confidence is not None:
+        shares = needs_shares(kind.at(1.0))
+        priors = list(
+            confidence_set(joint, confidence, shares=known_shares, estimate_shares=shares).share_upper
+        )
+    prior = max(priors)
+    if prior >= share:
+        where = "may have" if confidence is not None else "has"
+        likely = quoted(joint.sensitive.names[priors.index(prior)])
+        raise NotPrivate(
+            f"no release keeps every belief at most {value}: {likely} {where} the share {about(float(prior))} before "
+            "anything is released; say more than that"
+        )
+    ratio, rest = share / prior, (1 - prior) / (1 - share)
+    limits = kind.at(1.0).limits
+    if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
+        return log_at_most(ratio * rest)  # odds grow by exp(epsilon) at most
+    return log_at_most(max(ratio, rest) if kind.budgets() == ("epsilon",) else ratio)
+
+
+def budget_for(
+    joint: Joint,
+    *,
+    notion: str = "alip",
+    at_most_times: object = None,
+    at_least_times: object = None,
+    max_posterior: object = None,
+    keep: object = None,
+    lam: float | None = None,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    **search: Any,
+) -> Notion:
+    """The notion, with its budgets, that says in numbers what was said in words.
+
+    Parameters
+    ----------
+    joint : Joint
+    notion : name
+        As on the command line.
+    at_most_times, at_least_times : number, optional
+        Nobody finds a sensitive value more than (or less than) so many times as likely as before. A side of which
+        nothing is said stays free.
+    max_posterior : number, optional
+        Whoever knows the table gives no sensitive value a probability above this share.
+    keep : number, optional
+        Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose optimum keeps this
+        share of the information.
+    confidence, known_shares, **search
+        Those of the design that the budget is for.
+
+    Returns
+    -------
+    Notion
+        Its budgets (nats) are doubles that promise no less than the words.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range or does not belong to the notion.
+    NotPrivate
+        If no private channel exists: a belief is above `max_posterior` already, or no budget keeps so much.
+
+    Examples
+    --------
+    ``md.design(joint, md.budget_for(joint, at_most_times=2, at_least_times=0.5))``
+    """
+    if notion not in NOTIONS:
+        raise InputError(f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
+    kind = NOTIONS[notion]
+    population = {"confidence": confidence, "known_shares": known_shares}
+    sides = (at_most_times, at_least_times, max_posterior)
+    if keep is not None:
+        if sides != (None, None, None):
+            raise InputError("keep looks for the smallest budget: leave out every other budget")
+        return keeping(
+            joint, lambda epsilon: kind.at(epsilon, lam), keep, **population, **search
+        ).design.notion
+    if sides == (None, None, None):
+        raise InputError("say the budget: at_most_times, at_least_times, max_posterior or keep")
+    if lam is not None:
+        raise InputError("lam splits the budget that keep finds; the other words say both sides themselves")
+    upper = None if at_most_times is None else most_nats(at_most_times)
+    if max_posterior is not None:
+        allowed = posterior_budget(joint, kind, max_posterior, **population)
+        upper = allowed if upper is None else min(upper, allowed)
+    return in_words(kind, lower=None if at_least_times is None else least_nats(at_least_times), upper=upper)
+
+
+def keeping(
+    joint: Joint,
+    at: Callable[[float], Notion],
+    value: object,
+    *,
+    mechanism: str = OPTIMAL,
+    gap: float = FINE_GAP,
+    **how: Any,
+) -> Kept:
+    """The optimum at the smallest budget of four digits that keeps a share of H(X); `how` is that of each design.
+
+    What the optimum keeps grows with the budget, so halving finds it. A budget counts as too small only for good
+    where the proven bound of its optimum is below the share.
+
+    Raises
+    ------
+    NotPrivate
+        If no budget up to 700 nats was found to keep so much.
+    """
+    if mechanism != OPTIMAL:
+        raise InputError(f"keep needs the optimum and its proven bound; mechanism {mechanism} has none")
+    share = share_at_least(share_of("keep", value))
+    found: dict[int, Design] = {}
+    warm: Design | None = None
+    low, high, epsilon = -1, LARGEST_STEP + 1, 1.0
+    while high - low > 1:
+        if low < 0 or high > LARGEST_STEP:
+            step = min(max(step_of(epsilon), 0), LARGEST_STEP)
+        elif len(found) % 2:
+            step = (low + high) // 2
+        else:  # the curve is nearly straight between neighbours; halving in turn bounds the worst case
+            part = (share - found[low].nmi) / (found[high].nmi - found[low].nmi)
+            step = min(max(low + round((high - low) * part), low + 1), high - 1)
+        made = found[step] = design(joint, at(epsilon_of(step)), start=warm, gap=min(gap, FINE_GAP), **how)
+        if made.certificate.details.get("status") == "interrupted":
+            raise KeyboardInterrupt
+        warm = made if made.envelope is not None and made.envelope.method == "columns" else None
+        if made.nmi >= share:
+            high, epsilon = step, epsilon / 2
+        elif step == LARGEST_STEP:
+            raise NotPrivate(_never(made, share, value))
+        else:
+            low, epsilon = step, epsilon * 2
+    too_small = [step for step, made in found.items() if _keeps_less(made, share)]
+    below = max(too_small, default=None)
+    kept = Kept(
+        share=share,
+        epsilon=epsilon_of(high),
+        design=found[high],
+        below=None if below is None else epsilon_of(below),
+    )
+    proof = kept.design.certificate
+    details = proof.details | {"kept_share": share, "kept_at": kept.epsilon}
+    details |= {} if kept.below is None else {"kept_less_at": kept.below}
+    made = replace(kept.design, certificate=replace(proof, details=details))
+    return replace(kept, design=replace(made, messages=(*made.messages, kept.text)))
+
+
+def _keeps_less(made: Design, share: float) -> bool:
+    bound = made.certificate.upper_bound_nmi
+    return bound is not None and made.certificate.scope == PROVEN and bound < share
+
+
+def _never(made: Design, share: float, value: object) -> str:
+    if _keeps_less(made, share):
+        most = at_most(100 * (made.certificate.upper_bound_nmi or 0.0))
+        return f"no budget keeps {value} of the information: no channel with 700 nats keeps more than {most} % (proven)"
+    return f"no budget up to 700 nats was found that keeps {value} of the information, only {about(made.nmi)}"
+
+
+def epsilon_of(step: int) -> float:
+    """The budget of a step: 10^-4 nats, then all decimals of four digits."""
+    return float(f"{DECADE // 9 + step % DECADE}e{step // DECADE + SMALLEST - 3}")
+
+
+def step_of(epsilon: float) -> int:
+    """The last step at or below a budget."""
+    decade = math.floor(math.log10(epsilon))
+    digits = math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
+    return (decade - SMALLEST) * DECADE + digits - DECADE // 9
