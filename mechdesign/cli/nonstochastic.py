@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.line import command
+from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
 
@@ -16,7 +16,7 @@ EXAMPLE = "Example:  mechdesign nonstochastic measure release.csv --x age,zip --
 NO = 1
 """Exit code when the answer is no."""
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(cls=PlainGroup, add_completion=False, rich_markup_mode="rich")
 
 Table = Annotated[str, typer.Argument(metavar="TABLE", help="CSV or Parquet, one record a row.")]
 PrivateColumns = Annotated[
@@ -108,7 +108,7 @@ def measure(
     return NO if measured.identifiable is False else 0
 
 
-app.command("measure", epilog=EXAMPLE)(command(measure))
+app.command("measure", cls=PlainCommand, epilog=EXAMPLE)(command(measure))
 
 
 def _equation(text: str | None) -> tuple[str, str] | None:
