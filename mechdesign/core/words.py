@@ -4,7 +4,6 @@
 # pyright: basic
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from mechdesign.core.balls import double_above
@@ -14,12 +13,18 @@ from mechdesign.core.numbers import fraction_of_text, quoted
 
 def share_of(name: str, value: object) -> Fraction:
     """A number strictly between 0 and 1, as written (90% is 0.9); a float is the shortest decimal that names it."""
-    return _within(name, value, Fraction(0), Fraction(1), "strictly between 0 and 1, as in 0.9 or 90%")
+    number = _number(name, value, "strictly between 0 and 1, as in 0.9 or 90%")
+    if 0 < number < 1:
+        return number
+    raise InputError(f"{name} ({value}) must be strictly between 0 and 1, as in 0.9 or 90%")
 
 
 def at_most_times(value: object) -> float:
     """The largest budget (nats) with exp of it at most a factor above 1."""
-    return log_at_most(_within("at_most_times", value, Fraction(1), None, "above 1, as in 2"))
+    factor = _number("at_most_times", value, "above 1, as in 2")
+    if factor <= 1:
+        raise InputError(f"at_most_times ({value}) must be above 1, as in 2")
+    return log_at_most(factor)
 
 
 def at_least_times(value: object) -> float:
@@ -34,18 +39,9 @@ def log_at_most(factor: Fraction) -> float:
     return -double_above(lambda: -arb(fmpq(factor.numerator, factor.denominator)).log())
 
 
-def share_at_least(share: Fraction) -> float:
-    """The smallest double at or above a share."""
-    value = float(share)
-    return value if Fraction(value) >= share else math.nextafter(value, math.inf)
-
-
-def _within(name: str, value: object, low: Fraction, high: Fraction | None, allowed: str) -> Fraction:
+def _number(name: str, value: object, allowed: str) -> Fraction:
     text = str(value).strip()
     try:
-        number = fraction_of_text(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        return fraction_of_text(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except InputError:
         raise InputError(f"{name} ({quoted(value)}) must be a number {allowed}") from None
-    if number <= low or (high is not None and number >= high):
-        raise InputError(f"{name} ({value}) must be {allowed}")
-    return number

@@ -13,7 +13,7 @@ from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.core.numbers import quoted
 from mechdesign.core.words import at_least_times as least_nats
 from mechdesign.core.words import at_most_times as most_nats
-from mechdesign.core.words import log_at_most, share_at_least, share_of
+from mechdesign.core.words import log_at_most, share_of
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import NOTIONS, LiftLimits, Notion
@@ -26,36 +26,21 @@ DECADE = 9000
 SMALLEST = -4
 """The scale begins at 10^-4 nats: a belief of 50 % then moves to 50.005 % at most."""
 
-FINE_GAP = 1e-7
-"""Gap of every optimum, as a share of H(X): a step of four digits is worth 1e-5 to 1e-3, and is to be decided."""
-
 LARGEST_STEP = 6 * DECADE + 6000
 """700 nats, beyond which no budget can be said."""
 
-PROVEN = "proven"
+FINE_GAP = 1e-7
+"""Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be decided."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Kept:
     """The optimum at the smallest budget found that keeps a share, and the largest proven not to keep it."""
 
-    share: float
-    epsilon: float
     design: Design
-    below: float | None = None
-
-    @property
-    def text(self) -> str:
-        """What was found, and what is proven of smaller budgets."""
-        said = f"epsilon {self.epsilon:g} keeps {100 * self.share:g} % of the information"
-        if self.below is None:
-            least = step_of(self.epsilon) == 0
-            return (
-                f"{said}; {'none is tried below' if least else 'no smaller budget was proven to keep less'}"
-            )
-        near = step_of(self.below) + 1 >= step_of(self.epsilon)
-        between = "" if near else "; between the two the search did not decide"
-        return f"{said}; with {self.below:g} no channel does (proven){between}"
+    epsilon: float
+    below: float | None
+    text: str
 
 
 def in_words(
@@ -63,60 +48,44 @@ def in_words(
 ) -> Notion:
     """The notion of this kind under which no lift is below exp(-lower) or above exp(upper); None leaves a side free.
 
-    Under LDP every lift lies between exp(-epsilon) and exp(epsilon), so a notion with one budget for both sides takes
-    the smaller one.
+    LDP keeps every lift between exp(-epsilon) and exp(epsilon), so a single budget for both sides is the smaller one.
     """
     if not isinstance(kind.at(1.0, **order).limits, LiftLimits):
         raise InputError(
             f"{kind.name} bounds averages, not how likely a single value becomes; take alip, or nats"
         )
-    sides = {"eps_l": (lower, "from below"), "eps_u": (upper, "from above")}
+    sides = {"eps_l": math.inf if lower is None else lower, "eps_u": math.inf if upper is None else upper}
     if kind.takes_lam():
-        return kind(
-            **{side: math.inf if nats is None else nats for side, (nats, _) in sides.items()}, **order
-        )
+        return kind(**sides, **order)
     (budget,) = kind.budgets()
-    for side, (nats, where) in sides.items():
-        if budget not in ("epsilon", side) and nats is not None:
-            raise InputError(f"{kind.name} does not bound beliefs {where}; take alip")
-    return kind(**{budget: min(nats for nats, _ in sides.values() if nats is not None)})
+    for side, where in (("eps_l", "below"), ("eps_u", "above")):
+        if budget not in ("epsilon", side) and math.isfinite(sides[side]):
+            raise InputError(f"{kind.name} does not bound beliefs from {where}; take alip")
+    return kind(**{budget: min(sides.values())})
 
 
 def posterior_budget(
-    joint: Joint,
-    kind: type[Notion],
-    value: object,
-    *,
-    confidence: float | None = None,
-    known_shares: Mapping[Any, Any] | None = None,
+    joint: Joint, kind: type[Notion], value: object, confidence: float | None = None, known_shares: Any = None
 ) -> float:
     """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
 
     One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
     the share asked for. With a confidence level that is the largest share that the counts allow.
-
-    Raises
-    ------
-    NotPrivate
-        If a symbol is that probable before anything is released.
     """
     share = share_of("max_posterior", value)
     priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
+    limits = kind.at(1.0).limits
     if confidence is not None:
         shares = needs_shares(kind.at(1.0))
-        priors = list(
-            confidence_set(joint, confidence, shares=known_shares, estimate_shares=shares).share_upper
-        )
+        priors = [*confidence_set(joint, confidence, shares=known_shares, estimate_shares=shares).share_upper]
     prior = max(priors)
     if prior >= share:
-        where = "may have" if confidence is not None else "has"
-        likely = quoted(joint.sensitive.names[priors.index(prior)])
+        likely, has = quoted(joint.sensitive.names[priors.index(prior)]), "may have" if confidence else "has"
         raise NotPrivate(
-            f"no release keeps every belief at most {value}: {likely} {where} the share {about(float(prior))} before "
+            f"no release keeps every belief at most {value}: {likely} {has} the share {about(float(prior))} before "
             "anything is released; say more than that"
         )
     ratio, rest = share / prior, (1 - prior) / (1 - share)
-    limits = kind.at(1.0).limits
     if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
         return log_at_most(ratio * rest)  # odds grow by exp(epsilon) at most
     return log_at_most(max(ratio, rest) if kind.budgets() == ("epsilon",) else ratio)
@@ -135,7 +104,7 @@ def budget_for(
     known_shares: Mapping[Any, Any] | None = None,
     **search: Any,
 ) -> Notion:
-    """The notion, with its budgets, that says in numbers what was said in words.
+    """The notion whose budgets (nats) say in numbers what was said in words; rounding promises more, never less.
 
     Parameters
     ----------
@@ -153,11 +122,6 @@ def budget_for(
     confidence, known_shares, **search
         Those of the design that the budget is for.
 
-    Returns
-    -------
-    Notion
-        Its budgets (nats) are doubles that promise no less than the words.
-
     Raises
     ------
     InputError
@@ -171,8 +135,7 @@ def budget_for(
     """
     if notion not in NOTIONS:
         raise InputError(f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
-    kind = NOTIONS[notion]
-    population = {"confidence": confidence, "known_shares": known_shares}
+    kind, population = NOTIONS[notion], {"confidence": confidence, "known_shares": known_shares}
     sides = (at_most_times, at_least_times, max_posterior)
     if keep is not None:
         if sides != (None, None, None):
@@ -202,17 +165,12 @@ def keeping(
 ) -> Kept:
     """The optimum at the smallest budget of four digits that keeps a share of H(X); `how` is that of each design.
 
-    What the optimum keeps grows with the budget, so halving finds it. A budget counts as too small only for good
-    where the proven bound of its optimum is below the share.
-
-    Raises
-    ------
-    NotPrivate
-        If no budget up to 700 nats was found to keep so much.
+    What the optimum keeps grows with the budget, so halving finds it. A budget is called too small where the proven
+    bound of its optimum is below the share. Raises NotPrivate if no budget up to 700 nats was found to keep so much.
     """
     if mechanism != OPTIMAL:
         raise InputError(f"keep needs the optimum and its proven bound; mechanism {mechanism} has none")
-    share = share_at_least(share_of("keep", value))
+    exact = share_of("keep", value)
     found: dict[int, Design] = {}
     warm: Design | None = None
     low, high, epsilon = -1, LARGEST_STEP + 1, 1.0
@@ -222,43 +180,40 @@ def keeping(
         elif len(found) % 2:
             step = (low + high) // 2
         else:  # the curve is nearly straight between neighbours; halving in turn bounds the worst case
-            part = (share - found[low].nmi) / (found[high].nmi - found[low].nmi)
+            part = (float(exact) - found[low].nmi) / (found[high].nmi - found[low].nmi)
             step = min(max(low + round((high - low) * part), low + 1), high - 1)
         made = found[step] = design(joint, at(epsilon_of(step)), start=warm, gap=min(gap, FINE_GAP), **how)
         if made.certificate.details.get("status") == "interrupted":
             raise KeyboardInterrupt
         warm = made if made.envelope is not None and made.envelope.method == "columns" else None
-        if made.nmi >= share:
+        if made.nmi >= exact:
             high, epsilon = step, epsilon / 2
-        elif step == LARGEST_STEP:
-            raise NotPrivate(_never(made, share, value))
-        else:
+        elif step < LARGEST_STEP:
             low, epsilon = step, epsilon * 2
-    too_small = [step for step, made in found.items() if _keeps_less(made, share)]
-    below = max(too_small, default=None)
-    kept = Kept(
-        share=share,
-        epsilon=epsilon_of(high),
-        design=found[high],
-        below=None if below is None else epsilon_of(below),
-    )
-    proof = kept.design.certificate
-    details = proof.details | {"kept_share": share, "kept_at": kept.epsilon}
-    details |= {} if kept.below is None else {"kept_less_at": kept.below}
-    made = replace(kept.design, certificate=replace(proof, details=details))
-    return replace(kept, design=replace(made, messages=(*made.messages, kept.text)))
+        elif _keeps_less(made, exact):
+            most = at_most(100 * (made.certificate.upper_bound_nmi or 0.0))
+            raise NotPrivate(
+                f"no budget keeps {value} of the information: with 700 nats no channel keeps above {most} % (proven)"
+            )
+        else:
+            raise NotPrivate(
+                f"no budget up to 700 nats was found that keeps {value} of the information, only {about(made.nmi)}"
+            )
+    too_small = max((step for step, made in found.items() if _keeps_less(made, exact)), default=None)
+    below, made, epsilon = None if too_small is None else epsilon_of(too_small), found[high], epsilon_of(high)
+    proven = "none is tried below" if high == 0 else "no smaller budget was proven to keep less"
+    if below is not None:
+        proven = f"with {below:g} no channel does (proven)"
+        proven += "" if too_small == high - 1 else "; between the two the search did not decide"
+    text = f"epsilon {epsilon:g} keeps {float(100 * exact):g} % of the information; {proven}"
+    details = {"kept_at": epsilon} | ({} if below is None else {"kept_less_at": below})
+    proof = replace(made.certificate, details=made.certificate.details | details)
+    return Kept(replace(made, certificate=proof, messages=(*made.messages, text)), epsilon, below, text)
 
 
-def _keeps_less(made: Design, share: float) -> bool:
+def _keeps_less(made: Design, share: Fraction) -> bool:
     bound = made.certificate.upper_bound_nmi
-    return bound is not None and made.certificate.scope == PROVEN and bound < share
-
-
-def _never(made: Design, share: float, value: object) -> str:
-    if _keeps_less(made, share):
-        most = at_most(100 * (made.certificate.upper_bound_nmi or 0.0))
-        return f"no budget keeps {value} of the information: no channel with 700 nats keeps more than {most} % (proven)"
-    return f"no budget up to 700 nats was found that keeps {value} of the information, only {about(made.nmi)}"
+    return bound is not None and made.certificate.scope == "proven" and bound < share
 
 
 def epsilon_of(step: int) -> float:
@@ -269,5 +224,4 @@ def epsilon_of(step: int) -> float:
 def step_of(epsilon: float) -> int:
     """The last step at or below a budget."""
     decade = math.floor(math.log10(epsilon))
-    digits = math.floor(round(epsilon * 10.0 ** (3 - decade), 6))
-    return (decade - SMALLEST) * DECADE + digits - DECADE // 9
+    return (decade - SMALLEST) * DECADE + math.floor(round(epsilon * 10.0 ** (3 - decade), 6)) - DECADE // 9

@@ -114,11 +114,7 @@ def test_keeping_says_what_is_proven():
     )
     assert kept.text in kept.design.messages
     details = kept.design.certificate.details
-    assert (details["kept_share"], details["kept_at"], details["kept_less_at"]) == (
-        0.75,
-        kept.epsilon,
-        kept.below,
-    )
+    assert (details["kept_at"], details["kept_less_at"]) == (kept.epsilon, kept.below)
 
 
 def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
@@ -131,7 +127,7 @@ def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
 def test_what_no_budget_keeps_is_refused_with_the_proven_bound():
     joint = md.Joint.from_counts([[10, 0, 5], [0, 10, 5]])
     with pytest.raises(
-        md.NotPrivate, match=r"no budget keeps 0.99 .* 700 nats keeps more than [\d.]+ % \(proven\)"
+        md.NotPrivate, match=r"no budget keeps 0.99 .* 700 nats no channel keeps above [\d.]+ % \(proven\)"
     ):
         md.budget_for(joint, keep=0.99, lam=0.9995)
 
