@@ -64,7 +64,9 @@ def main(original: str, released: str, file: str) -> None:
     print(f"without any release, naming the most frequent one: {prior:.1%}")
     print(f"the best guess from a label of this channel: {hits / (total * channel['denominator']):.1%}")
     most = prior * math.exp(channel["achieved"]["eps_u"])
-    print(f"the most that any channel with this promise allows: {min(1.0, math.ceil(1000 * most) / 1000):.1%}")
+    print(
+        f"the most that any channel with this promise allows: {min(1.0, math.ceil(1000 * most) / 1000):.1%}"
+    )
 
 
 if __name__ == "__main__":

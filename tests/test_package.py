@@ -41,6 +41,7 @@ PUBLIC = [
     "SolverFailure",
     "__version__",
     "audit",
+    "budget_for",
     "check_release",
     "compare",
     "corrected_regression",

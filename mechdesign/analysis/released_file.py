@@ -57,11 +57,10 @@ class RecordSlice:
         self, original: RecordSlice, names: Sequence[str], *, as_text: bool = False
     ) -> Difference | None:
         """The first cell of the columns `names` that differs from the original's, if any; a CSV holds only texts."""
-        unequal = _first_unequal_text if as_text else _first_unequal
         found: list[Difference] = []
         for name in names:
             was, now = original.column(name), self.column(name)
-            at = unequal(was, now)
+            at = _first_unequal_text(was, now, name) if as_text else _first_unequal(was, now)
             if at is not None:
                 found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
         return min(found, default=None)
@@ -147,10 +146,11 @@ def _first_unequal(was: Any, now: Any) -> int | None:
     return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
 
 
-def _first_unequal_text(was: Any, now: Any) -> int | None:
+def _first_unequal_text(was: Any, now: Any, name: str) -> int | None:
     """The same for a column of a CSV and one of a Parquet file: by their texts, 1.50 being 1.5."""
     old, new = (
-        np.array([*column.texts, ""], object)[column.codes] for column in (encode(was, ""), encode(now, ""))
+        np.array([*column.texts, ""], object)[column.codes]
+        for column in (encode(was, name), encode(now, name))
     )
     return next((int(at) for at in np.flatnonzero(old != new) if not _same_number(old[at], new[at])), None)
 
