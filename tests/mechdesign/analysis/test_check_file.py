@@ -481,7 +481,7 @@ def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel)
 
 
 def test_files_that_cannot_be_checked_are_refused(files, channel, tmp_path):
-    original, released = files
+    _, released = files
     with pytest.raises(InputError, match="no such file"):
         md.check_release(tmp_path / "none.csv", channel)
     write_csv(tmp_path / "other.csv", [["1"]], ["job"])
