@@ -59,7 +59,9 @@ def read_joint(
                     "table (--contingency)"
                 )
             joint = _microdata(source, _roles(sensitive, useful, weight, source), missing)
-            return replace(joint, notices=(*joint.notices, *notices_of((joint.sensitive, joint.useful))))
+            return replace(
+                joint, notices=(*joint.notices, *notices_of((joint.sensitive, joint.useful), joint.records))
+            )
         except InputError as error:
             if str(error).startswith(source.name):
                 raise

@@ -32,6 +32,9 @@ NEARLY = 0.01
 FEWEST = 3
 """Of fewer symbols one is the sum of the others whenever two are alike."""
 
+FEWEST_RECORDS = 20
+"""In fewer records all values may differ by chance."""
+
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 
@@ -91,8 +94,8 @@ def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
     )
 
 
-def notices_of(variables: Sequence[Variable]) -> tuple[str, ...]:
-    """What is worth a look in the symbols of a file."""
+def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str, ...]:
+    """What is worth a look in the symbols of a file of so many records."""
     columns = [
         (name, symbols)
         for variable in variables
@@ -110,4 +113,9 @@ def notices_of(variables: Sequence[Variable]) -> tuple[str, ...]:
         found.append(
             f"{listed(padded)}: every symbol begins with a blank, which belongs to it, also in files to release"
         )
+    found += [
+        f"{listed(variable.columns)}: every record has another symbol, as an identifier has; bins or groups tell more"
+        for variable in variables
+        if len(variable) == records >= FEWEST_RECORDS
+    ]
     return tuple(found)

@@ -42,6 +42,7 @@ def test_completion_is_shown_for_every_shell(shell):
         check=False,
     )
     assert "_MECHDESIGN_COMPLETE" in done.stdout, done.stderr
+    assert done.returncode == 0
 
 
 def test_options_are_completed():

@@ -76,6 +76,11 @@ def test_refused(write, text, options, message):
             {"sensitive": "a", "useful": "u"},
             "'a', 'u': the name of the column is one of its sy",
         ),
+        (
+            "g,id\na,1\na,2\nb,3\n",
+            {"sensitive": "g", "useful": "id"},
+            "'id': every record has another symbol",
+        ),
         ("3,1,2\n4,5,6\n", WIDE, "the first cell of the header is a number: if the first row is data"),
     ],
 )
