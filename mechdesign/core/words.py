@@ -21,15 +21,15 @@ def share_of(name: str, value: object) -> Fraction:
 
 def at_most_times(value: object) -> float:
     """The largest budget (nats) with exp of it at most a factor above 1."""
-    factor = _number("at_most_times", value, "above 1, as in 2")
+    factor = _number("--at-most-times", value, "above 1, as in 2")
     if factor <= 1:
-        raise InputError(f"at_most_times ({value}) must be above 1, as in 2")
+        raise InputError(f"--at-most-times ({value}) must be above 1, as in 2")
     return log_at_most(factor)
 
 
 def at_least_times(value: object) -> float:
     """The largest budget (nats) with exp of minus it at least a factor below 1."""
-    return log_at_most(1 / share_of("at_least_times", value))
+    return log_at_most(1 / share_of("--at-least-times", value))
 
 
 def log_at_most(factor: Fraction) -> float:

@@ -72,7 +72,7 @@ def posterior_budget(
     One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
     the share asked for. With a confidence level that is the largest share that the counts allow.
     """
-    share = share_of("max_posterior", value)
+    share = share_of("--max-posterior", value)
     priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
     limits = kind.at(1.0).limits
     if confidence is not None:
@@ -139,14 +139,16 @@ def budget_for(
     sides = (at_most_times, at_least_times, max_posterior)
     if keep is not None:
         if sides != (None, None, None):
-            raise InputError("keep looks for the smallest budget: leave out every other budget")
+            raise InputError("--keep looks for the smallest budget: leave out every other budget")
         return keeping(
             joint, lambda epsilon: kind.at(epsilon, lam), keep, **population, **search
         ).design.notion
     if sides == (None, None, None):
-        raise InputError("say the budget: at_most_times, at_least_times, max_posterior or keep")
+        raise InputError("say the budget: --at-most-times, --at-least-times, --max-posterior or --keep")
     if lam is not None:
-        raise InputError("lam splits the budget that keep finds; the other words say both sides themselves")
+        raise InputError(
+            "--lam splits the budget that --keep finds; the other words say both sides themselves"
+        )
     upper = None if at_most_times is None else most_nats(at_most_times)
     if max_posterior is not None:
         allowed = posterior_budget(joint, kind, max_posterior, **population)
@@ -169,8 +171,8 @@ def keeping(
     bound of its optimum is below the share. Raises NotPrivate if no budget up to 700 nats was found to keep so much.
     """
     if mechanism != OPTIMAL:
-        raise InputError(f"keep needs the optimum and its proven bound; mechanism {mechanism} has none")
-    exact = share_of("keep", value)
+        raise InputError(f"--keep needs the optimum and its proven bound; --mechanism {mechanism} has none")
+    exact = share_of("--keep", value)
     found: dict[int, Design] = {}
     warm: Design | None = None
     low, high, epsilon = -1, LARGEST_STEP + 1, 1.0

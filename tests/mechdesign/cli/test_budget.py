@@ -189,10 +189,10 @@ def test_words_on_the_command_line(folder, run):
             2,
             "--keep looks for the smallest budget: leave out every other",
         ),
-        (("--keep", "1.2"), 2, "keep (1.2) must be strictly between 0 and 1"),
-        (("--keep", "0.9", "--mechanism", "subset-merging"), 2, "keep needs the optimum"),
+        (("--keep", "1.2"), 2, "--keep (1.2) must be strictly between 0 and 1"),
+        (("--keep", "0.9", "--mechanism", "subset-merging"), 2, "--keep needs the optimum"),
         (("--max-posterior", "0.4"), 1, "no release keeps every belief at most 0.4: 'a' has the share 0.5"),
-        (("--max-posterior", "x"), 2, "max_posterior ('x') must be a number"),
+        (("--max-posterior", "x"), 2, "--max-posterior ('x') must be a number"),
         (("--max-posterior", "0.9", "--epsilon", "1"), 2, "--epsilon and --lam say the whole budget"),
     ],
 )

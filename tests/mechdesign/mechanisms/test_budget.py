@@ -45,7 +45,9 @@ def test_at_least_times_is_the_largest_budget_that_says_so(millionths):
 
 
 def test_percent_and_floats_are_read_as_written():
-    assert share_of("keep", "90%") == share_of("keep", "90 %") == share_of("keep", 0.9) == Fraction(9, 10)
+    assert (
+        share_of("--keep", "90%") == share_of("--keep", "90 %") == share_of("--keep", 0.9) == Fraction(9, 10)
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,12 @@ from mechdesign.tables.reading import read_joint
 WIDE = {"contingency": True}
 
 
+@pytest.fixture(autouse=True)
+def _options(monkeypatch):
+    """Messages as the command line says them."""
+    monkeypatch.setattr(md.MechdesignError, "says_options", True)
+
+
 @pytest.fixture
 def write(tmp_path):
     def writer(text, name="t.csv"):
@@ -56,7 +62,7 @@ def write(tmp_path):
         (
             b"PK\x03\x04....",
             WIDE,
-            r"is a spreadsheet or an archive; export the sheet: +libreoffice --headless",
+            r"is a spreadsheet or an archive; export the sheet as CSV: +ssconvert",
         ),
         (b"\xd0\xcf\x11\xe0....", WIDE, "is a spreadsheet or an archive"),
         ("g,income,y\na,1,2\n", {"sensitive": "g", "useful": "nope"}, r"no column 'nope' \(columns"),
