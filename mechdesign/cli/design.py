@@ -77,7 +77,7 @@ def design(
     with reporter.work("reading the table"):
         joint = table.read()
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = budget.designed(joint, how | {"progress": work.step})
+        result = budget.designed(joint, how | confidence.unseen(joint) | {"progress": work.step})
     path = output.output
     typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
     result = replace(

@@ -46,7 +46,7 @@ class _Plain:
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters of the command."""
-        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        found = cast("list[Any]", super().get_params(ctx))  # type: ignore[misc]
         for each in found:
             if each.metavar is None or isinstance(each, TyperArgument):
                 each.display_type_rich = lambda ctx: None

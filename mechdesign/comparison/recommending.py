@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from mechdesign.auditing.beliefs import belief_ranges
+from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
@@ -85,7 +85,8 @@ def recommend(
     """One recommendation for each notion and lam, in the order of the rows."""
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
-        groups.setdefault(row.curve, []).append(row.mechanism)
+        if row.case.confidence is None:
+            groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
     return tuple(
         _Curve(joint, notion, lam, seconds).recommendation(list(dict.fromkeys(mechanisms)))

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from mechdesign.core.decimals import about, at_most
+from mechdesign.auditing.population import lift_limits
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import about, at_most, quoted
 from mechdesign.core.words import at_least_times as least_nats
 from mechdesign.core.words import at_most_times as most_nats
 from mechdesign.core.words import log_at_most, share_of
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import NOTIONS, LiftLimits, Notion
-from mechdesign.tables.confidence import confidence_set, needs_shares
+from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
 DECADE = 9000
@@ -64,8 +64,18 @@ def in_words(
     return kind(**{budget: min(sides.values())})
 
 
+def population_of(how: Mapping[str, Any]) -> dict[str, Any]:
+    """Those arguments of a design that say what is promised of whom."""
+    return {key: how[key] for key in ("confidence", "known_shares", "unseen") if key in how}
+
+
 def posterior_budget(
-    joint: Joint, kind: type[Notion], value: object, confidence: float | None = None, known_shares: Any = None
+    joint: Joint,
+    kind: type[Notion],
+    value: object,
+    confidence: float | None = None,
+    known_shares: Any = None,
+    unseen: int = 0,
 ) -> float:
     """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
 
@@ -76,8 +86,12 @@ def posterior_budget(
     priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
     limits = kind.at(1.0).limits
     if confidence is not None:
-        shares = needs_shares(kind.at(1.0))
-        priors = [*confidence_set(joint, confidence, shares=known_shares, estimate_shares=shares).share_upper]
+        own = {
+            "shares": known_shares,
+            "estimate_shares": lift_limits(kind.at(1.0)).need_shares,
+            "unseen": unseen,
+        }
+        priors = [*confidence_set(joint, confidence, **own).share_upper]
     prior = max(priors)
     if prior >= share:
         likely, has = quoted(joint.sensitive.names[priors.index(prior)]), "may have" if confidence else "has"
@@ -100,9 +114,7 @@ def budget_for(
     max_posterior: object = None,
     keep: object = None,
     lam: float | None = None,
-    confidence: float | None = None,
-    known_shares: Mapping[Any, Any] | None = None,
-    **search: Any,
+    **how: Any,
 ) -> Notion:
     """The notion whose budgets (nats) say in numbers what was said in words; rounding promises more, never less.
 
@@ -119,8 +131,8 @@ def budget_for(
     keep : number, optional
         Alone: the smallest budget of four digits, split by `lam` where the notion has two, whose optimum keeps this
         share of the information.
-    confidence, known_shares, **search
-        Those of the design that the budget is for.
+    **how
+        Arguments of the design that the budget is for: `confidence` and the like, and for `keep` those of the search.
 
     Raises
     ------
@@ -135,14 +147,12 @@ def budget_for(
     """
     if notion not in NOTIONS:
         raise InputError(f"notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
-    kind, population = NOTIONS[notion], {"confidence": confidence, "known_shares": known_shares}
+    kind = NOTIONS[notion]
     sides = (at_most_times, at_least_times, max_posterior)
     if keep is not None:
         if sides != (None, None, None):
             raise InputError("--keep looks for the smallest budget: leave out every other budget")
-        return keeping(
-            joint, lambda epsilon: kind.at(epsilon, lam), keep, **population, **search
-        ).design.notion
+        return keeping(joint, lambda epsilon: kind.at(epsilon, lam), keep, **how).design.notion
     if sides == (None, None, None):
         raise InputError("say the budget: --at-most-times, --at-least-times, --max-posterior or --keep")
     if lam is not None:
@@ -151,7 +161,7 @@ def budget_for(
         )
     upper = None if at_most_times is None else most_nats(at_most_times)
     if max_posterior is not None:
-        allowed = posterior_budget(joint, kind, max_posterior, **population)
+        allowed = posterior_budget(joint, kind, max_posterior, **population_of(how))
         upper = allowed if upper is None else min(upper, allowed)
     return in_words(kind, lower=None if at_least_times is None else least_nats(at_least_times), upper=upper)
 

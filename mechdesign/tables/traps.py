@@ -41,81 +41,63 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 def refuse_margins(
     sensitive: Variable, useful: Variable, counts: Sequence[Sequence[int]], *, unnamed: bool = False
 ) -> None:
-    """Refuse a row or column that is the sum of the others: if it is called so, or, if `unnamed`, whatever its name.
-
-    Raises
-    ------
-    InputError
-        Naming it and the way out.
-    """
-    columns = list(zip(*counts, strict=True))
-    for what, variable, lines in (("row", sensitive, counts), ("column", useful, columns)):
+    """Refuse a row or column that is the sum of the others: if it is called so, or, if `unnamed`, whatever its name."""
+    for what, variable, lines in (
+        ("row", sensitive, counts),
+        ("column", useful, [*zip(*counts, strict=True)]),
+    ):
         totals = [sum(line) for line in zip(*lines, strict=True)]
         for name, line in zip(variable.names, lines, strict=True):
-            rests = [total - entry for total, entry in zip(totals, line, strict=True)]
-            if name.strip().lower() in MARGINS:
-                slack = [max(1.0, NEARLY * entry) if entry > FEWEST else 0.0 for entry in line]
-                way = "remove it (a symbol that is really called so needs another name)"
-            elif unnamed and len(lines) >= FEWEST:
-                slack, way = (
-                    [0.0] * len(line),
-                    "remove it (if it is a symbol, give the table in long form: --weight)",
+            named = name.strip().lower() in MARGINS
+            share = NEARLY if named else 0.0
+            if (named or (unnamed and len(lines) >= FEWEST)) and all(
+                abs(2 * entry - total) <= share * entry for entry, total in zip(line, totals, strict=True)
+            ):
+                way = (
+                    "a symbol of this name needs another"
+                    if named
+                    else "a symbol needs the long form, --weight"
                 )
-            else:
-                continue
-            if all(abs(e - rest) <= s for e, rest, s in zip(line, rests, slack, strict=True)):
                 raise InputError(
                     f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would count everybody "
-                    f"twice; {way}"
+                    f"twice; remove it ({way})"
                 )
 
 
 def looks_like_data(header: Sequence[str]) -> bool:
     """Whether a line of names holds a number, or a name twice: then it is a record more likely."""
-    return len(set(header)) < len(header) or any(_NUMBER.fullmatch(name) for name in header)
+    return len(set(header)) < len(header) or any(map(_NUMBER.fullmatch, header))
 
 
 def is_count_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether the rows are labels, all different, with numbers behind them."""
-    labels = {row[0] for row in rows}
+    labels = (row[0] for row in rows)
     return (
-        len(header) > 2
-        and len(labels) == len(rows) > 1
+        min(len(header) - 1, len(rows)) > 1
         and not any(map(_NUMBER.fullmatch, labels))
         and not is_microdata(rows)
     )
 
 
 def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the rows begin alike, or with a word in the place of a number: then they are records more likely."""
-    words = (cell for row in rows for cell in row[1:] if not _NUMBER.fullmatch(cell))
-    return len({row[0] for row in rows}) < len(rows) or any(
-        cell.strip().lower() not in ("", "nan", "inf") for cell in words
-    )
+    """Whether rows begin alike, or have a word in the place of a number: then they are records more likely."""
+    cells = {cell.strip().lower() for row in rows for cell in row[1:]} - {"", "nan", "inf"}
+    return len({row[0] for row in rows}) < len(rows) or not all(map(_NUMBER.fullmatch, cells))
 
 
 def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str, ...]:
     """What is worth a look in the symbols of a file of so many records."""
-    columns = [
-        (name, symbols)
-        for variable in variables
-        for name, symbols in zip(variable.columns, zip(*variable.symbols, strict=True), strict=True)
-    ]
-    headless = [name for name, symbols in columns if name in symbols]
-    padded = [name for name, symbols in columns if all(symbol[:1] == " " for symbol in symbols)]
-    found: list[str] = []
-    if headless:
-        found.append(
-            f"{listed(headless)}: the name of the column is one of its symbols, too; if the first row of the file is a "
-            "record, put a line with the names of the columns above it"
-        )
-    if padded:
-        found.append(
-            f"{listed(padded)}: every symbol begins with a blank, which belongs to it, also in files to release"
-        )
-    found += [
-        f"{listed(variable.columns)}: every record has another symbol, as an identifier has; bins or groups tell more"
-        for variable in variables
-        if len(variable) == records >= FEWEST_RECORDS
-    ]
-    return tuple(found)
+    columns = [pair for v in variables for pair in zip(v.columns, zip(*v.symbols, strict=True), strict=True)]
+    found = {
+        "the name of the column is one of its symbols, too; if the first row of the file is a record, put a line with "
+        "the names of the columns above it": [name for name, symbols in columns if name in symbols],
+        "every symbol begins with a blank, which belongs to it, also in files to release": [
+            name for name, symbols in columns if all(symbol[:1] == " " for symbol in symbols)
+        ],
+        "every record has another symbol, as an identifier has; bins or groups tell more": [
+            ",".join(v.columns)
+            for v in variables
+            if records is not None and len(v) == records >= FEWEST_RECORDS
+        ],
+    }
+    return tuple(f"{listed(names)}: {text}" for text, names in found.items() if names)

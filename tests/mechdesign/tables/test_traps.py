@@ -34,8 +34,8 @@ def write(tmp_path):
     [
         ("g,x,y\na,1,2\nb,3,9\nTotal,4,11\n", WIDE, "the row 'Total' is the sum of the other rows, a margin"),
         ("g,x,y, all \na,1,2,3\nb,3,9,12\n", WIDE, "the column ' all ' is the sum of the other columns"),
-        ("g,x,y\na,101,299\nb,300,900\nSUM,400,1200\n", WIDE, "the row 'SUM' .* needs another name"),
-        ("g,x,y\na,1,2\nb,3,9\nboth,4,11\n", WIDE, r"the row 'both' .* long form: --weight"),
+        ("g,x,y\na,101,299\nb,300,900\nSUM,400,1200\n", WIDE, "the row 'SUM' .* needs another"),
+        ("g,x,y\na,1,2\nb,3,9\nboth,4,11\n", WIDE, r"the row 'both' .* long form, --weight"),
         ("g,x,y,z\na,1,2,3\nb,3,9,12\n", WIDE, "the column 'z' is the sum of the other columns"),
         (
             "g,x,n\na,u,1\na,v,2\nb,u,3\nb,v,9\nAll,u,4\nAll,v,11\n",
