@@ -246,11 +246,11 @@ class DesignBudget(BudgetOptions):
         from mechdesign.mechanisms import budget, design
 
         if self.keep is not None:
-            return budget.keeping(joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how).design
+            return budget.keeping(joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how)
         upper = None
         if self.max_posterior is not None:
             kind = NOTIONS[self.notion or "alip"]
-            upper = budget.posterior_budget(joint, kind, self.max_posterior, **budget.population_of(how))
+            upper = budget.posterior_budget(joint, kind, self.max_posterior, how)
         return design(joint, self.notion_or("alip", upper), **how)
 
     def _at(self, epsilon: str) -> Notion:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
@@ -17,7 +18,7 @@ from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import row_of
 from mechdesign.core.errors import NotPrivate
 from mechdesign.mechanisms import OPTIMAL, design
-from mechdesign.mechanisms.budget import keeping
+from mechdesign.mechanisms.budget import KEPT_AT, KEPT_LESS_AT, keeping
 from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
@@ -136,14 +137,12 @@ class _Curve:
         case = Case(OPTIMAL, self.notion, 1.0, self.lam)
         try:
             kept = keeping(
-                self.joint,
-                lambda epsilon: replace(case, epsilon=epsilon).promise(),
-                share,
-                time_limit=self.seconds,
+                self.joint, lambda at: replace(case, epsilon=at).promise(), share, time_limit=self.seconds
             )
         except NotPrivate:
             return None, None
-        return row_of(replace(case, epsilon=kept.epsilon), kept.design), kept.below
+        told: dict[str, Any] = kept.certificate.details
+        return row_of(replace(case, epsilon=told[KEPT_AT]), kept), told.get(KEPT_LESS_AT)
 
 
 def _twice(notion: str, lam: float | None) -> float | None:

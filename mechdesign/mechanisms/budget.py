@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -33,14 +33,8 @@ FINE_GAP = 1e-7
 """Gap of every optimum, as a share of H(X): a step of the scale is worth 1e-5 to 1e-3, and is to be decided."""
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The optimum at the smallest budget found that keeps a share, and the largest proven not to keep it."""
-
-    design: Design
-    epsilon: float
-    below: float | None
-    text: str
+KEPT_AT, KEPT_LESS_AT = "kept_at", "kept_less_at"
+"""What the certificate of `keeping` tells: the budget, and the largest that was proven not to keep so much."""
 
 
 def in_words(
@@ -64,37 +58,25 @@ def in_words(
     return kind(**{budget: min(sides.values())})
 
 
-def population_of(how: Mapping[str, Any]) -> dict[str, Any]:
-    """Those arguments of a design that say what is promised of whom."""
-    return {key: how[key] for key in ("confidence", "known_shares", "unseen") if key in how}
-
-
-def posterior_budget(
-    joint: Joint,
-    kind: type[Notion],
-    value: object,
-    confidence: float | None = None,
-    known_shares: Any = None,
-    unseen: int = 0,
-) -> float:
+def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mapping[str, Any]) -> float:
     """The budget (nats) of the upper side under which no sensitive symbol becomes more probable than a share.
 
     One budget protects every symbol, so the most frequent one decides: its share times exp of the budget is at most
     the share asked for. With a confidence level that is the largest share that the counts allow.
     """
-    share = share_of("--max-posterior", value)
+    share, level = share_of("--max-posterior", value), how.get("confidence")
     priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
     limits = kind.at(1.0).limits
-    if confidence is not None:
-        own = {
-            "shares": known_shares,
-            "estimate_shares": lift_limits(kind.at(1.0)).need_shares,
-            "unseen": unseen,
-        }
-        priors = [*confidence_set(joint, confidence, **own).share_upper]
+    if level is not None:
+        own = {"shares": how.get("known_shares"), "unseen": how.get("unseen", 0)}
+        shares = lift_limits(kind.at(1.0)).need_shares
+        priors = [*confidence_set(joint, level, estimate_shares=shares, **own).share_upper]
     prior = max(priors)
     if prior >= share:
-        likely, has = quoted(joint.sensitive.names[priors.index(prior)]), "may have" if confidence else "has"
+        likely, has = (
+            quoted(joint.sensitive.names[priors.index(prior)]),
+            "has" if level is None else "may have",
+        )
         raise NotPrivate(
             f"no release keeps every belief at most {value}: {likely} {has} the share {about(float(prior))} before "
             "anything is released; say more than that"
@@ -152,7 +134,7 @@ def budget_for(
     if keep is not None:
         if sides != (None, None, None):
             raise InputError("--keep looks for the smallest budget: leave out every other budget")
-        return keeping(joint, lambda epsilon: kind.at(epsilon, lam), keep, **how).design.notion
+        return keeping(joint, lambda epsilon: kind.at(epsilon, lam), keep, **how).notion
     if sides == (None, None, None):
         raise InputError("say the budget: --at-most-times, --at-least-times, --max-posterior or --keep")
     if lam is not None:
@@ -161,7 +143,7 @@ def budget_for(
         )
     upper = None if at_most_times is None else most_nats(at_most_times)
     if max_posterior is not None:
-        allowed = posterior_budget(joint, kind, max_posterior, **population_of(how))
+        allowed = posterior_budget(joint, kind, max_posterior, how)
         upper = allowed if upper is None else min(upper, allowed)
     return in_words(kind, lower=None if at_least_times is None else least_nats(at_least_times), upper=upper)
 
@@ -174,7 +156,7 @@ def keeping(
     mechanism: str = OPTIMAL,
     gap: float = FINE_GAP,
     **how: Any,
-) -> Kept:
+) -> Design:
     """The optimum at the smallest budget of four digits that keeps a share of H(X); `how` is that of each design.
 
     What the optimum keeps grows with the budget, so halving finds it. A budget is called too small where the proven
@@ -218,9 +200,9 @@ def keeping(
         proven = f"with {below:g} no channel does (proven)"
         proven += "" if too_small == high - 1 else "; between the two the search did not decide"
     text = f"epsilon {epsilon:g} keeps {float(100 * exact):g} % of the information; {proven}"
-    details = {"kept_at": epsilon} | ({} if below is None else {"kept_less_at": below})
-    proof = replace(made.certificate, details=made.certificate.details | details)
-    return Kept(replace(made, certificate=proof, messages=(*made.messages, text)), epsilon, below, text)
+    details = made.certificate.details | {KEPT_AT: epsilon} | ({} if below is None else {KEPT_LESS_AT: below})
+    proof = replace(made.certificate, details=details)
+    return replace(made, certificate=proof, messages=(*made.messages, text))
 
 
 def _keeps_less(made: Design, share: Fraction) -> bool:

@@ -111,19 +111,19 @@ def test_keep_finds_the_smallest_budget_of_four_digits(notion, share):
 
 def test_keeping_says_what_is_proven():
     kept = keeping(JOINT, md.ALIP.from_epsilon, 0.75)
-    assert kept.text == (
-        f"epsilon {kept.epsilon:g} keeps 75 % of the information; with {kept.below:g} no channel does (proven)"
-    )
-    assert kept.text in kept.design.messages
-    details = kept.design.certificate.details
-    assert (details["kept_at"], details["kept_less_at"]) == (kept.epsilon, kept.below)
+    details = kept.certificate.details
+    below = epsilon_of(step_of(details["kept_at"]) - 1)
+    assert details["kept_less_at"] == below
+    text = f"epsilon {details['kept_at']:g} keeps 75 % of the information; with {below:g} no channel does (proven)"
+    assert text in kept.messages
 
 
 def test_a_column_that_tells_nothing_is_kept_at_the_smallest_budget():
     joint = md.Joint.from_counts([[1, 2], [2, 4]])
     kept = keeping(joint, md.ALIP.from_epsilon, 0.9)
-    assert (kept.epsilon, kept.below) == (epsilon_of(0), None)
-    assert "none is tried below" in kept.text
+    assert kept.certificate.details["kept_at"] == epsilon_of(0)
+    assert "kept_less_at" not in kept.certificate.details
+    assert "none is tried below" in kept.messages[-1]
 
 
 def test_what_no_budget_keeps_is_refused_with_the_proven_bound():
