@@ -14,6 +14,7 @@ from .analysis.weights import (
     posterior_table,
     record_weights,
 )
+from .auditing.joint_leakage import Composition, compose
 from .auditing.population import audit
 from .auditing.verdict import Audit
 from .channel.channel import Channel
@@ -47,6 +48,7 @@ __all__ = [
     "Chi2Lift",
     "Comparison",
     "ComparisonRow",
+    "Composition",
     "Design",
     "Frequencies",
     "InputError",
@@ -66,6 +68,7 @@ __all__ = [
     "budget_for",
     "check_release",
     "compare",
+    "compose",
     "corrected_regression",
     "design",
     "estimate_frequencies",

@@ -7,7 +7,6 @@ from operator import mul
 from typing import NamedTuple, TypeAlias
 
 from mechdesign.core.errors import InputError
-from mechdesign.tables.joint import Joint
 
 Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Rows of the positive entries of one output, and those entries."""
@@ -49,10 +48,9 @@ class ExtremeLifts(NamedTuple):
 
 
 def extremes_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], sums: Sequence[int]
 ) -> Iterator[ExtremeLifts]:
-    """The extreme lifts of each output in turn, found by exact comparison of every cell."""
-    sums = [sum(row) for row in joint.counts]
+    """The extreme lifts of each output in turn, found by exact comparison of every cell; `sums` are total * P(s)."""
     total = sum(sums)
     for y, (at, values) in enumerate(columns):
         masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
@@ -73,10 +71,12 @@ def extremes_by_output(
         yield ExtremeLifts(high, low, high, low)
 
 
-def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> ExtremeLifts:
+def extremes_of(
+    counts: Sequence[Sequence[int]], columns: Sequence[Entries], sums: Sequence[int]
+) -> ExtremeLifts:
     """The extreme lifts of all outputs together (of equal ones the first); arguments as above."""
     found: ExtremeLifts | None = None
-    for here in extremes_by_output(counts, columns, joint):
+    for here in extremes_by_output(counts, columns, sums):
         found = here if found is None else _extreme_of(found, here)
     if found is None:
         raise InputError("a channel needs at least one output")

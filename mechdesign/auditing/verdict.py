@@ -107,7 +107,7 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     limits = notion.limits
     if limits.mean is not None:
         return failing_means(counts, channel.integers.columns, joint, limits)
-    by_output = extremes_by_output(counts, channel.integers.columns, joint)
+    by_output = extremes_by_output(counts, channel.integers.columns, joint.sensitive_counts)
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 
 
@@ -125,7 +125,7 @@ def audit_columns(
 ) -> Audit:
     """The verdict on a channel given as plain integers; `audit` and `outside` prepare them."""
     limits = notion.limits
-    extremes = extremes_of(counts, columns, joint)
+    extremes = extremes_of(counts, columns, joint.sensitive_counts)
     achieved = Achieved(
         eps_l=log_upper(*extremes.low.inverse),
         eps_u=log_upper(*extremes.high.lift),
@@ -225,6 +225,15 @@ def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
     shift = max(0, *(-int(power) for _, power in ends))
     low, high = (int(mantissa) << (int(power) + shift) for mantissa, power in ends)
     return low, high, shift
+
+
+def local_budget(rows: Sequence[Sequence[int]]) -> float:
+    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
+
+    A record that is drawn independently k times tells at most k times as much.
+    """
+    columns = list(zip(*rows, strict=True))
+    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
 
 
 def log_upper(numerator: int, denominator: int) -> float:

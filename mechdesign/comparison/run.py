@@ -46,7 +46,9 @@ class Settings:
 
     def record(self) -> dict[str, Setting]:
         """As the manifest has them; of the sample only where there is something to say."""
-        said = vars(self) | {"known_shares": self.known_shares and str(dict(self.known_shares))}
+        said: dict[str, Any] = vars(self) | {
+            "known_shares": self.known_shares and str(dict(self.known_shares))
+        }
         return {key: value for key, value in said.items() if value or key not in ("known_shares", "unseen")}
 
 
@@ -64,7 +66,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     neighbour: Design | None = None
     for case in cases:
         promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
-        how = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
+        how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
         how |= {"known_shares": None, "unseen": 0} if not confident else {}
         how |= {"as_published": False} if confident or mechanism == OPTIMAL else {}
         made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
