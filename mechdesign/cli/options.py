@@ -229,16 +229,16 @@ class DesignBudget(BudgetOptions):
         """Find out before the table is read what cannot be meant."""
         from mechdesign.core.words import share_of
 
+        for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
+            if share is not None:
+                share_of(name, share)
         if self.keep is None:
-            if self.max_posterior is not None:
-                share_of("--max-posterior", self.max_posterior)
             self.notion_or("alip", None if self.max_posterior is None else 1.0)
             return
         if self != replace(
             DesignBudget(), notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
         ):
             raise InputError("--keep looks for the smallest budget: leave out every other budget")
-        share_of("--keep", self.keep)
         self._at("1")
 
     def designed(self, joint: Joint, how: Mapping[str, Any]) -> Design:
