@@ -3,11 +3,10 @@ import os
 from .analysis.check_file import check_release
 from .analysis.frequencies import (
     Frequencies,
-    JointFrequencies,
     estimate_frequencies,
-    estimate_joint,
     identifiability,
 )
+from .analysis.joint_frequencies import JointFrequencies, estimate_joint
 from .analysis.weights import (
     corrected_regression,
     expand_records,

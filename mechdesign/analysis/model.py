@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from mechdesign.formats.cells import encode
 
 Array = NDArray[np.float64]
 
-Form = Literal["label", "posterior-draw"]
 FORMS = ("label", "posterior-draw")
 
 SUM_TOLERANCE = 1e-6

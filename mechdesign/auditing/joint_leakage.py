@@ -11,25 +11,23 @@ directions may be too many: those whose completions are surely harmless go first
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.lifts import Entries, ExtremeLifts, extremes_of
-from mechdesign.auditing.verdict import Achieved, log_upper
+from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.tuples import Direction, columns_on, directions, everything
+from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed
+from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
 Array = NDArray[np.float64]
-Direction: TypeAlias = tuple[Entries, tuple[int, ...]]
-"""A column over the useful symbols without common divisor, and the outputs of its first tuple."""
-
 MOST_DIRECTIONS = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
 
@@ -114,39 +112,36 @@ def compose(
     """
     table = common_table(channels, joint)
     columns = [columns_on(channel, table) for channel in channels]
-    sums = table.sensitive_counts
-    alone = tuple(_achieved(extremes_of(table.counts, each, sums)) for each in columns)
+    lip = LIP(1.0)  # equal budgets, so that the worst cell is that of the larger side
+    alone = tuple(
+        audit_columns(table.counts, each, channel.outputs, table, lip).achieved
+        for channel, each in zip(channels, columns, strict=True)
+    )
     # The channel with most outputs comes last: its tuples are the cheapest.
     order = sorted(range(len(columns)), key=lambda k: len(columns[k]))
-    found: list[Direction] = [((range(len(table.useful)), [1] * len(table.useful)), ())]
-    bounds = _Bounds(table, [columns[k] for k in order])
+    found, left_out = everything(table), np.zeros(3)
     for depth in range(len(order) - 1):
         found = directions(found, columns[order[depth]])
         if depth and len(found) > most:
-            found = bounds.followed(found, depth + 1, most)
-    candidates = _candidates(table, found, columns[order[-1]])
-    extremes = extremes_of(table.counts, [column for column, _ in candidates], sums)
-    at_least = _achieved(extremes)
-    cell = extremes.high if at_least.eps_u >= at_least.eps_l else extremes.low
-    outputs = dict(zip(order, candidates[cell.y][1], strict=True))
+            rest = [columns[k] for k in order[depth + 1 :]]
+            found, bounds = _followed(table, found, rest, most)
+            left_out = np.maximum(left_out, bounds)
+    last = columns[order[-1]]
+    candidates = [each for secret in table.secrets for each in _candidates(secret, found, last)]
+    labels = [str(k) for k in range(len(candidates))]
+    verdict = audit_columns(table.counts, [column for column, _ in candidates], labels, table, lip)
+    at_least, worst = verdict.achieved, verdict.worst
+    outputs = dict(zip(order, candidates[int(worst.output)][1], strict=True))
     return Composition(
-        achieved=bounds.outer(at_least),
+        achieved=Achieved(*map(max, _sides(at_least), left_out.tolist())),
         at_least=at_least,
         worst=WorstTuple(
-            table.sensitive.names[cell.s],
+            worst.sensitive,
             tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels)),
-            cell.lift[0] / cell.lift[1],
+            worst.lift,
         ),
         sum=Achieved(*(_sum_above(side) for side in zip(*map(_sides, alone), strict=True))),
         alone=alone,
-    )
-
-
-def _achieved(extremes: ExtremeLifts) -> Achieved:
-    return Achieved(
-        eps_l=log_upper(*extremes.low.inverse),
-        eps_u=log_upper(*extremes.high.lift),
-        eps_ldp=log_upper(*extremes.ratio),
     )
 
 
@@ -167,6 +162,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     for channel in channels:
         if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"channels must be channels (md.Channel), not {type(channel).__name__}")
+    crossed = any(channel.sensitive is not None and not channel.sensitive.each for channel in channels)
     if joint is not None:
         return joint
     tables = [channel.joint for channel in channels if channel.joint is not None]
@@ -186,7 +182,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
                 "the channels were designed for different tables: give the one that the record comes from "
                 "(--table TABLE)"
             )
-    return widest
+    return replace(widest, sensitive=replace(widest.sensitive, each=False)) if crossed else widest
 
 
 def _cells(joint: Joint, useful: Variable) -> dict[tuple[tuple[str, ...], tuple[str, ...]], int]:
@@ -199,53 +195,6 @@ def _cells(joint: Joint, useful: Variable) -> dict[tuple[tuple[str, ...], tuple[
                 key = symbol, tuple(whole[i] for i in at)
                 cells[key] = cells.get(key, 0) + count
     return cells
-
-
-def rows_on(useful: Variable, joint: Joint) -> list[int]:
-    """Which row of a channel on `useful` each useful symbol of the table has; its columns may be some of those."""
-    columns, whole = useful.columns, joint.useful
-    if set(columns) <= set(whole.columns):
-        at = [whole.columns.index(column) for column in columns]
-    elif len(columns) == len(whole.columns):  # a wide table need not say how its column is called
-        at = list(range(len(columns)))
-    else:
-        missing = [column for column in columns if column not in whole.columns]
-        raise InputError(f"the table has no useful column {listed(missing)}, which a channel releases")
-    symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
-    unknown = [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]
-    if unknown:
-        raise InputError(f"a channel has no row for the useful symbol {listed(unknown)} of the table")
-    found = [useful.index[symbol] for symbol in symbols]
-    absent = [useful.names[x] for x in sorted(set(range(len(useful))) - set(found))]
-    if absent:
-        raise InputError(f"the table has no useful symbol {listed(absent)}, which a channel has")
-    return found
-
-
-def columns_on(channel: Channel, joint: Joint) -> list[Entries]:
-    """The column of every output over the useful symbols of the table."""
-    places: list[list[int]] = [[] for _ in channel.useful.symbols]
-    for x, row in enumerate(rows_on(channel.useful, joint)):
-        places[row].append(x)
-    columns: list[Entries] = []
-    for rows, values in channel.integers.columns:
-        pairs = sorted((x, value) for row, value in zip(rows, values, strict=True) for x in places[row])
-        columns.append(([x for x, _ in pairs], [value for _, value in pairs]))
-    return columns
-
-
-def directions(found: Iterable[Direction], columns: Sequence[Entries]) -> list[Direction]:
-    """Products of every direction and column, each direction once; tuples that never occur are left out."""
-    seen: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
-    lookup = [dict(zip(*column, strict=True)) for column in columns]
-    for (at, values), outputs in found:
-        for y, column in enumerate(lookup):
-            pairs = [(x, value * column[x]) for x, value in zip(at, values, strict=True) if x in column]
-            if pairs:
-                divisor = math.gcd(*(value for _, value in pairs))
-                key = tuple(x for x, _ in pairs), tuple(value // divisor for _, value in pairs)
-                seen.setdefault(key, (*outputs, y))
-    return [((at, values), outputs) for (at, values), outputs in seen.items()]
 
 
 def _dense(columns: Sequence[Entries], n: int) -> Array:
@@ -293,68 +242,45 @@ def _candidates(table: Joint, found: Sequence[Direction], columns: Sequence[Entr
     ]
 
 
-class _Bounds:
-    """What directions that are not followed can still come to."""
+def _followed(
+    table: Joint, found: list[Direction], rest: Sequence[Sequence[Entries]], most: int
+) -> tuple[list[Direction], Array]:
+    """The directions that can come to most, and what the others can come to at most: (eps_l, eps_u, eps_ldp).
 
-    def __init__(self, table: Joint, columns: Sequence[Sequence[Entries]]) -> None:
-        self._table, self._columns = table, columns
-        self._left_out = np.full(3, -math.inf)
-
-    def followed(self, found: list[Direction], depth: int, most: int) -> list[Direction]:
-        """The directions that can come to most; the bounds of the others are remembered."""
-        bounds = self._of(_dense([column for column, _ in found], len(self._table.useful)), depth)
-        rank = np.argsort(np.argsort(-bounds, axis=0, kind="stable"), axis=0).min(axis=1)
-        order = np.argsort(rank, kind="stable")
-        self._left_out = np.maximum(self._left_out, bounds[order[most:]].max(axis=0))
-        return [found[i] for i in sorted(order[:most].tolist())]
-
-    def _of(self, columns: Array, depth: int) -> Array:
-        """Bounds on the log of the largest lift, minus that of the smallest, and their sum; (m, 3).
-
-        The columns of the other channels multiply the entries of a direction by factors between 1 and r, up to
-        scale. A lift is a quotient of linear functions of the factors, so it is largest where those of the symbols
-        with the largest P(s|x) are r and the others 1: one of n candidates.
-        """
-        rest = np.exp(-self._stretches(columns > 0.0, depth))[:, None]  # 1 / r
-        masses = columns * self._table.p_x
-        bounds = np.zeros((len(columns), 2))
-        for lifts in self._table.lift:
-            for side, sign in enumerate((-1.0, 1.0)):
-                order = np.argsort(sign * lifts)
-                below = masses[:, order]
-                above = below * lifts[order]
-                ends = below > 0.0
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    top, bottom = (
-                        (1.0 - rest) * part.cumsum(axis=1) + rest * part.sum(axis=1, keepdims=True)
-                        for part in (above, below)
-                    )
-                    logs = -sign * np.log(np.where(ends, top / bottom, 1.0))
-                bounds[:, side] = np.maximum(bounds[:, side], logs.max(axis=1))
-        return np.column_stack([bounds, bounds.sum(axis=1)])
-
-    def _stretches(self, support: NDArray[np.bool_], depth: int) -> Array:
-        """log r of every direction: from each channel the largest quotient of two entries in the support."""
-        n = support.shape[1]
-        total = np.zeros((n, n))
-        for columns in self._columns[depth:]:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                logs = np.log(_dense(columns, n))
-                largest = np.full((n, n), -math.inf)
-                for (
-                    each
-                ) in logs:  # minus infinities of an output that neither gives are no number, and no matter
-                    largest = np.fmax(largest, each[:, None] - each[None, :])
-            total += largest
-        patterns, which = np.unique(support, axis=0, return_inverse=True)
-        return np.array([total[np.ix_(each, each)].max() for each in patterns])[which.ravel()]
-
-    def outer(self, at_least: Achieved) -> Achieved:
-        """The proven limits, given what was found."""
-        high, low, ratio = (
-            max(side, 0.0 if bound == -math.inf else float(bound) * OUTWARDS + (OUTWARDS - 1.0))
-            for side, bound in zip(
-                (at_least.eps_u, at_least.eps_l, at_least.eps_ldp), self._left_out, strict=True
+    The columns of the remaining channels multiply the entries of a direction by factors between 1 and r, up to scale.
+    A lift is a quotient of linear functions of the factors, so it is largest where those of the symbols with the
+    largest P(s|x) are r and the others 1: one of n candidates. The smallest alike.
+    """
+    columns = _dense([column for column, _ in found], len(table.useful))
+    least = np.exp(-_stretches(columns > 0.0, rest))[:, None]  # 1 / r
+    masses = columns * table.p_x
+    bounds = np.zeros((len(columns), 2))
+    for lifts in (row for secret in table.secrets for row in secret.lift):
+        for side, sign in enumerate((1.0, -1.0)):
+            order = np.argsort(sign * lifts)
+            below = masses[:, order]
+            top, bottom = (
+                (1.0 - least) * part.cumsum(axis=1) + least * part.sum(axis=1, keepdims=True)
+                for part in (below * lifts[order], below)
             )
-        )
-        return Achieved(eps_l=low, eps_u=high, eps_ldp=ratio)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
+            bounds[:, side] = np.maximum(bounds[:, side], logs.max(axis=1))
+    every = np.column_stack([bounds, bounds.sum(axis=1)]) * OUTWARDS + (OUTWARDS - 1.0)
+    rank = np.argsort(np.argsort(-every, axis=0, kind="stable"), axis=0).min(axis=1)
+    chosen = np.argsort(rank, kind="stable")
+    return [found[i] for i in sorted(chosen[:most].tolist())], every[chosen[most:]].max(axis=0)
+
+
+def _stretches(support: NDArray[np.bool_], rest: Sequence[Sequence[Entries]]) -> Array:
+    """log r of every direction: of each channel the largest quotient of two entries of an output in the support."""
+    n = support.shape[1]
+    total = np.zeros((n, n))
+    for columns in rest:
+        largest = np.full((n, n), -math.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for logs in np.log(_dense(columns, n)):  # what neither symbol gives is no number, and no matter
+                largest = np.fmax(largest, logs[:, None] - logs)
+        total += largest
+    patterns, which = np.unique(support, axis=0, return_inverse=True)
+    return np.array([total[np.ix_(each, each)].max() for each in patterns])[which.ravel()]

@@ -38,27 +38,21 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
     them. Budgets do not simply add: the sum is shown beside the exact figures.
     """
     from mechdesign.auditing.joint_leakage import compose as run
+    from mechdesign.channel.channel import Channel
     from mechdesign.report.composition import composition_record, composition_text
 
-    loaded = load_channels(channels)
+    for path in channels:
+        if m.is_mechanism(path):
+            raise InputError(
+                f"{path} is a mechanism file of `quantize`: compose takes channel files of `design`"
+            )
+    loaded = [Channel.load(path) for path in channels]
     with reporter.work("composing"):
         joint = table_of(table, loaded)
         found = run(loaded, joint)
     reporter.notices(() if joint is None else joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(lambda: composition_record(found), lambda: composition_text(found, channels))
-
-
-def load_channels(paths: list[str]) -> list[Channel]:
-    """The channels of these files."""
-    from mechdesign.channel.channel import Channel
-
-    for path in paths:
-        if m.is_mechanism(path):
-            raise InputError(
-                f"{path} is a mechanism file of `quantize`: compose takes channel files of `design`"
-            )
-    return [Channel.load(path) for path in paths]
 
 
 def table_of(table: o.OtherTable, channels: list[Channel]) -> Joint | None:
@@ -71,4 +65,8 @@ def table_of(table: o.OtherTable, channels: list[Channel]) -> Joint | None:
         return None
     hidden = next((each.sensitive.columns for each in channels if each.sensitive is not None), None)
     shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
-    return joint_of(table.table, **table.typed(), known=(hidden, shown))
+    each = table.protect_each or (
+        table.sensitive is None
+        and all(each.sensitive is not None and each.sensitive.each for each in channels)
+    )
+    return joint_of(table.table, **table.typed(protect_each=each), known=(hidden, shown))

@@ -15,6 +15,7 @@ from mechdesign.cli.parsing import (
     names,
     notion_of,
     number,
+    own_budgets,
     randomisation_of,
     renamed,
 )
@@ -101,6 +102,9 @@ class TableOptions:
     """The table"""
 
     sensitive: str | None = option("--sensitive", "COL[,COL..]", "Column(s) to protect; several are crossed.")
+    protect_each: bool = flag(
+        "--protect-each", "Protect each of several sensitive columns for itself, not their combinations."
+    )
     useful: str | None = option(
         "--useful",
         "COL[,COL..]",
@@ -122,10 +126,10 @@ class TableOptions:
         "refuse",
     )
 
-    def typed(self) -> dict[str, Any]:
-        """The options by name, as `parsing.joint_of` takes them."""
+    def typed(self, **others: Any) -> dict[str, Any]:
+        """The options by name, as `parsing.joint_of` takes them; `others` in their place."""
         typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
-        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {})
+        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {}) | others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +163,8 @@ class OtherTable(TextFormat, TableOptions):
         if self.table is not None:
             hidden = channel.sensitive
             known = (None if hidden is None else hidden.columns, channel.useful.columns)
-            return joint_of(self.table, **self.typed(), known=known)
+            each = self.protect_each or (hidden is not None and hidden.each and self.sensitive is None)
+            return joint_of(self.table, **self.typed(protect_each=each), known=known)
         if self != type(self)():
             raise InputError(
                 "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
@@ -196,6 +201,10 @@ class BudgetOptions:
         "--alpha", "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
     )
 
+    budget: list[str] | None = option(
+        "--budget", "SYMBOL=EPS_L,EPS_U", "Budgets of its own for a sensitive symbol; may be repeated."
+    )
+
     at_most_times: str | None = option(
         "--at-most-times", "K", "In words: nothing becomes more than K times as likely (eps_u = ln K)."
     )
@@ -207,7 +216,9 @@ class BudgetOptions:
         """The notion that is described; of the name `default` where none is named."""
         typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(BudgetOptions)}
         typed |= {"notion": self.notion or default, "upper": upper}
-        return notion_of(**typed)
+        own = own_budgets(typed.pop("budget"))
+        notion = notion_of(**typed)
+        return notion.with_budgets(own) if own else notion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +243,8 @@ class DesignBudget(BudgetOptions):
         for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
             if share is not None:
                 share_of(name, share)
+        if self.max_posterior is not None and self.budget:
+            raise InputError("--max-posterior is for every symbol alike: leave out --budget")
         if self.keep is None:
             self.notion_or("alip", None if self.max_posterior is None else 1.0)
             return
@@ -290,6 +303,24 @@ class ConfidenceOptions:
         from mechdesign.tables.confidence import unseen_symbols
 
         return {} if self.symbols is None else {"unseen": unseen_symbols(self.symbols, joint)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterOptions:
+    """What is promised"""
+
+    after: list[str] | None = option(
+        "--after",
+        "CHANNEL",
+        "A channel of an earlier release of the same records: all together keep the promise; may be repeated.",
+        public=PUBLIC_CHANNEL,
+    )
+
+    def channels(self) -> list[Channel]:
+        """The channels."""
+        from mechdesign.channel.channel import Channel
+
+        return [Channel.load(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,6 +102,22 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     return names
 
 
+def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
+    """Values SYMBOL=EPS_L,EPS_U as a mapping; the symbol may have equals signs and commas."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts or ():
+        symbol, equals, sides = text.rpartition("=")
+        lower, comma, upper = sides.partition(",")
+        if not (symbol and equals and comma):
+            raise InputError(
+                f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (inf leaves a side free)"
+            )
+        if symbol in found:
+            raise InputError(f"--budget names {symbol!r} twice")
+        found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
+    return found
+
+
 def notion_of(
     notion: str,
     *,
@@ -123,7 +139,7 @@ def notion_of(
         raise InputError(
             f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
-    order = {} if alpha is None else {"alpha": _order(alpha)}
+    order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
     if (at_most_times, at_least_times, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
             raise InputError(
@@ -138,7 +154,8 @@ def notion_of(
             above = upper
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
-        return kind(**dict(zip(("eps_l", "eps_u"), _sides(epsilon, lam, eps_l, eps_u), strict=True)), **order)
+        order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
+        return kind(**order)
     if lam is not None:
         owners = _names(lambda other: other.takes_lam())
         raise InputError(
@@ -243,6 +260,7 @@ def joint_of(
     weighted: bool = False,
     missing: str = "refuse",
     text: TextOptions | None = None,
+    protect_each: bool = False,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
 ) -> Joint:
     """Read a table; options by their names."""
@@ -268,7 +286,7 @@ def joint_of(
         )
     from mechdesign.tables.reading import read_joint
 
-    return read_joint(
+    joint = read_joint(
         path,
         sensitive=hidden,
         useful=shown,
@@ -279,6 +297,7 @@ def joint_of(
         missing=missing,  # type: ignore[arg-type]
         text=text,
     )
+    return joint.protecting_each() if protect_each else joint
 
 
 def confidence_of(level: str | None, shares: str | None, symbols: str | None) -> dict[str, Any]:

@@ -65,6 +65,10 @@ def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mappi
     the share asked for. With a confidence level that is the largest share that the counts allow.
     """
     share, level = share_of("--max-posterior", value), how.get("confidence")
+    if len(joint.secrets) > 1 or how.get("protect_each") or how.get("budgets"):
+        raise InputError(
+            "--max-posterior is for one sensitive column and every symbol alike; say --at-most-times"
+        )
     priors = [Fraction(count, joint.total) for count in joint.sensitive_counts]
     limits = kind.at(1.0).limits
     if level is not None:

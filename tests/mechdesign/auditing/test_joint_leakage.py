@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.joint_leakage import columns_on, directions
-from mechdesign.auditing.verdict import Achieved, audit, log_upper
+from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.tuples import columns_on, directions, everything
+from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
 
@@ -65,7 +66,7 @@ def test_equals_full_enumeration():
         lifts = dict(every_tuple(joint.counts, matrices))[at]
         lift = lifts[joint.sensitive.names.index(found.worst.sensitive)]
         assert found.worst.lift == float(lift)
-        assert rounded_up(lift if found.eps_u >= found.eps_l else 1 / lift if lift else None) == side
+        assert max(rounded_up(lift), rounded_up(1 / lift if lift else None)) == side
         assert found.alone == tuple(audit(channel, joint, md.LIP(1)).achieved for channel in channels)
 
 
@@ -103,7 +104,7 @@ def test_channels_of_different_columns():
 def test_directions_that_are_proportional_count_once():
     joint = md.Joint.from_counts([[1, 2], [3, 4]])
     channel = Channel(joint.useful, ("a", "b", "c"), [[1, 2, 3], [1, 2, 3]], 6, joint)
-    assert len(directions([((range(2), [1, 1]), ())], columns_on(channel, joint))) == 1
+    assert len(directions(everything(joint), columns_on(channel, joint))) == 1
 
 
 def test_tuples_that_never_occur_are_left_out():
@@ -155,7 +156,7 @@ def test_refusals():
     with pytest.raises(md.InputError, match="no row for the useful symbol 'x2'"):
         md.compose(made[:1], three)
     small = md.Joint.from_counts([[1, 2], [3, 4]], useful_labels=["x0", "z"], useful="one")
-    with pytest.raises(md.InputError, match="no row for the useful symbol 'z'"):
+    with pytest.raises(md.InputError, match="no useful symbol 'x1', which the channel has"):
         md.compose(made[:1], small)
     crossed = md.Joint.from_counts(
         [[1, 2], [3, 4]], useful_labels=[("x0", "p"), ("x1", "p")], useful=("one", "q")
@@ -165,6 +166,6 @@ def test_refusals():
     half = md.Joint.from_counts(
         [[1, 2], [3, 4]], useful_labels=[("x0", "p"), ("x0", "q")], useful=("one", "q")
     )
-    with pytest.raises(md.InputError, match="no useful symbol 'x1', which a channel has"):
+    with pytest.raises(md.InputError, match="no useful symbol 'x1', which the channel has"):
         md.compose(made[:1], half)
     assert md.compose([made[0], made[0].public()]).exact
