@@ -176,3 +176,12 @@ def test_a_belief_that_is_larger_already_is_no_budget():
         md.budget_for(SKEWED, max_posterior=0.5)
     with pytest.raises(md.NotPrivate, match=r"'s0' may have the share 0.7"):
         md.budget_for(SKEWED, max_posterior=0.61, confidence=0.95)
+
+
+def test_one_share_does_not_speak_of_several_secrets_or_of_single_budgets():
+    with pytest.raises(
+        md.InputError, match="max_posterior is for one sensitive column and every symbol alike"
+    ):
+        md.budget_for(SKEWED, max_posterior=0.9, budgets={"s0": (0.5, 0.5)})
+    with pytest.raises(md.InputError, match="max_posterior is for one sensitive column"):
+        md.budget_for(SKEWED, max_posterior=0.9, protect_each=True)
