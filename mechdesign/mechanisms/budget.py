@@ -48,14 +48,18 @@ def in_words(
         raise InputError(
             f"{kind.name} bounds averages, not how likely a single value becomes; take alip, or nats"
         )
-    sides = {"eps_l": math.inf if lower is None else lower, "eps_u": math.inf if upper is None else upper}
+    sides: dict[str, Any] = {
+        "eps_l": math.inf if lower is None else lower,
+        "eps_u": math.inf if upper is None else upper,
+    }
     if kind.takes_lam():
         return kind(**sides, **order)
     (budget,) = kind.budgets()
     for side, where in (("eps_l", "below"), ("eps_u", "above")):
         if budget not in ("epsilon", side) and math.isfinite(sides[side]):
             raise InputError(f"{kind.name} does not bound beliefs from {where}; take alip")
-    return kind(**{budget: min(sides.values())})
+    only: dict[str, Any] = {budget: min(sides.values())}
+    return kind(**only)
 
 
 def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mapping[str, Any]) -> float:
