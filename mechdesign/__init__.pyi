@@ -21,6 +21,7 @@ from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
 from .core.errors import InputError, MechdesignError, NotPrivate, SolverFailure
 from .mechanisms import design
+from .mechanisms.budget import budget_for
 from .mechanisms.result import Certificate, Design
 from .notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift, Notion
 from .release.draws import Key
@@ -63,6 +64,7 @@ __all__ = [
     "SolverFailure",
     "__version__",
     "audit",
+    "budget_for",
     "check_release",
     "compare",
     "compose",

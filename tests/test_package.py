@@ -42,6 +42,7 @@ PUBLIC = [
     "SolverFailure",
     "__version__",
     "audit",
+    "budget_for",
     "check_release",
     "compare",
     "compose",

@@ -26,7 +26,6 @@ from mechdesign.analysis.released_file import (
     header_changes,
     pairs,
     private_columns,
-    same_kind,
     type_changes,
 )
 from mechdesign.core.errors import InputError
@@ -139,7 +138,6 @@ def count_pairs(
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
     with TableFile(released, text) as after, TableFile(original, text) as before:
-        same_kind(before, after)
         after.require((*columns.released, *columns.identity))
         before.require(columns.useful)
         findings = [*private_columns(after, columns), *header_changes(before, after, columns)]
@@ -158,7 +156,7 @@ def count_pairs(
                 refused,
             )
             _impossible(tally, after, xs, ys, (useful, labels), possible, records)
-            at = new.first_difference(old, common)
+            at = new.first_difference(old, common, as_text=before.kind != after.kind)
             if at is not None:
                 tally.offend("cells", partial(_changed, after, records, at), 1)
             known = _once(tally, after, (new, xs, ys), identities, columns, records)

@@ -53,12 +53,14 @@ class RecordSlice:
             return first, None
         return first, RecordSlice(self._batch, self._first + size, self._size - size, self._columns)
 
-    def first_difference(self, original: RecordSlice, names: Sequence[str]) -> Difference | None:
-        """The first cell of the columns `names` that differs from the original's, if any."""
+    def first_difference(
+        self, original: RecordSlice, names: Sequence[str], *, as_text: bool = False
+    ) -> Difference | None:
+        """The first cell of the columns `names` that differs from the original's, if any; a CSV holds only texts."""
         found: list[Difference] = []
         for name in names:
             was, now = original.column(name), self.column(name)
-            at = _first_unequal(was, now)
+            at = _first_unequal_text(was, now, name) if as_text else _first_unequal(was, now)
             if at is not None:
                 found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
         return min(found, default=None)
@@ -144,12 +146,20 @@ def _first_unequal(was: Any, now: Any) -> int | None:
     return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
 
 
-def same_kind(before: TableFile, after: TableFile) -> None:
-    """Refuse to compare a CSV with a Parquet file."""
-    if before.kind != after.kind:
-        raise InputError(
-            f"{before.name} is {before.kind} and {after.name} is {after.kind}; a release has the kind of its original"
-        )
+def _first_unequal_text(was: Any, now: Any, name: str) -> int | None:
+    """The same for a column of a CSV and one of a Parquet file: by their texts, 1.50 being 1.5."""
+    old, new = (
+        np.array([*column.texts, ""], object)[column.codes]
+        for column in (encode(was, name), encode(now, name))
+    )
+    return next((int(at) for at in np.flatnonzero(old != new) if not _same_number(old[at], new[at])), None)
+
+
+def _same_number(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +218,9 @@ def compared(before: TableFile, after: TableFile, columns: Columns) -> list[str]
 
 
 def type_changes(before: TableFile, after: TableFile, names: Sequence[str]) -> list[Finding]:
-    """Columns that have another type than in the original."""
+    """Columns that have another type than in the original; a CSV has none to compare."""
+    if before.kind != after.kind:
+        return []
     changed = [name for name in names if before.type_of(name) != after.type_of(name)]
     return [
         Finding(

@@ -37,9 +37,9 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
         from mechdesign.cli.app import app
 
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter)
-    except SystemExit:
-        # So ends typer where standard output is a closed pipe; 1 would read as a verdict.
-        return NOBODY_READS
+    except SystemExit as end:
+        # So ends typer with 1 where standard output is a closed pipe, which would read as a verdict; completion with 0.
+        return NOBODY_READS if end.code else 0
     except (Exception, KeyboardInterrupt) as error:
         if reporter.finished and isinstance(error, KeyboardInterrupt):
             return 0

@@ -21,12 +21,12 @@ from mechdesign.cli import (
     report,
     show,
 )
-from mechdesign.cli.line import command
+from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.options import ConsoleOptions
 
 app = typer.Typer(
     name="mechdesign",
-    add_completion=False,
+    cls=PlainGroup,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Optimal release channels for data correlated with a sensitive attribute, proven private in exact arithmetic.",
@@ -75,8 +75,8 @@ for _module, _command in (
     (report, report.report),
     (quantize, quantize.quantize),
 ):
-    app.command(_command.__name__, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE)(
-        command(_command)
-    )
+    app.command(
+        _command.__name__, cls=PlainCommand, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE
+    )(command(_command))
 
 app.add_typer(nonstochastic.app, name="nonstochastic", help="Privacy without probabilities: measure ranges.")

@@ -53,7 +53,7 @@ class OutputOptions:
 def design(
     reporter: Reporter,
     table: o.InputTable,
-    budget: o.BudgetOptions,
+    budget: o.DesignBudget,
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
     search: o.DesignOptions,
@@ -68,8 +68,8 @@ def design(
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
     output for each useful symbol, so that no output says much about the sensitive column.
     """
-    notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
-    how |= confidence.arguments()
+    budget.check()
+    how = search.arguments() | study.arguments() | confidence.arguments()
     paths = ReportPaths(reports.report, reports.public_report, force)
     _refuse_for_study(study, output, paths)
     output.check((table.table,), force=force)
@@ -80,10 +80,8 @@ def design(
             whole = with_columns(joint, table, earlier)
             released = None if whole is joint else joint.useful.columns
             how |= {"after": earlier, "release": released}
-    from mechdesign.mechanisms import design as run
-
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(whole, notion, **how, **confidence.unseen(joint), progress=work.step)
+        result = budget.designed(whole, how | confidence.unseen(joint) | {"progress": work.step})
     path = output.output
     typed = (
         table,

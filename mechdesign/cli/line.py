@@ -16,6 +16,7 @@ from functools import cache
 from typing import Annotated, Any, cast, get_type_hints
 
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from mechdesign.cli.console import PROGRAM, reporter_of
 
@@ -38,6 +39,26 @@ class Declared:
     help: str
     public: str | None
     again: bool
+
+
+class _Plain:
+    """Help without the types of Python, which say nothing to whoever reads it."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters of the command."""
+        found = cast("list[Any]", super().get_params(ctx))  # type: ignore[misc]
+        for each in found:
+            if each.metavar is None or isinstance(each, TyperArgument):
+                each.display_type_rich = lambda ctx: None
+        return found
+
+
+class PlainCommand(_Plain, TyperCommand):
+    """A command."""
+
+
+class PlainGroup(_Plain, TyperGroup):
+    """A group of commands."""
 
 
 def option(

@@ -8,13 +8,13 @@ import typer
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
-from mechdesign.cli.line import argument, command, flag, option
+from mechdesign.cli.line import PlainCommand, PlainGroup, argument, command, flag, option
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign nonstochastic measure release.csv --x age,zip --y released"
 
-app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+app = typer.Typer(cls=PlainGroup, add_completion=False, rich_markup_mode="rich")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +75,7 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
     return NO if measured.identifiable is False else 0
 
 
-app.command("measure", epilog=EXAMPLE)(command(measure))
+app.command("measure", cls=PlainCommand, epilog=EXAMPLE)(command(measure))
 
 
 def _equation(text: str | None) -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -20,10 +20,12 @@ from mechdesign.cli.parsing import (
     renamed,
 )
 from mechdesign.core.errors import InputError
+from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
     from mechdesign.formats.inputs import TextOptions
+    from mechdesign.mechanisms.result import Design
     from mechdesign.notions import Notion
     from mechdesign.release.policies import Policy
     from mechdesign.tables.joint import Joint
@@ -114,6 +116,9 @@ class TableOptions:
         "A wide table of counts: sensitive symbols down the first column, useful ones along the header.",
     )
     probabilities: bool = flag("--probabilities", "A wide table of probabilities instead of counts.")
+    weighted: bool = flag(
+        "--weighted", "With --contingency: the cells are sums of survey weights, fractions too, not records."
+    )
     missing: str = option(
         "--missing",
         "WHAT",
@@ -200,18 +205,69 @@ class BudgetOptions:
         "--budget", "SYMBOL=EPS_L,EPS_U", "Budgets of its own for a sensitive symbol; may be repeated."
     )
 
-    def notion_or(self, default: str) -> Notion:
+    at_most_times: str | None = option(
+        "--at-most-times", "K", "In words: nothing becomes more than K times as likely (eps_u = ln K)."
+    )
+    at_least_times: str | None = option(
+        "--at-least-times", "K", "In words: nothing becomes less than K times as likely (eps_l = -ln K)."
+    )
+
+    def notion_or(self, default: str, upper: float | None = None) -> Notion:
         """The notion that is described; of the name `default` where none is named."""
-        own = own_budgets(self.budget)
-        notion = notion_of(
-            self.notion or default,
-            epsilon=self.epsilon,
-            lam=self.lam,
-            eps_l=self.eps_l,
-            eps_u=self.eps_u,
-            alpha=self.alpha,
-        )
+        typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(BudgetOptions)}
+        typed |= {"notion": self.notion or default, "upper": upper}
+        own = own_budgets(typed.pop("budget"))
+        notion = notion_of(**typed)
         return notion.with_budgets(own) if own else notion
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignBudget(BudgetOptions):
+    """What is promised"""
+
+    max_posterior: str | None = option(
+        "--max-posterior",
+        "SHARE",
+        "No sensitive value becomes more probable than this, whatever is released.",
+    )
+    keep: str | None = option(
+        "--keep",
+        "SHARE",
+        "Alone: the smallest --epsilon of four digits that keeps this share of the information.",
+    )
+
+    def check(self) -> None:
+        """Find out before the table is read what cannot be meant."""
+        from mechdesign.core.words import share_of
+
+        for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
+            if share is not None:
+                share_of(name, share)
+        if self.max_posterior is not None and self.budget:
+            raise InputError("--max-posterior is for every symbol alike: leave out --budget")
+        if self.keep is None:
+            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            return
+        if self != replace(
+            DesignBudget(), notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
+        ):
+            raise InputError("--keep looks for the smallest budget: leave out every other budget")
+        self._at("1")
+
+    def designed(self, joint: Joint, how: Mapping[str, Any]) -> Design:
+        """The channel with this budget; `how` is what `mechanisms.design` takes besides."""
+        from mechdesign.mechanisms import budget, design
+
+        if self.keep is not None:
+            return budget.keeping(joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how)
+        upper = None
+        if self.max_posterior is not None:
+            kind = NOTIONS[self.notion or "alip"]
+            upper = budget.posterior_budget(joint, kind, self.max_posterior, how)
+        return design(joint, self.notion_or("alip", upper), **how)
+
+    def _at(self, epsilon: str) -> Notion:
+        return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
 
 
 @dataclass(frozen=True, kw_only=True)

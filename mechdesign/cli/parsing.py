@@ -126,8 +126,11 @@ def notion_of(
     eps_l: str | None = None,
     eps_u: str | None = None,
     alpha: str | None = None,
+    at_most_times: str | None = None,
+    at_least_times: str | None = None,
+    upper: float | None = None,
 ) -> Notion:
-    """The notion that these options describe; budgets are texts as typed."""
+    """The notion that these options describe; budgets are texts as typed, `upper` is one that words came to."""
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
     kind = NOTIONS[notion]
@@ -137,6 +140,19 @@ def notion_of(
             f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
     order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
+    if (at_most_times, at_least_times, upper) != (None, None, None):
+        if epsilon is not None or lam is not None:
+            raise InputError(
+                "--epsilon and --lam say the whole budget: leave them out, or say nothing in words"
+            )
+        from mechdesign.core import words
+        from mechdesign.mechanisms.budget import in_words
+
+        above = _side("--eps-u", eps_u, "--at-most-times", at_most_times, words.at_most_times)
+        below = _side("--eps-l", eps_l, "--at-least-times", at_least_times, words.at_least_times)
+        if above is None or (upper is not None and upper < above):
+            above = upper
+        return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
         order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
         return kind(**order)
@@ -164,7 +180,9 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
     if lam is not None:
         raise InputError("--lam splits --epsilon: give --epsilon too, or --eps-l and --eps-u without --lam")
     if eps_l is None and eps_u is None:
-        raise InputError("no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E")
+        raise InputError(
+            "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
+        )
     if eps_u is None:
         raise InputError(
             "--eps-l is given without --eps-u: give both; --eps-u inf leaves the upper side free"
@@ -174,6 +192,17 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
             "--eps-u is given without --eps-l: give both; --eps-l inf leaves the lower side free"
         )
     return _budget("--eps-l", eps_l), _budget("--eps-u", eps_u)
+
+
+def _side(
+    option: str, nats: str | None, spoken: str, words: str | None, meant: Callable[[object], float]
+) -> float | None:
+    """One side of the budget, said in nats or in words."""
+    if words is None:
+        return None if nats is None else _budget(option, nats)
+    if nats is not None:
+        raise InputError(f"{option} and {spoken} are the same side of the budget: give one of them")
+    return meant(words)
 
 
 def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
@@ -228,6 +257,7 @@ def joint_of(
     weight: str | None = None,
     contingency: bool = False,
     probabilities: bool = False,
+    weighted: bool = False,
     missing: str = "refuse",
     text: TextOptions | None = None,
     protect_each: bool = False,
@@ -245,6 +275,8 @@ def joint_of(
         raise InputError(
             "--weight belongs to a long table; a wide one (--contingency, --probabilities) has none"
         )
+    if weighted and not contingency:
+        raise InputError("--weighted says what the cells of a count table are: give --contingency too")
     if missing not in MISSING:
         raise InputError(f"--missing {missing!r} must be one of {', '.join(MISSING)}")
     if not wide and (hidden is None or shown is None):
@@ -261,6 +293,7 @@ def joint_of(
         weight=weight,
         contingency=contingency,
         probabilities=probabilities,
+        weighted=weighted,
         missing=missing,  # type: ignore[arg-type]
         text=text,
     )

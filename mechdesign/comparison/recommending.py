@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
+from mechdesign.auditing.leakages import belief_ranges
+from mechdesign.channel.channel import Channel
 from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
-from mechdesign.comparison.run import compare
-from mechdesign.mechanisms import OPTIMAL
+from mechdesign.comparison.run import row_of
+from mechdesign.core.errors import NotPrivate
+from mechdesign.mechanisms import OPTIMAL, design
+from mechdesign.mechanisms.budget import KEPT_AT, KEPT_LESS_AT, keeping
 from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
@@ -26,11 +31,8 @@ MOST = 0.9
 NEARLY = 0.99
 """Share of the optimum's utility from which a mechanism counts as nearly optimal."""
 
-STEPS = 32
-"""Steps of the search for a budget between it and its double: 2.2 % each, the same whatever grid was asked for."""
-
-SMALLEST_POWER = -10
-"""The search begins at 2^-10 nats."""
+SHOWN = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Budgets (nats) at which beliefs are shown, besides those of the two answers: the same whatever grid was asked for."""
 
 PATIENCE = 10.0
 """Seconds for each optimum unless told otherwise: a recommendation is a by-product."""
@@ -40,20 +42,34 @@ FALL = 1e-3
 
 
 @dataclass(frozen=True)
+class Beliefs:
+    """How far the channel of the best mechanism at a budget moves the belief in each sensitive symbol."""
+
+    epsilon: float
+    nmi: float
+    ranges: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
 class Recommendation:
-    """Two answers for one notion and lam.
+    """Two answers for one notion and lam, and what they mean for beliefs.
 
     `twice` has a row for each mechanism at the budget where a released value makes nothing more than twice as likely
     (or, where only that is bounded, less than half as likely); it is empty where single lifts are not bounded.
-    `most` is the optimum at the smallest budget, on a scale of 2.2 % steps, that keeps at least `MOST` of the
-    information; None where no budget does or the optimum was not run.
+    `most` is the optimum at the smallest budget of four digits that keeps at least `MOST` of the information, and
+    `too_little` the largest that was proven not to; None where there is none or the optimum was not run.
+    `before` are the shares of the sensitive `symbols`, `beliefs` what becomes of them, by growing budget.
     """
 
     notion: str
     lam: float | None
     twice: tuple[ComparisonRow, ...] = ()
     most: ComparisonRow | None = None
+    too_little: float | None = None
     with_optimum: bool = False
+    symbols: tuple[str, ...] = ()
+    before: tuple[float, ...] = ()
+    beliefs: tuple[Beliefs, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -89,49 +105,44 @@ class _Curve:
     seconds: float
 
     def recommendation(self, mechanisms: Sequence[str]) -> Recommendation:
-        budget = _twice(self.notion, self.lam)
-        best = OPTIMAL in mechanisms
+        budget, best = _twice(self.notion, self.lam), OPTIMAL in mechanisms
+        twice = () if budget is None else tuple(self.row(name, budget)[0] for name in mechanisms)
+        most, too_little = self.first(MOST) if best else (None, None)
+        shown = {*SHOWN, *([] if budget is None else [budget]), *([] if most is None else [most.epsilon])}
         return Recommendation(
             self.notion,
             self.lam,
-            () if budget is None else self.rows(budget, mechanisms),
-            self.first(MOST) if best else None,
+            twice,
+            most,
+            too_little,
             best,
+            self.joint.sensitive.names,
+            tuple(self.joint.p_s.tolist()),
+            tuple(self.beliefs(OPTIMAL if best else mechanisms[0], epsilon) for epsilon in sorted(shown)),
         )
 
-    def rows(self, epsilon: float, mechanisms: Sequence[str]) -> tuple[ComparisonRow, ...]:
-        """Each mechanism at one budget."""
-        return compare(
-            self.joint,
-            epsilons=[epsilon],
-            lams=None if self.lam is None else [self.lam],
-            mechanisms=mechanisms,
-            notions=[self.notion],
-            time_limit=self.seconds,
-        ).rows
+    def row(self, mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
+        """One mechanism at one budget."""
+        case = Case(mechanism, self.notion, epsilon, self.lam)
+        made = design(self.joint, case.promise(), mechanism=mechanism, time_limit=self.seconds)
+        return row_of(case, made), made.channel
 
-    def first(self, share: float) -> ComparisonRow | None:
-        """The optimum at the first budget of the scale that keeps so much; it can only grow with the budget."""
-        low, high = SMALLEST_POWER * STEPS - 1, math.floor(STEPS * math.log2(LARGEST_BUDGET))
-        (found,) = self.rows(2.0 ** (high / STEPS), [OPTIMAL])
-        if found.nmi < share:
-            return None
-        # Doubling first: tables keep most of their information long before the largest budget.
-        power = 0
-        while power < high:
-            (row,) = self.rows(2.0 ** (power / STEPS), [OPTIMAL])
-            if row.nmi >= share:
-                found, high = row, power
-                break
-            low, power = power, power + STEPS
-        while high - low > 1:
-            middle = (low + high) // 2
-            (row,) = self.rows(2.0 ** (middle / STEPS), [OPTIMAL])
-            if row.nmi >= share:
-                found, high = row, middle
-            else:
-                low = middle
-        return found
+    def beliefs(self, mechanism: str, epsilon: float) -> Beliefs:
+        """What one mechanism makes of beliefs."""
+        row, channel = self.row(mechanism, epsilon)
+        return Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, self.joint)))
+
+    def first(self, share: float) -> tuple[ComparisonRow | None, float | None]:
+        """The optimum at the first budget that keeps so much, and the largest that does not."""
+        case = Case(OPTIMAL, self.notion, 1.0, self.lam)
+        try:
+            kept = keeping(
+                self.joint, lambda at: replace(case, epsilon=at).promise(), share, time_limit=self.seconds
+            )
+        except NotPrivate:
+            return None, None
+        told: dict[str, Any] = kept.certificate.details
+        return row_of(replace(case, epsilon=told[KEPT_AT]), kept), told.get(KEPT_LESS_AT)
 
 
 def _twice(notion: str, lam: float | None) -> float | None:

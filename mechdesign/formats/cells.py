@@ -190,12 +190,16 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
     return [encode(found[name].to_native(), name) for name in names]
 
 
+ALIKE = 0.65
+"""Likeness (difflib) from which a name may be meant: 'rac' is like 'race', 'nope' (0.6) is not like 'income'."""
+
+
 def require_column(name: str, available: Collection[Any]) -> None:
     """Raise InputError, with the nearest match and the columns there are, unless `name` is one of them."""
     if name in available:
         return
     columns = [str(column) for column in available]
-    near = difflib.get_close_matches(str(name), columns, n=1)
+    near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""
     raise InputError(f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)})")
 

@@ -31,10 +31,13 @@ PARQUET_MAGIC = b"PAR1"
 SNIFFED = 4096
 """Bytes looked at to tell what a file is."""
 
+_SPREADSHEET = "is a spreadsheet or an archive; export the sheet as CSV:  ssconvert FILE.xlsx FILE.csv"
+
 _OTHER_KINDS = {
     b"\xff\xfe": "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)",
     b"\xfe\xff": "is UTF-16 text; save it as UTF-8, or name its encoding (--encoding utf-16)",
-    b"PK\x03\x04": "is a zip archive or a spreadsheet; save the table as CSV",
+    b"PK\x03\x04": _SPREADSHEET,
+    b"\xd0\xcf\x11\xe0": _SPREADSHEET,
 }
 """What files are that begin with these bytes and are neither plain text nor Parquet."""
 

@@ -19,15 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike
-from mechdesign.formats.compression import Compression
+from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
+from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
+
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
+
+OTHER_SUFFIXES = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".sav", ".dta", ".rds")
+"""Names of files that are never written."""
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 
@@ -182,6 +188,18 @@ def open_source(
     except BaseException:
         raw.close()
         raise
+
+
+def packing_of(source: Source, target: PathLike) -> Compression | None:
+    """The compression that the target's name asks for; refuses the name of another kind of file than the source's."""
+    path = Path(target)
+    packed = compression_named(path)
+    suffix = (path.with_suffix("") if packed else path).suffix.lower()
+    if suffix in (*OTHER_SUFFIXES, *(TEXT_SUFFIXES if source.kind == "Parquet" else PARQUET_SUFFIXES)):
+        raise InputError(
+            f"{path}: the input is a {source.kind} file and so is the output; name it accordingly"
+        )
+    return packed
 
 
 def check_outputs(outputs: Sequence[Output], width: int) -> None:

@@ -16,6 +16,7 @@ from mechdesign.auditing.population import NOT_STACKED, lift_limits
 from mechdesign.auditing.verdict import is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure, expected
+from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.after import check_room, spending
@@ -191,7 +192,7 @@ def design(
     Raises
     ------
     InputError
-        If an argument is out of range or the mechanism is not known.
+        If an argument is out of range, the mechanism is not known, or there is a single sensitive symbol.
     NotPrivate
         If the releases `after` which this one is made break the promise already, or leave nothing to spend.
     SolverFailure
@@ -199,6 +200,11 @@ def design(
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
     expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
+    if len(joint.sensitive) == 1:
+        raise InputError(
+            f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
+            f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
+        )
     started = time.perf_counter()
     joint = joint.protecting_each() if protect_each else joint
     notion = notion.with_budgets(budgets) if budgets else notion

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from mechdesign.auditing.measures import ChannelMeasures
@@ -42,6 +42,9 @@ DIGITS_OF_QUOTIENTS = Context(prec=62)
 
 MOST_LINES = 16
 """Budgets shown for a notion; a longer grid is thinned evenly, the CSV has all of it."""
+
+MOST_BELIEFS = 6
+"""Sensitive symbols whose beliefs fit on a line."""
 
 WITHIN = f"{100 * (1 - NEARLY):g}%"
 
@@ -210,8 +213,8 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     if fallen:
         sections.append("\n".join(["Falling curves", *(paragraph(fall_text(fall)) for fall in fallen)]))
     if recommendations is not None:
-        advice = [paragraph(_advice(found)) for found in recommendations]
-        sections.append("\n".join(["Recommended", *advice]))
+        sections += ["\n".join(["Recommended", *map(paragraph, map(_advice, recommendations))])]
+        sections += [_beliefs(found) for found in recommendations]
     return "\n\n".join(sections)
 
 
@@ -265,14 +268,37 @@ def _advice(found: Recommendation) -> str:
     texts = [f"{name}:", _twice(found.twice)]
     if found.most is not None:
         texts.append(
-            f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:.3g}, where {found.most.mechanism} keeps "
-            f"{percent_at_least(found.most.nmi)}."
+            f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:g}, where {found.most.mechanism} keeps "
+            f"{percent_at_least(found.most.nmi)}"
+            + ("." if found.too_little is None else f"; with {found.too_little:g} no channel does (proven).")
         )
     elif found.with_optimum:
         texts.append(f"No budget keeps {100 * MOST:g} %.")
     else:
         texts.append(f"The optimum was not run, so where keeping {100 * MOST:g} % begins is not said.")
     return " ".join(texts)
+
+
+def _beliefs(found: Recommendation) -> str:
+    """The curve of beliefs: what a released value can make of each, by budget."""
+    last = found.beliefs[-1].ranges
+    by_change = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
+    shown = sorted(by_change[:MOST_BELIEFS])
+    lines = [["epsilon", "kept", *(label(found.symbols[s]) for s in shown)]]
+    lines.append(["before", "", *(_tenths(found.before[s], ROUND_HALF_EVEN) for s in shown)])
+    for at in found.beliefs:
+        ranges = [at.ranges[s] for s in shown]
+        cells = [f"{_tenths(low, ROUND_FLOOR)}..{_tenths(high, ROUND_CEILING)}" for low, high in ranges]
+        lines.append([f"{at.epsilon:.4g}", _tenths(at.nmi, ROUND_FLOOR), *cells])
+    part = "" if len(shown) == len(last) else f"; the {MOST_BELIEFS} of {len(last)} that can change most"
+    heading = (
+        f"Beliefs, {curve_name(found.notion, found.lam)}: % before, lowest..highest after a release{part}"
+    )
+    return "\n".join([heading, *aligned(lines)])
+
+
+def _tenths(share: float, rounding: str) -> str:
+    return str((Decimal(share) * 100).quantize(Decimal("0.1"), rounding=rounding))
 
 
 def _twice(rows: Sequence[ComparisonRow]) -> str:
@@ -311,5 +337,19 @@ def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] |
 def _advised(found: Recommendation) -> dict[str, Any]:
     twice = [{"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice]
     most = found.most
-    keeps = None if most is None else {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi}
-    return {"notion": found.notion, "lam": found.lam, "at_most_twice": twice, "keeps_most": keeps}
+    keeps = (
+        None
+        if most is None
+        else {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi, "too_little": found.too_little}
+    )
+    return {
+        "notion": found.notion,
+        "lam": found.lam,
+        "at_most_twice": twice,
+        "keeps_most": keeps,
+        "before": dict(zip(found.symbols, found.before, strict=True)),
+        "beliefs": [
+            {"epsilon": at.epsilon, "nmi": at.nmi, "ranges": dict(zip(found.symbols, at.ranges, strict=True))}
+            for at in found.beliefs
+        ],
+    }

@@ -14,13 +14,13 @@ from typing import Any, Unpack
 
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, part_of, real_path
+from mechdesign.core.files import PathLike, part_of, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression, compression_named
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.opening import Source, open_source, packing_of
 from mechdesign.formats.parquet import free_notes
 from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED, Release
 from mechdesign.release.draws import Key
@@ -263,9 +263,6 @@ _CODEBOOK = (
 )
 
 
-_TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-
-
 @takes(FileKeywords)
 def sanitise_file(
     channel: FileChannel | Sequence[FileChannel],
@@ -335,7 +332,7 @@ def sanitise_file(
         GuardedInput(source, spool=folder, progress=_first_half(progress)) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
-        packing = compression or _packing(table, target)
+        packing = compression or packing_of(table, target)
         run = Run(recipe, guarded, table, target, packing, sides, force, progress)
         if ledger is None:
             return run.alone(insecure_seed=asked.insecure_seed is not None)
@@ -363,15 +360,3 @@ def sanitise_file(
 def _first_half(progress: Progress | None) -> Progress | None:
     """The input is read twice: to hash it, and to write it."""
     return None if progress is None else lambda done, total: progress(done, 2 * total)
-
-
-def _packing(table: Source, target: PathLike) -> Compression | None:
-    """The compression that the target's name asks for; refuses a name of the other kind of file."""
-    path = Path(target)
-    packed = compression_named(path)
-    suffix = (path.with_suffix("") if packed else path).suffix.lower()
-    if suffix in (_TEXT_SUFFIXES if table.kind == "Parquet" else PARQUET_SUFFIXES):
-        raise InputError(
-            f"{os.fspath(target)}: the input is a {table.kind} file and so is the output; name it accordingly"
-        )
-    return packed

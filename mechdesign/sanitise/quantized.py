@@ -23,13 +23,21 @@ from numpy.typing import NDArray
 
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
+from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
-from mechdesign.formats.compression import Compression, compression_named
+from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Batch, KeptColumn, Output, Source, WrittenColumn, open_source
+from mechdesign.formats.opening import (
+    Batch,
+    KeptColumn,
+    Output,
+    Source,
+    WrittenColumn,
+    open_source,
+    packing_of,
+)
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
@@ -150,7 +158,7 @@ def release_table(
         ) as out,
     ):
         run = Answering(mechanism, table, column, equals, outside, progress)
-        packing = compression or _packing(table, target)
+        packing = compression or packing_of(table, target)
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
@@ -161,16 +169,6 @@ def release_table(
             _save_side(done.mechanism, out, beside)
         out.commit()
     return done
-
-
-def _packing(table: Source, target: PathLike) -> Compression | None:
-    packed = compression_named(Path(target))
-    suffix = (Path(target).with_suffix("") if packed else Path(target)).suffix.lower()
-    if suffix in ((".csv", ".tsv", ".txt") if table.kind == "Parquet" else PARQUET_SUFFIXES):
-        raise InputError(
-            f"{os.fspath(target)}: the input is a {table.kind} file and so is the output; name it accordingly"
-        )
-    return packed
 
 
 def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.cells import text_of
+from mechdesign.tables.traps import refuse_margins
 from mechdesign.tables.variable import Variable
 
 LARGEST_ENTRY = 2**256
@@ -23,6 +24,10 @@ SUM_TOLERANCE = Fraction(1, 10**6)
 
 SUM_WORTH_A_NOTICE = Fraction(1, 10**9)
 """Below this a table of doubles misses 1 by rounding alone, and nobody needs to know."""
+
+
+Entry: TypeAlias = Literal["count", "weight", "probability"]
+"""What the entries of a table are."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,9 @@ def exact_table(
     labels: tuple[Sequence[Any] | None, Sequence[Any] | None],
     columns: tuple[str | Sequence[str], str | Sequence[str]],
     *,
-    probabilities: bool,
+    what: Entry,
 ) -> ExactTable:
-    """The exact table behind `array`, scaled to integers if it holds probabilities."""
+    """The exact table behind `array`, scaled to integers unless it holds counts."""
     columns = (
         _title(array, "index", columns[0], "sensitive"),
         _title(array, "columns", columns[1], "useful"),
@@ -55,19 +60,18 @@ def exact_table(
     cells, row_labels, column_labels = _unpack(array)
     sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
     useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
-    if not probabilities and all(
+    if what == "count" and all(
         set(map(type, row)) == {int} and 0 <= min(row) <= max(row) < LARGEST_ENTRY for row in cells
     ):
         return without_empty(
             sensitive, useful, cells
         )  # the usual case; only others are looked at cell by cell
-    what = "probability" if probabilities else "count"
     values = [
         [_value(cell, what, sensitive, useful, s, x) for x, cell in enumerate(row)]
         for s, row in enumerate(cells)
     ]
     notices: tuple[str, ...] = ()
-    if probabilities:
+    if what == "probability":
         total = sum((value for row in values for value in row), Fraction(0))
         if abs(total - 1) > SUM_TOLERANCE:
             raise InputError(
@@ -130,6 +134,7 @@ def without_empty(
             f"the useful column {quoted(','.join(useful.columns))} has a single symbol ({quoted(useful.names[0])}); "
             "there is nothing to release"
         )
+    refuse_margins(sensitive, useful, counts)
     return ExactTable(sensitive, useful, counts, notices)
 
 
@@ -211,6 +216,6 @@ def _value(cell: Any, what: str, sensitive: Variable, useful: Variable, s: int, 
     if what == "count" and value.denominator != 1:
         raise InputError(
             f"the count at {cell_name(sensitive, useful, s, x)} is fractional ({quoted(cell)}); counts are whole "
-            "numbers (say so if these are probabilities)"
+            "numbers; say so if these are survey weights (--weighted) or probabilities (--probabilities)"
         )
     return value

@@ -181,7 +181,8 @@ class Joint(Displayed):
         return values
 
     @classmethod
-    def _of(cls, table: ExactTable, *, is_counts: bool) -> Joint:
+    def from_exact(cls, table: ExactTable, *, is_counts: bool) -> Joint:
+        """The joint of a clean table."""
         counts = tuple(map(tuple, table.counts))
         return cls(table.sensitive, table.useful, counts, is_counts=is_counts, notices=table.notices)
 
@@ -194,6 +195,7 @@ class Joint(Displayed):
         useful_labels: Sequence[Any] | None = None,
         sensitive: str | Sequence[str] = "sensitive",
         useful: str | Sequence[str] = "useful",
+        weights: bool = False,
     ) -> Joint:
         """Build the joint from a table of counts (any non-negative integers, of any size).
 
@@ -207,15 +209,19 @@ class Joint(Displayed):
             by default, or the index and header of a pandas frame that has its own.
         sensitive, useful : str or sequence of str
             Names of the columns that the symbols come from.
+        weights : bool
+            The entries are sums of survey weights, fractional ones too, and no numbers of records.
 
         Raises
         ------
         InputError
             On a negative, fractional or non-finite count (named by its labels), wrong shapes or
-            duplicate labels, a table without mass, or a single useful symbol.
+            duplicate labels, a table without mass, a margin such as `Total`, or a single useful symbol.
         """
-        labels = (sensitive_labels, useful_labels)
-        return cls._of(exact_table(array, labels, (sensitive, useful), probabilities=False), is_counts=True)
+        labels, what = (sensitive_labels, useful_labels), "weight" if weights else "count"
+        return cls.from_exact(
+            exact_table(array, labels, (sensitive, useful), what=what), is_counts=not weights
+        )
 
     @classmethod
     def from_probabilities(
@@ -234,7 +240,9 @@ class Joint(Displayed):
         `from_counts`.
         """
         labels = (sensitive_labels, useful_labels)
-        return cls._of(exact_table(array, labels, (sensitive, useful), probabilities=True), is_counts=False)
+        return cls.from_exact(
+            exact_table(array, labels, (sensitive, useful), what="probability"), is_counts=False
+        )
 
     @classmethod
     def from_table(
@@ -278,7 +286,7 @@ class Joint(Displayed):
     @classmethod
     def from_tally(cls, tally: Tally) -> Joint:
         """The joint of counted records; raises as `Tally.table` does."""
-        return cls._of(tally.table(), is_counts=tally.is_counts)
+        return cls.from_exact(tally.table(), is_counts=tally.is_counts)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

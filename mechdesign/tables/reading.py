@@ -7,20 +7,29 @@ with the sensitive symbols in its first column and the useful symbols in its hea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
+from mechdesign.tables.exact_table import Entry, exact_table
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
+from mechdesign.tables.traps import is_count_table, is_microdata, looks_like_data, notices_of, refuse_margins
 
 DEFAULT_USEFUL = "useful"
 """Name of the useful column of a wide table that does not say."""
 
 DEFAULT_SENSITIVE = "sensitive"
 """Name of the sensitive column of a wide table whose first header cell is empty."""
+
+WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
+
+LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
+
+HEADLESS = "if the first row is data, put a line with the names of the columns above it"
 
 ColumnNames = str | Sequence[str] | None
 
@@ -33,6 +42,7 @@ def read_joint(
     weight: str | None = None,
     contingency: bool = False,
     probabilities: bool = False,
+    weighted: bool = False,
     missing: Missing = "refuse",
     text: TextOptions | None = None,
 ) -> Joint:
@@ -41,13 +51,17 @@ def read_joint(
     with open_source(path, text, repeated_names=wide) as source:
         try:
             if wide:
-                return _wide(source, _only(sensitive), _only(useful), weight, probabilities, missing)
+                what = "probability" if probabilities else "weight" if weighted else "count"
+                return _wide(source, _only(sensitive), _only(useful), weight, what, missing)
             if sensitive is None or useful is None:
                 raise InputError(
                     "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
                     "table (--contingency)"
                 )
-            return _microdata(source, _roles(sensitive, useful, weight, source.header), missing)
+            joint = _microdata(source, _roles(sensitive, useful, weight, source), missing)
+            return replace(
+                joint, notices=(*joint.notices, *notices_of((joint.sensitive, joint.useful), joint.records))
+            )
         except InputError as error:
             if str(error).startswith(source.name):
                 raise
@@ -86,8 +100,9 @@ _DELIMITERS = {
 
 
 def _roles(
-    sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, header: list[str]
+    sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, source: Source
 ) -> Roles:
+    header = source.header
     try:
         if weight is not None:
             require_column(weight, header)
@@ -98,6 +113,11 @@ def _roles(
                 raise InputError(
                     f"{error}; its cells seem to be separated by {name}: say so (--delimiter {typed})"
                 ) from None
+        first = next(iter(source.batches()), None)
+        if first is not None and is_count_table(header, first.rows()):
+            raise InputError(f"{error}; {WIDE}") from None
+        if looks_like_data(header):
+            raise InputError(f"{error}; {HEADLESS}") from None
         raise
 
 
@@ -127,7 +147,7 @@ def _wide(
     sensitive: str | None,
     useful: str | None,
     weight: str | None,
-    probabilities: bool,
+    what: Entry,
     missing: Missing,
 ) -> Joint:
     """A wide table: header of useful symbols, first column of sensitive ones."""
@@ -148,11 +168,16 @@ def _wide(
         raise InputError(
             f"{where} has no label; name it, or let the empty text be a symbol (--missing symbol)"
         )
-    build = Joint.from_probabilities if probabilities else Joint.from_counts
-    return build(
-        [row[1:] for row in body],
-        sensitive_labels=labels,
-        useful_labels=columns,
-        sensitive=sensitive or header[0] or DEFAULT_SENSITIVE,
-        useful=useful or DEFAULT_USEFUL,
+    names = (sensitive or header[0] or DEFAULT_SENSITIVE, useful or DEFAULT_USEFUL)
+    try:
+        table = exact_table([row[1:] for row in body], (labels, columns), names, what=what)
+    except InputError as error:
+        if is_microdata(body):
+            raise InputError(f"{error}; {LONG}") from None
+        raise
+    refuse_margins(table.sensitive, table.useful, table.counts, unnamed=True)
+    joint = Joint.from_exact(table, is_counts=what == "count")
+    more = (
+        () if not looks_like_data(header[:1]) else (f"the first cell of the header is a number: {HEADLESS}",)
     )
+    return replace(joint, notices=(*joint.notices, *more))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv as pacsv
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
@@ -463,10 +464,24 @@ def test_other_ways_to_write_a_csv(tmp_path, channel, records):
         md.check_release(tmp_path / "out.csv.gz", channel)
 
 
-def test_files_that_cannot_be_checked_are_refused(files, parquet, channel, tmp_path):
-    original, released = files
-    with pytest.raises(InputError, match=r"in.csv is CSV and .*out.parquet is Parquet"):
-        md.check_release(parquet[1], channel, original=original)
+def test_a_csv_and_a_parquet_file_are_compared_by_their_texts(tmp_path, channel):
+    """1.50 in a CSV is 1.5 in Parquet and an empty cell a null; any other value is found."""
+    rows = [[str(i), "abc"[i % 3], "" if i % 7 == 0 else f"{i / 8:.4f}"] for i in range(60)]
+    original = write_csv(tmp_path / "in.csv", rows, ["id", "x", "score"])
+    sanitise_file(channel, original, tmp_path / "out.csv", insecure_seed=1)
+    released = pacsv.read_csv(tmp_path / "out.csv")
+    pq.write_table(released, tmp_path / "out.parquet")
+    assert md.check_release(tmp_path / "out.parquet", channel, original=original).plausible
+    pq.write_table(pacsv.read_csv(original), tmp_path / "in.parquet")
+    assert md.check_release(tmp_path / "out.csv", channel, original=tmp_path / "in.parquet").plausible
+    rows[9][2] = "9"
+    changed = write_csv(tmp_path / "changed.csv", rows, ["id", "x", "score"])
+    (finding,) = md.check_release(tmp_path / "out.parquet", channel, original=changed).findings
+    assert "the column 'score' holds '1.125', but the original '9'" in finding.text
+
+
+def test_files_that_cannot_be_checked_are_refused(files, channel, tmp_path):
+    _, released = files
     with pytest.raises(InputError, match="no such file"):
         md.check_release(tmp_path / "none.csv", channel)
     write_csv(tmp_path / "other.csv", [["1"]], ["job"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.cli import main
+from mechdesign.core.errors import MechdesignError
 
 RECORDS = """\
 id,group,job,town
@@ -42,6 +43,12 @@ class Run:
         """Standard output as the one JSON object that it must be."""
         assert self.out.count("\n") == 1
         return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True)
+def _options_in_messages(monkeypatch):
+    """Messages name options, as where `main` runs."""
+    monkeypatch.setattr(MechdesignError, "says_options", True)
 
 
 @pytest.fixture

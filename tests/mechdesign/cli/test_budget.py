@@ -133,3 +133,70 @@ def test_column_lists(text, expected):
 def test_bad_column_lists(text, message):
     with pytest.raises(InputError, match=message):
         columns("--useful", text)
+
+
+LN2 = math.log(2)
+
+
+@pytest.mark.parametrize(
+    ("notion", "options", "expected"),
+    [
+        ("alip", {"at_most_times": "2"}, ALIP(math.inf, LN2)),
+        ("alip", {"at_most_times": "2", "eps_l": "0.5"}, ALIP(0.5, LN2)),
+        ("alip", {"at_least_times": "50%", "eps_u": "1"}, ALIP(LN2, 1.0)),
+        ("alip", {"upper": 0.5, "at_most_times": "2"}, ALIP(math.inf, 0.5)),
+        ("alpha", {"at_most_times": "2", "alpha": "inf"}, AlphaLift(math.inf, LN2, math.inf)),
+    ],
+)
+def test_words(notion, options, expected):
+    assert notion_of(notion, **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"at_most_times": "2", "epsilon": "1"}, "--epsilon and --lam say the whole budget"),
+        ({"at_most_times": "2", "lam": "0.5"}, "--epsilon and --lam say the whole budget"),
+        ({"at_most_times": "2", "eps_u": "1"}, "--eps-u and --at-most-times are the same side"),
+        ({"at_least_times": "0.5", "eps_l": "1"}, "--eps-l and --at-least-times are the same side"),
+    ],
+)
+def test_words_and_nats_that_contradict(options, message):
+    with pytest.raises(InputError, match=message):
+        notion_of("alip", **options)
+
+
+def test_words_on_the_command_line(folder, run):
+    done = run("design", "counts.csv", "--contingency", "--keep", "80%", "--json")
+    assert done.code == 0, done.err
+    assert "keeps 80 % of the information; with" in done.err
+    assert done.record["nmi"] >= 0.8
+    assert done.record["certificate"]["kept_at"] == 2 * done.record["notion"]["eps_l"]
+    done = run(
+        "design", "counts.csv", "--contingency", "--max-posterior", "0.6", "-o", "c.json", "--report", "r.md"
+    )
+    assert done.code == 0, done.err
+    assert "--max-posterior 0.6" in (folder / "r.md").read_text(encoding="utf-8")
+    assert run("audit", "c.json", "--at-most-times", "1.2001").code == 0
+    assert run("audit", "c.json", "--at-most-times", "1.1").code == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            ("--keep", "0.9", "--epsilon", "1"),
+            2,
+            "--keep looks for the smallest budget: leave out every other",
+        ),
+        (("--keep", "1.2"), 2, "--keep (1.2) must be strictly between 0 and 1"),
+        (("--keep", "0.9", "--mechanism", "subset-merging"), 2, "--keep needs the optimum"),
+        (("--max-posterior", "0.4"), 1, "no release keeps every belief at most 0.4: 'a' has the share 0.5"),
+        (("--max-posterior", "x"), 2, "--max-posterior ('x') must be a number"),
+        (("--max-posterior", "0.9", "--epsilon", "1"), 2, "--epsilon and --lam say the whole budget"),
+    ],
+)
+def test_words_that_are_refused(folder, run, options, code, message):
+    done = run("design", "counts.csv", "--contingency", *options)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err

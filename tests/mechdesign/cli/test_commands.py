@@ -157,11 +157,11 @@ def test_missing_cells_as_a_symbol_or_dropped(folder, run):
     assert "dropped" in dropped.err
 
 
-def test_one_sensitive_symbol_releases_everything_and_says_so(folder, run):
+def test_one_sensitive_symbol_leaves_nothing_to_protect(folder, run):
     (folder / "t.csv").write_text("g,x\na,1\na,2\n", encoding="utf-8")
     result = run("design", "t.csv", "--sensitive", "g", "--useful", "x", *EPS)
-    assert result.code == 0
-    assert "100.000 % of the information in x is kept" in result.out
+    assert result.code == 2
+    assert "the sensitive column 'g' has a single symbol ('a'): there is nothing to protect" in result.err
 
 
 def test_an_existing_file_is_overwritten_only_by_force(channel, folder, run):

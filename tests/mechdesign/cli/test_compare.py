@@ -32,6 +32,9 @@ def test_the_whole_of_it(folder, run):
         "alip, lam 0.5: % of the information kept",
         "ldp: % of the information kept",
         "Recommended",
+        "Beliefs, alip, lam 0.35: % before, lowest..highest after a release",
+        "Beliefs, alip, lam 0.5: % before, lowest..highest after a release",
+        "Beliefs, ldp: % before, lowest..highest after a release",
         "Written to o.csv and o.png.",
     ]
     optimum = [

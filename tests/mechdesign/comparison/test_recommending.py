@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import mechdesign as md
-from mechdesign.comparison.recommending import MOST, STEPS, TWICE, falls, recommend
+from mechdesign.comparison.recommending import MOST, SHOWN, TWICE, falls, recommend
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import compare
 from tests.cases.designs import uniform_table
@@ -49,12 +51,25 @@ def test_averages_bound_no_single_belief():
     assert (found.twice, found.most, found.with_optimum) == ((), None, False)
 
 
-def test_keeping_most_begins_between_two_steps_of_the_scale():
-    """The optimum keeps 90 % at the budget found and less one step of 2.2 % below."""
+def test_keeping_most_begins_where_one_step_less_is_proven_too_little():
+    """The optimum keeps 90 % at the budget found; at the budget below no channel does."""
     (found,) = advised(mechanisms=["optimal"])
     assert found.most.nmi >= MOST
-    below = found.most.epsilon / 2 ** (1 / STEPS)
-    assert md.design(JOINT, md.ALIP.from_epsilon(below)).nmi < MOST
+    assert found.most.epsilon * 0.998 < found.too_little < found.most.epsilon
+    assert (
+        md.design(JOINT, md.ALIP.from_epsilon(found.too_little), gap=1e-6).certificate.upper_bound_nmi < MOST
+    )
+
+
+def test_beliefs_are_those_of_the_channels_and_the_budgets_are_fixed():
+    """exp(-eps_l) P(s) <= lowest <= P(s) <= highest <= exp(eps_u) P(s), at `SHOWN` and at the answers."""
+    (found,) = advised(mechanisms=["optimal"])
+    assert {at.epsilon for at in found.beliefs} == {*SHOWN, found.twice[0].epsilon, found.most.epsilon}
+    assert found.before == tuple(JOINT.p_s)
+    for at in found.beliefs:
+        for prior, (low, high) in zip(found.before, at.ranges, strict=True):
+            assert math.exp(-at.epsilon / 2) * prior * (1 - 1e-12) <= low <= prior * (1 + 1e-12)
+            assert prior * (1 - 1e-12) <= high <= math.exp(at.epsilon / 2) * prior * (1 + 1e-12)
 
 
 def test_the_answers_depend_neither_on_the_grid_nor_on_the_clock():

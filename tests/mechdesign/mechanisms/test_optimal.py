@@ -99,13 +99,10 @@ def test_symbols_with_proportional_columns_are_priced_together():
         assert found.nmi == pytest.approx(independent_nmi(joint, notion), abs=2e-7)
 
 
-@pytest.mark.parametrize("notion", notions_of(1e-300), ids=str)
-def test_one_sensitive_symbol_publishes_x(notion):
+def test_one_sensitive_symbol_leaves_nothing_to_protect():
     joint = Joint.from_counts([[3, 1, 2]], useful_labels=["a", "b", "c"])
-    found = design(joint, notion)
-    assert (found.nmi, found.method, found.channel.outputs) == (1.0, "release", ("a", "b", "c"))
-    assert (found.certificate.upper_bound_nmi, found.certificate.gap_nmi) == (1.0, 0.0)
-    assert found.messages == ("X itself satisfies the notion and is published as it is.",)
+    with pytest.raises(InputError, match=r"a single symbol \('s0'\): there is nothing to protect"):
+        design(joint, LIP(1.0))
 
 
 @pytest.mark.parametrize(

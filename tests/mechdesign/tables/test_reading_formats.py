@@ -67,9 +67,9 @@ def test_columns_of_text(tmp_path, way):
 def test_a_matrix_to_audit(tmp_path, way):
     joint = Joint.from_counts([[1, 2], [3, 4]], useful_labels=["u", "é"])
     path, text = written(tmp_path, way, [("x", "y0", "y1"), ("é", "0.5", "0.5"), ("u", "0.5", "0.5")])
-    assert audit_file(path, joint, ALIP(0.1, 0.1), text=text).satisfied
+    assert audit_file(path, joint, ALIP(0.1, 0.1), text=text)[0].satisfied
     path, text = written(tmp_path, way, [("x", "y0", "y1"), ("é", "1", "0"), ("u", "0", "1")])
-    assert not audit_file(path, joint, ALIP(0.1, 0.1), text=text).satisfied
+    assert not audit_file(path, joint, ALIP(0.1, 0.1), text=text)[0].satisfied
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -1,0 +1,132 @@
+"""Tables that are other ones than their owners mean: each is refused or noted with what to do."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.tables.reading import read_joint
+
+WIDE = {"contingency": True}
+
+
+@pytest.fixture(autouse=True)
+def _options(monkeypatch):
+    """Messages as the command line says them."""
+    monkeypatch.setattr(md.MechdesignError, "says_options", True)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def writer(text, name="t.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return writer
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("g,x,y\na,1,2\nb,3,9\nTotal,4,11\n", WIDE, "the row 'Total' is the sum of the other rows, a margin"),
+        ("g,x,y, all \na,1,2,3\nb,3,9,12\n", WIDE, "the column ' all ' is the sum of the other columns"),
+        ("g,x,y\na,101,299\nb,300,900\nSUM,400,1200\n", WIDE, "the row 'SUM' .* needs another"),
+        ("g,x,y\na,1,2\nb,3,9\nboth,4,11\n", WIDE, r"the row 'both' .* long form, --weight"),
+        ("g,x,y,z\na,1,2,3\nb,3,9,12\n", WIDE, "the column 'z' is the sum of the other columns"),
+        (
+            "g,x,n\na,u,1\na,v,2\nb,u,3\nb,v,9\nAll,u,4\nAll,v,11\n",
+            {"sensitive": "g", "useful": "x", "weight": "n"},
+            "the row 'All' is the sum of the other rows",
+        ),
+        (
+            "g,x,y\na,1,2\nb,3,4.5\n",
+            WIDE,
+            r"say so if these are survey weights \(--weighted\) or probabilities",
+        ),
+        ("g,x,y\na,1,2\na,3,4\n", WIDE, "occurs twice.*leave --contingency out"),
+        ("id,g,x\n1,a,u\n2,b,v\n", WIDE, "'a' is not a number; for one record a row leave --contingency out"),
+        (
+            "g,x,y\na,1,2\nb,3,4\n",
+            {"sensitive": "g", "useful": "decile"},
+            r"no column 'decile'.*say so \(--contingency\)",
+        ),
+        (
+            "39,State,Male\n50,Self,Male\n",
+            {"sensitive": "sex", "useful": "job"},
+            "no column 'sex'.*if the first row is data, put a line with the names",
+        ),
+        (
+            b"PK\x03\x04....",
+            WIDE,
+            r"is a spreadsheet or an archive; export the sheet as CSV: +ssconvert",
+        ),
+        (b"\xd0\xcf\x11\xe0....", WIDE, "is a spreadsheet or an archive"),
+        ("g,income,y\na,1,2\n", {"sensitive": "g", "useful": "nope"}, r"no column 'nope' \(columns"),
+    ],
+)
+def test_refused(write, text, options, message):
+    with pytest.raises(md.InputError, match=message):
+        read_joint(write(text), **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("g, x\na, u\nb, v\n", {"sensitive": "g", "useful": " x"}, "' x': every symbol begins with a blank"),
+        (
+            "a,u\na,u\nb,v\n",
+            {"sensitive": "a", "useful": "u"},
+            "'a', 'u': the name of the column is one of its sy",
+        ),
+        (
+            "g,id\n" + "".join(f"{chr(97 + k % 2)},{k}\n" for k in range(20)),
+            {"sensitive": "g", "useful": "id"},
+            "'id': every record has another symbol",
+        ),
+        ("3,1,2\n4,5,6\n", WIDE, "the first cell of the header is a number: if the first row is data"),
+    ],
+)
+def test_noted(write, text, options, message):
+    (notice,) = read_joint(write(text), **options).notices
+    assert message in notice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g,x,y\na,1,2\nb,1,2\n",  # of two rows each is 'the sum of the others'
+        "g,x,y\nall,1,2\nnone,3,9\npart,2,2\n",  # called so, but no sum
+        "decile,1,2\na,1,2\nb,3,9\n",
+    ],
+)
+def test_what_only_looks_like_a_trap_is_read(write, text):
+    assert read_joint(write(text), contingency=True).notices == ()
+
+
+def test_a_crosstab_with_margins_is_refused():
+    frame = pd.DataFrame({"g": list("aabbc"), "x": list("uvuvu")})
+    with pytest.raises(md.InputError, match="the row 'All' is the sum of the other rows"):
+        md.Joint.from_counts(pd.crosstab(frame.g, frame.x, margins=True))
+
+
+@given(st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=3), min_size=3, max_size=3))
+def test_margins_of_every_table_are_found_and_no_table_is_refused_for_its_numbers_in_python(counts):
+    """A row that sums the others is refused under the name of a margin, in from_counts under no other."""
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    md.Joint.from_counts([*counts, sums])
+    with pytest.raises(md.InputError, match="'Total' is the sum"):
+        md.Joint.from_counts([*counts, sums], sensitive_labels=["a", "b", "c", "Total"])
+
+
+def test_fractional_weights_have_a_way_in(write):
+    """The weights are exact, and nobody takes them for numbers of records."""
+    path = write("g,x,y\na,1.25,2.5\nb,3.75,0.5\n")
+    joint = read_joint(path, contingency=True, weighted=True)
+    assert joint.counts == ((5, 10), (15, 2))
+    assert joint.records is None
+    again = md.Joint.from_counts([[1.25, 2.5], [3.75, 0.5]], weights=True)
+    assert (again.counts, again.is_counts) == (joint.counts, False)
