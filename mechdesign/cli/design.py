@@ -64,6 +64,7 @@ def design(
     budget: o.BudgetOptions,
     confidence: o.ConfidenceOptions,
     search: o.DesignOptions,
+    objective: o.ObjectiveOptions,
     study: o.StudyOptions,
     output: OutputOptions,
     reports: o.ReportOptions,
@@ -86,14 +87,17 @@ def design(
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint = table.read()
+        how |= objective.arguments(joint, table.text())
     from mechdesign.mechanisms import design as run
 
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = run(joint, notion, **how, progress=work.step)
     path = output.output
-    typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
+    kept = replace(output, output=path or o.PUBLIC_CHANNEL)
+    typed = (table, budget, confidence, search, objective, study, kept)
+    shown = (table, budget, confidence, search, objective.shown(), study, kept)
     result = replace(
-        result, channel=_remembering(result.channel, command_line("design", *typed, public=True))
+        result, channel=_remembering(result.channel, command_line("design", *shown, public=True))
     )
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)

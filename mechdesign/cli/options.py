@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
@@ -15,8 +15,10 @@ from mechdesign.cli.parsing import (
     names,
     notion_of,
     number,
+    pairs_of,
     randomisation_of,
     renamed,
+    stays_of,
 )
 from mechdesign.core.errors import InputError
 
@@ -333,6 +335,56 @@ class DesignOptions(SearchOptions):
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
         return super().arguments() | own | {"enumerate": self.enumerate}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions:
+    """What a channel is best at."""
+
+    PANEL: ClassVar[str] = "What is kept"
+
+    objective: str = option(
+        "--objective",
+        metavar="NAME|FILE",
+        default="information",
+        help="information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
+        "(numbers moved least), or a CSV of costs with the symbols in header and first column.",
+    )
+    distance: str | None = option(
+        "--distance", metavar="KIND", help="With distance: absolute (default) or squared."
+    )
+    keep_frequencies: bool = option(
+        "--keep-frequencies", default=False, help="The expected share of every symbol stays as it is."
+    )
+    stay: list[str] | None = option(
+        "--stay",
+        metavar="[SYMBOL=]SHARE",
+        help="Least probability that a symbol (or every one) is released as it is; may be repeated.",
+    )
+    forbid: list[str] | None = option(
+        "--forbid", metavar="FROM:TO", help="Never release TO for FROM; may be repeated."
+    )
+
+    @property
+    def named(self) -> bool:
+        """Whether the objective has a name and is no file."""
+        return self.objective in ("information", "truth", "distance")
+
+    def shown(self) -> ObjectiveOptions:
+        """As a line that everybody may read has them: without the place of a file."""
+        return self if self.named else replace(self, objective="COSTS.csv")
+
+    def arguments(self, joint: Joint, text: TextOptions) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        from mechdesign.mechanisms.least_cost import read_costs
+
+        return {
+            "objective": self.objective if self.named else read_costs(self.objective, text),
+            "distance": self.distance,
+            "keep_frequencies": self.keep_frequencies,
+            "stay": stays_of(self.stay, joint.useful.names),
+            "forbid": pairs_of(self.forbid, joint.useful.names),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,6 +102,35 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     return names
 
 
+def stays_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> dict[str, str] | None:
+    """The share of each symbol from values of --stay; one without a symbol is for all that have none of their own."""
+    given = [text.rpartition("=") for text in texts or ()]
+    stay = {symbol: share for _, equals, share in given if not equals for symbol in symbols}
+    own = [symbol for symbol, equals, _ in given if equals]
+    if len(set(own)) < len(own) or len(given) - len(own) > 1:
+        raise InputError(
+            "--stay gives a share twice; give SHARE once for all symbols, and SYMBOL=SHARE once for each"
+        )
+    return stay | {symbol: share for symbol, equals, share in given if equals} or None
+
+
+def pairs_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs FROM:TO; a symbol may contain colons itself."""
+    known = set(symbols)
+    pairs: list[tuple[str, str]] = []
+    for text in texts or ():
+        cuts = [(text[:k], text[k + 1 :]) for k, sign in enumerate(text) if sign == ":"]
+        if not cuts:
+            raise InputError(f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them")
+        fitting = [pair for pair in cuts if known.issuperset(pair)]
+        if len(fitting) > 1:
+            raise InputError(
+                f"--forbid {text!r} can be read in two ways, for symbols contain colons; use Python"
+            )
+        pairs.append((fitting or cuts)[0])
+    return pairs
+
+
 def notion_of(
     notion: str,
     *,

@@ -11,7 +11,7 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import ChannelRecord, Objective
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
@@ -41,6 +41,21 @@ class Certificate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeastCost:
+    """What a channel of least cost costs, exactly and rounded against it, and what no channel can cost less than.
+
+    `truth` is the expected share of records that keep their symbol, `frequency_deviation` the largest change of an
+    expected share.
+    """
+
+    objective: Objective
+    cost: float
+    lower_bound: float
+    truth: float
+    frequency_deviation: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Design:
     """A verified channel, its utility (nats) and what is known of the optimum.
 
@@ -50,7 +65,7 @@ class Design:
     `as_published`, without repair, where these violate the notion; their channels cannot be saved. `used` are the
     budgets of a notion on averages itself (l1, chi2, alpha) that the channel keeps to. `envelope` keeps the columns
     and prices of an optimum for a warm start at a neighbouring budget. `confidence` is the set of populations for
-    which the promise was verified, None where it is one about the table.
+    which the promise was verified, None where it is one about the table. `least` is there for channels of least cost.
     """
 
     channel: Channel
@@ -72,6 +87,7 @@ class Design:
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
+    least: LeastCost | None = None
 
     @property
     def outputs(self) -> int:

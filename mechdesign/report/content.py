@@ -25,6 +25,7 @@ from mechdesign.report.record import (
     ChannelTable,
     Entry,
     Kept,
+    LeastKept,
     Lifts,
     Meaning,
     Population,
@@ -96,7 +97,9 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
     # From here on nobody can look at the table, not even by mistake.
     origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
-    bare = replace(channel, joint=None, record=ChannelRecord(provenance=origin))
+    bare = replace(
+        channel, joint=None, record=ChannelRecord(provenance=origin, objective=channel.record.objective)
+    )
     asked = _asked(bare, notion)
     sensitive, useful = names_of(asked)
     verdict = {
@@ -115,6 +118,7 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
             WITHHELD.format(useful=useful),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
+        least=_least(bare),
         channel=_channel_table(bare),
     )
 
@@ -175,6 +179,7 @@ def summary_report(
             remarks=tuple(remarks),
             seconds=seconds,
         ),
+        least=_least(channel),
         channel=_channel_table(channel),
     )
 
@@ -222,6 +227,26 @@ def certificate_of(channel: Channel) -> Certificate:
     if isinstance(bound, float | int) and isinstance(gap, float | int) and isinstance(scope, str):
         return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
     return Certificate()
+
+
+def _least(channel: Channel) -> LeastKept | None:
+    """What is kept by a channel on the column's own symbols; None for any other."""
+    objective = channel.record.objective
+    if objective is None:
+        return None
+    column = {label: y for y, label in enumerate(channel.outputs)}
+    own = [
+        dict(row).get(column.get(name, -1), 0) / channel.denominator
+        for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True)
+    ]
+    known = {**(channel.record.utility or {}), **(channel.record.certificate or {})}
+    figures = {
+        key: float(known[key])
+        for key in ("cost", "cost_lower_bound", "truth", "frequency_deviation")
+        if isinstance(known.get(key), float | int)
+    }
+    by_symbol = tuple(zip(channel.useful.names, own, strict=True))
+    return LeastKept(asked=objective.model_dump(), by_symbol=by_symbol, **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:

@@ -30,7 +30,7 @@ from mechdesign.report.blocks import (
     short,
 )
 from mechdesign.report.content import names_of
-from mechdesign.report.record import Asked, Entry, Kept, Lifts, Meaning, Promise, Report
+from mechdesign.report.record import Asked, Entry, Kept, LeastKept, Lifts, Meaning, Promise, Report
 from mechdesign.report.wording import (
     about,
     at_least,
@@ -110,7 +110,12 @@ def lead_of(asked: Asked) -> str:
 def summary_sections(report: Report) -> list[Section]:
     """How far a belief can move, what is kept, for whom it holds and what voids it."""
     sensitive, useful = names_of(report.asked)
-    kept = [] if report.kept is None else [Section("kept", "What is kept", _kept(report.kept, useful))]
+    blocks = [] if report.kept is None else [*_kept(report.kept, useful)]
+    if report.least is not None:
+        if report.kept is not None and report.kept.upper_bound_nmi is None:
+            del blocks[1]  # the most information is not what this channel is for
+        blocks = [*_least(report.least, useful), *blocks]
+    kept = [Section("kept", "What is kept", tuple(blocks))] if blocks else []
     holds_for: tuple[Block, ...] = (Bullets(report.holds_for),)
     if report.population is not None:
         holds_for = (*map(Text, report.population.sentences), *holds_for)
@@ -132,6 +137,8 @@ def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     items.append(("Promise", asked.notion_text))
     verdict = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied]
     items.append(("Verified", verdict))
+    if report.least is not None and report.least.truth is not None:
+        items.append(("Records that stay true", percent_at_least(report.least.truth)))
     if kept is not None:
         items.append((f"Information in {useful} kept", percent_at_least(kept.nmi)))
         if kept.upper_bound_nmi is not None:
@@ -177,6 +184,42 @@ def _kept(kept: Kept, useful: str) -> tuple[Block, ...]:
             )
         )
     return (*blocks, *[Text(label(remark)) for remark in kept.remarks])
+
+
+def _least(least: LeastKept, useful: str) -> tuple[Block, ...]:
+    """What a record costs on average, what no channel does better, and which symbols stay as they are."""
+    asked, cost, bound = least.asked, least.cost, least.cost_lower_bound
+    texts: list[str] = []
+    if least.truth is not None and cost is not None and bound is not None:
+        kept = (
+            f"{percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
+        )
+        best = "no channel that keeps the promise and the conditions below"
+        if asked["name"] == "truth":
+            texts.append(f"{kept}; {best} keeps more than {percent_at_most(min(1.0, 1.0 - bound))}.")
+        else:
+            what = {None: "The expected cost of a record", "absolute": f"On average {useful} moves by"}
+            what["squared"] = f"The expected squared distance that {useful} moves"
+            verb = "" if asked["distance"] == "absolute" else " is"
+            texts.append(
+                f"{what[asked['distance']]}{verb} {at_most(cost)}; {best} comes below {at_least(bound)}. {kept}."
+            )
+    if asked["keep_frequencies"]:
+        size = (
+            "" if least.frequency_deviation is None else f", to within {at_most(least.frequency_deviation)}"
+        )
+        texts.append(f"The expected share of every {useful} is that of the table{size}.")
+    elif least.frequency_deviation is not None:
+        texts.append(
+            f"Expected shares of {useful} change by at most {percent_at_most(least.frequency_deviation)} of all."
+        )
+    if asked["forbid"]:
+        texts.append(f"{count(len(asked['forbid']), 'pair')} of symbols is never released one for the other.")
+    rows = tuple((Cell(short(name)), Cell(percent_at_least(share), share)) for name, share in least.by_symbol)
+    table = Grid(
+        f"Probability that each {useful} is released as it is", (useful, "stays true"), rows[:MOST_ROWS]
+    )
+    return (*map(Text, texts), table, *row_remarks(min(len(rows), MOST_ROWS), len(rows), useful))
 
 
 def amount(bound: float, unit: str) -> str:

@@ -64,9 +64,23 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "population": population_record(design.population),
         "notices": [] if joint is None else list(joint.notices),
         "messages": list(design.messages),
+        "objective": "information" if design.least is None else design.least.objective.name,
+        **_least_record(design),
         "seconds": design.seconds,
         "output": output,
     }
+
+
+def _least_record(design: Design) -> dict[str, Any]:
+    """The figures of a channel of least cost."""
+    least = design.least
+    return {} if least is None else {
+        "cost": least.cost,
+        "cost_lower_bound": least.lower_bound,
+        "truth": least.truth,
+        "frequency_deviation": least.frequency_deviation,
+        "asked": least.objective.model_dump(),
+    }  # fmt: skip
 
 
 def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict[str, Any]:

@@ -59,7 +59,11 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
 
 
 def _shortened(report: Report) -> Report:
-    """The report with at most `MOST_LINES` beliefs, those that can move most."""
+    """The report with at most `MOST_LINES` beliefs, those that can move most, and symbols, those that stay least."""
+    least = report.least
+    if least is not None and len(least.by_symbol) > MOST_LINES:
+        lowest = tuple(sorted(least.by_symbol, key=lambda each: each[1])[:MOST_LINES])
+        report = replace(report, least=replace(least, by_symbol=lowest))
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
