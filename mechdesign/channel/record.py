@@ -61,14 +61,15 @@ class Objective(Record):
     """What the channel was designed for; free outputs and most information about X where there is none.
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of symbols that
-    are never released one for the other.
+    are never released one for the other; `constraints` counts further ones, which a file cannot hold.
     """
 
-    name: Literal["truth", "distance", "costs"]
+    name: Literal["truth", "distance", "costs", "convex"]
     distance: Literal["absolute", "squared"] | None = None
     keep_frequencies: bool = False
     stay: dict[str, Ratio] = Field(default_factory=dict)
     forbid: tuple[tuple[str, str], ...] = ()
+    constraints: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:

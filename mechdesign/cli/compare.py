@@ -47,11 +47,26 @@ class GridOptions:
         help="Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.",
     )
 
+    objectives: str | None = option(
+        "--objectives",
+        metavar="LIST",
+        help="truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
+    )
+    keep_frequencies: bool = option(
+        "--keep-frequencies", default=False, help="With truth and distance: expected shares stay as they are."
+    )
+    distance: str | None = option(
+        "--distance", metavar="KIND", help="With distance: absolute (default) or squared."
+    )
+
     def arguments(self) -> dict[str, Any]:
         """As `comparison.compare` takes them."""
         from mechdesign.comparison.grid import numbers
 
         return {
+            "objectives": None if self.objectives is None else self.objectives.split(","),
+            "keep_frequencies": self.keep_frequencies,
+            "distance": self.distance,
             "epsilons": numbers("--epsilons", self.epsilons),
             "lams": None if self.lams is None else numbers("--lams", self.lams),
             "mechanisms": None if self.mechanisms is None else self.mechanisms.split(","),

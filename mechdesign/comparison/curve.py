@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.comparison.rows import ComparisonRow
@@ -102,15 +104,24 @@ def chosen_row(
 
 
 def curve_through(
-    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, seconds: float, progress: Progress | None
+    joint: Joint,
+    notion: Notion,
+    axis: Axis,
+    chosen: ComparisonRow,
+    seconds: float,
+    progress: Progress | None,
+    options: Mapping[str, Any] | None = None,
 ) -> tuple[Curve | None, str]:
-    """The curve through the chosen row, or why there is none."""
+    """The curve through the chosen row, or why there is none.
+
+    `options` are further ones of `compare`; None where it cannot make the chosen channel at other budgets.
+    """
     if seconds > LONGEST / FEWEST:
         return None, (
             f"No curve: the channel took {seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its curve. "
             f"{MORE}"
         )
-    collected = _collect(joint, notion, axis, chosen, progress)
+    collected = _collect(joint, notion, axis, chosen, progress, options)
     rows = sorted(
         [collected.chosen, *collected.rows], key=lambda row: (row.mechanism != chosen.mechanism, row.epsilon)
     )
@@ -161,11 +172,17 @@ class _Collected:
 
 
 def _collect(
-    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, progress: Progress | None
+    joint: Joint,
+    notion: Notion,
+    axis: Axis,
+    chosen: ComparisonRow,
+    progress: Progress | None,
+    options: Mapping[str, Any] | None,
 ) -> _Collected:
     beside = [OPTIMAL] if chosen.mechanism != OPTIMAL and _has_optimum(notion) else []
     # Only the optimum is missing at the chosen budget.
-    tasks = [(1.0, beside)] * bool(beside) + [(factor, [chosen.mechanism, *beside]) for factor in FACTORS]
+    own = [] if options is None else [chosen.mechanism]
+    tasks = [(1.0, beside)] * bool(beside) + [(factor, [*own, *beside]) for factor in FACTORS]
     tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
     tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
     found = _Collected(chosen, [], len({epsilon for epsilon, _ in tasks} | {axis.epsilon}))
@@ -178,7 +195,7 @@ def _collect(
         if began - started + slowest > LONGEST:
             break
         try:
-            made = _point(joint, axis, epsilon, names)
+            made = _point(joint, axis, epsilon, names, (options or {}) if names != beside else {})
         except KeyboardInterrupt:
             found.stopped = True
             break
@@ -194,12 +211,16 @@ def _collect(
     return found
 
 
-def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
+def _point(
+    joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str], options: Mapping[str, Any]
+) -> Comparison:
     return compare(
         joint,
+        mechanisms=mechanisms,
+        keep_frequencies=bool(options.get("keep_frequencies")),
+        distance=options.get("distance"),
         epsilons=[epsilon],
         lams=None if axis.lam is None else [axis.lam],
-        mechanisms=mechanisms,
         notions=[axis.notion],
         time_limit=LONGEST_POINT,
     )

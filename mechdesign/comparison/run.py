@@ -14,13 +14,21 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from mechdesign.comparison.grid import Case, ascending, curves, named, notion_labels
-from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
+from mechdesign.comparison.rows import (
+    ComparisonFile,
+    ComparisonRow,
+    Setting,
+    columns_of,
+    with_bounds,
+    write_csv,
+)
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
+from mechdesign.mechanisms import HEURISTICS, MECHANISMS, OBJECTIVES, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.tables.joint import Joint
@@ -38,10 +46,13 @@ class Settings:
     gap: float = 1e-4
     time_limit: float | None = None
     as_published: bool = False
+    keep_frequencies: bool = False
+    distance: str | None = None
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them."""
-        return asdict(self)
+        """As the manifest has them; the last two where they are set, for older manifests do not know them."""
+        given = asdict(self)
+        return {key: given[key] for key in given if key not in ("keep_frequencies", "distance") or given[key]}
 
 
 @dataclass(frozen=True)
@@ -67,11 +78,11 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
         made = design(
             joint,
             case.promise(),
-            mechanism=case.mechanism,
+            **_asked(case, settings),
             method=settings.method,
             gap=settings.gap,
             time_limit=settings.time_limit,
-            as_published=settings.as_published and case.mechanism != OPTIMAL,
+            as_published=settings.as_published and case.mechanism in HEURISTICS,
             start=neighbour,
         )
         if _interrupted(made, settings):
@@ -81,6 +92,15 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
         worth_a_word = made.fallback_from is not None or _open(made, settings)
         notices = [f"{describe(case)}: {message}" for message in made.messages] if worth_a_word else []
         yield Chunk((_row(case, made),), tuple(notices))
+
+
+def _asked(case: Case, settings: Settings) -> dict[str, Any]:
+    """Mechanism or objective of a case, as `design` takes them."""
+    if case.mechanism not in OBJECTIVES:
+        return {"mechanism": case.mechanism}
+    distance = settings.distance if case.mechanism == "distance" else None
+    kept = settings.keep_frequencies
+    return {"objective": case.mechanism, "keep_frequencies": kept, "distance": distance}
 
 
 def _interrupted(made: Design, settings: Settings) -> bool:
@@ -116,6 +136,16 @@ def _row(case: Case, made: Design) -> ComparisonRow:
         satisfied=made.verified,
         repaired=made.repaired,
         seconds=made.seconds,
+        **(
+            {}
+            if (least := made.least) is None
+            else {
+                "cost": least.cost,
+                "cost_lower_bound": least.lower_bound,
+                "truth": least.truth,
+                "frequency_deviation": least.frequency_deviation,
+            }
+        ),
     )
 
 
@@ -125,7 +155,7 @@ CHUNK = 8
 SECONDS_BETWEEN_WRITES = 1.0
 """A crash costs the rows of so many seconds; each write waits for the disk."""
 
-NEED_POLYTOPE = (OPTIMAL, "subset-response")
+NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
 """Mechanisms that serve only notions whose posteriors form a polytope."""
 
 
@@ -159,7 +189,7 @@ class Comparison:
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        return {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+        return {name: [getattr(row, name) for row in self.rows] for name in columns_of(self.rows)}
 
 
 @dataclass
@@ -204,6 +234,9 @@ def compare(
     gap: float = 1e-4,
     time_limit: float | None = None,
     as_published: bool = False,
+    objectives: Sequence[str] | None = None,
+    keep_frequencies: bool = False,
+    distance: str | None = None,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -225,6 +258,11 @@ def compare(
         As on the command line; `alpha:A` is alpha-lift of order A.
     method, gap, time_limit, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    objectives : names, optional
+        'truth' and 'distance' add the channels of least cost on the column's own symbols, by these names among the
+        mechanisms; 'information' is `mechanisms`, by default the optimum alone: the limit for free outputs.
+    keep_frequencies, distance
+        Of the channels of least cost.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -243,9 +281,17 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
-    settings = Settings(method, gap, time_limit, as_published)
+    if objectives is not None:
+        free = [OPTIMAL] if mechanisms is None else list(mechanisms)
+        each_of = named("objective", objectives, ("information", *OBJECTIVES))
+        mechanisms = [name for given in each_of for name in (free if given == "information" else [given])]
+    if (keep_frequencies or distance is not None) and not set(OBJECTIVES).intersection(mechanisms or ()):
+        raise InputError(
+            "keep_frequencies and distance are for objectives truth and distance: give objectives"
+        )
+    settings = Settings(method, gap, time_limit, as_published, keep_frequencies, distance)
     Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
-    chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
+    chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, (*MECHANISMS, *OBJECTIVES))
     wanted = curves(
         chosen,
         notion_labels(notions),

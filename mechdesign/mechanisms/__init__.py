@@ -80,6 +80,9 @@ OPTIMAL, FALLBACK = "optimal", "subset-merging"
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
+OBJECTIVES = ("truth", "distance")
+"""Objectives with names, beside information, which is what mechanisms are for."""
+
 
 def design(
     joint: Joint,

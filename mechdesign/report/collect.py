@@ -19,7 +19,7 @@ from mechdesign.auditing.population_promise import population_promise
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, chosen_row, curve_through
-from mechdesign.mechanisms import MECHANISMS, OPTIMAL
+from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
@@ -100,18 +100,24 @@ def internal_report(
     curve, why = None, NO_AXIS
     axis = axis_of(notion)
     if axis is not None:
-        made_by = origin_of(channel, "mechanism")
+        made_by = origin_of(channel, "mechanism") or OPTIMAL
+        objective = channel.record.objective
+        own: dict[str, Any] | None = {}
+        if objective is not None:
+            alone = objective.stay or objective.forbid or objective.constraints or made_by not in OBJECTIVES
+            own = {"keep_frequencies": objective.keep_frequencies, "distance": objective.distance}
+            own = None if alone else own
         chosen = chosen_row(
             axis,
             notion,
             verdict.achieved,
-            mechanism=made_by if made_by in MECHANISMS else OPTIMAL,
+            mechanism=made_by if objective is not None or made_by in MECHANISMS else OPTIMAL,
             nmi=measures.utility["nmi"],
             upper_bound_nmi=certificate.upper_bound_nmi,
             satisfied=verdict.satisfied,
         )
         with watch("computing the curve", unit="budgets") as work:
-            curve, why = curve_through(joint, notion, axis, chosen, seconds, work.at)
+            curve, why = curve_through(joint, notion, axis, chosen, seconds, work.at, own)
     return full_report(summary, channel, joint, measures, curve, {} if curve is not None else {"curve": why})
 
 

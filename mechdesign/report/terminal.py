@@ -243,17 +243,21 @@ def _name(notion: str, lam: float | None) -> str:
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
+    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     at = {(row.mechanism, row.epsilon): row for row in rows}
     bounds = {row.epsilon: row.upper_bound_nmi for row in rows if row.upper_bound_nmi is not None}
     budgets = sorted({row.epsilon for row in rows})
     step = -(-len(budgets) // MOST_LINES)
     header = ["epsilon", *mechanisms, *(["at most"] if bounds else [])]
+    header += [f"{name}: stay true" for name in own]
     lines = [header]
     for epsilon in budgets[::step]:
         cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
         bound = bounds.get(epsilon)
         limit = "-" if bound is None else str(_hundredths(bound, ROUND_CEILING))
         lines.append([f"{epsilon:g}", *cells, *([limit] if bounds else [])])
+        true = [row and row.truth for name in own for row in [at.get((name, epsilon))]]
+        lines[-1] += ["-" if share is None else str(_hundredths(share, ROUND_FLOOR)) for share in true]
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))
