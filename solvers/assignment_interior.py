@@ -28,6 +28,10 @@ MOST_STEPS = 120
 STEP = 0.9995
 """Share of the way to the boundary that a step takes, where it ends there."""
 
+CORRECTORS, REACH, LEAST, MOST = 3, 0.3, 0.1, 10.0
+"""Centrality correctors of a step (Gondzio 1996), the length that each tries to gain, and the share of their targets
+that products are pulled between."""
+
 MASS_SLACK = 1e-13
 """Regularisation of the masses of the columns, relative to 1 / curvature: proximal, so it moves no solution."""
 
@@ -86,12 +90,11 @@ class InteriorPoint:
             q = np.vstack([q, np.tile(float(thetas[int(np.argmax(room))]) * p, (a, 1))])
         self.q = np.where(self._open, q, 0.0)
         self.w = np.maximum(self._t[:m] @ self._zeta(), 1e-3 * p)
-        self.z = np.where(
-            self._open,
-            0.1 * np.outer(np.append(p, np.full(a, p.mean())), p) / np.where(self._open, self.q, 1.0),
-            1.0,
-        )
-        self.lam = 0.1 * p * p.mean() / self.w
+        # Natural sizes of the products q z and w lambda: the central path is weighted by them.
+        self._sizes = np.where(self._open, np.outer(np.append(p, np.full(a, p.mean())), p), 0.0)
+        self._levels = np.broadcast_to(p * p.mean(), self.w.shape)
+        self.z = np.where(self._open, 0.1 * self._sizes / np.where(self._open, self.q, 1.0), 1.0)
+        self.lam = 0.1 * self._levels / self.w
         self.u, self.f = np.zeros(n), np.zeros(n)
 
     def _zeta(self) -> Array:
@@ -138,7 +141,7 @@ class InteriorPoint:
         weights = np.vstack([weight, stiff])
         barrier = _Barrier(b, d, t, weights, n)
         gap = float((q * self.z)[opened].sum() + (self.lam * w).sum())
-        mu = gap / (int(opened.sum()) + w.size)
+        mu = gap / float(self._sizes.sum() + self._levels.sum())
 
         def direction(target_q: Array, target_w: Array) -> tuple[Array, ...]:
             g = np.where(opened, target_q / safe - r_d, 0.0)
@@ -159,8 +162,24 @@ class InteriorPoint:
         after = ((q + a_p * dq) * (self.z + a_d * dz))[opened].sum()
         after += ((w + a_p * dw) * (self.lam + a_d * dlam)).sum()
         aim = min(1.0, max(float(after) / gap, 0.0)) ** 3 * mu
-        step = direction(np.where(opened, aim - q * self.z - dq * dz, 0.0), aim - w * self.lam - dw * dlam)
+        aims = aim * self._sizes, aim * self._levels
+        targets = np.where(opened, aims[0] - q * self.z - dq * dz, 0.0), aims[1] - w * self.lam - dw * dlam
+        step = direction(*targets)
         a_p, a_d = self._lengths(step, STEP)
+        for _ in range(CORRECTORS):
+            t_p, t_d = min(1.0, a_p + REACH), min(1.0, a_d + REACH)
+            dq, dw, dz, dlam, _, _ = step
+            there = (q + t_p * dq) * (self.z + t_d * dz), (w + t_p * dw) * (self.lam + t_d * dlam)
+            pulls = [
+                np.maximum(np.clip(v, LEAST * b, MOST * b) - v, -MOST * b)
+                for v, b in zip(there, aims, strict=True)
+            ]
+            tried = targets[0] + np.where(opened, pulls[0], 0.0), targets[1] + pulls[1]
+            other = direction(*tried)
+            longer = self._lengths(other, STEP)
+            if min(longer[0] - a_p, longer[1] - a_d) < 0.0 or sum(longer) - a_p - a_d < 0.1 * REACH:
+                break
+            step, targets, (a_p, a_d) = other, tried, longer
         dq, dw, dz, dlam, du, df = step
         self.q, self.w = q + a_p * dq, w + a_p * dw
         self.z, self.lam = self.z + a_d * dz, self.lam + a_d * dlam

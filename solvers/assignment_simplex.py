@@ -26,8 +26,9 @@ OPTIONS: dict[str, str | int | float] = {
     "small_matrix_value": 1e-12,
 }
 
-PRESOLVE_FROM = 3000
-"""Pairs from which presolve gains more than it takes."""
+LARGE = 3000
+"""Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an interior point method
+with crossover finds the vertex."""
 
 MOST_ROUNDS = 30
 """Rounds of adding pairs."""
@@ -81,7 +82,8 @@ class _Program:
         self._highs = highs = highspy.Highs()
         self._statuses, inf = highspy.HighsModelStatus, highspy.kHighsInf
         highs.silent()
-        options = OPTIONS | {"presolve": "on" if problem.open.sum() > PRESOLVE_FROM else "off"}
+        large = problem.open.sum() > LARGE
+        options = OPTIONS | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
         for option, value in options.items():
             highs.setOptionValue(option, value)
         equal = np.ones(n * (1 + keep))
