@@ -32,6 +32,8 @@ from solvers.polytope import Polytope
 
 Array = NDArray[np.float64]
 
+NONE = "no assignment keeps to the polytope, the floors and the pairs that are allowed"
+
 UNIT = 2.0**-53
 """Largest relative error of one floating-point operation."""
 
@@ -218,9 +220,7 @@ def assign(
         if best is not None:
             bound = max(bound, best.bound)
         if bound > worst:
-            raise EmptyPolytope(
-                "no assignment keeps to the polytope, the floors and the pairs that are allowed"
-            )
+            raise EmptyPolytope(NONE)
         if at.missed <= MISSED:
             best = Assigned(at.shares, cost, bound, at.multipliers, "interior point", {"steps": steps})
             if progress is not None:

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 MOST_STEPS = 120
 """Newton steps; 15 to 50 are usual."""
 
-STEP = 0.9995
+STEP = 0.9
 """Share of the way to the boundary that a step takes, where it ends there."""
 
 CORRECTORS, REACH, LEAST, MOST = 3, 0.3, 0.1, 10.0
@@ -35,8 +35,8 @@ that products are pulled between."""
 MASS_SLACK = 1e-13
 """Regularisation of the masses of the columns, relative to 1 / curvature: proximal, so it moves no solution."""
 
-JITTER = 1e-14
-"""Added to the diagonal of scaled matrices before their factorisation."""
+JITTERS = (1e-14, 1e-12, 1e-10, 1e-8)
+"""Shares of its diagonal added to the matrix of the rows, until it can be factorised."""
 
 REFINEMENTS = 2
 """Steps of iterative refinement of the prices."""
@@ -93,9 +93,10 @@ class InteriorPoint:
         # Natural sizes of the products q z and w lambda: the central path is weighted by them.
         self._sizes = np.where(self._open, np.outer(np.append(p, np.full(a, p.mean())), p), 0.0)
         self._levels = np.broadcast_to(p * p.mean(), self.w.shape)
-        self.z = np.where(self._open, 0.1 * self._sizes / np.where(self._open, self.q, 1.0), 1.0)
-        self.lam = 0.1 * self._levels / self.w
-        self.u, self.f = np.zeros(n), np.zeros(n)
+        self.z = np.where(self._open, self._sizes / np.where(self._open, self.q, 1.0), 1.0)
+        self.lam = self._levels / self.w
+        self.u, self.f = np.full(n, -1.0), np.zeros(n)
+        self.z[:n] = np.where(problem.open, self._c[:n] + 1.0, 1.0)  # feasible but for the small multipliers
 
     def _zeta(self) -> Array:
         """Images of the columns, (k, n)."""
@@ -120,8 +121,8 @@ class InteriorPoint:
             except np.linalg.LinAlgError:
                 return
             yield self.iterate()
-            idle = idle + 1 if step < 1e-3 else 0
-            if idle >= 3:
+            idle = idle + 1 if step < 1e-4 else 0
+            if idle >= 6:
                 return
 
     def _step(self) -> float:
@@ -222,7 +223,13 @@ class _Barrier:
             total -= wide @ wide.T
         from scipy.linalg import cho_factor
 
-        self._sum = cho_factor(total + JITTER * np.diag(d[:n].sum(axis=1)), lower=True)
+        for jitter in JITTERS:  # refinement makes up for them
+            try:
+                self._sum = cho_factor(total + jitter * np.diag(d[:n].sum(axis=1)), lower=True)
+                break
+            except np.linalg.LinAlgError:
+                if jitter == JITTERS[-1]:
+                    raise
 
     def rows(self, right: Array) -> Array:
         """(V + T B D B' T')^-1 of the right-hand sides of all columns, (rows, n)."""

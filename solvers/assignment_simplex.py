@@ -12,7 +12,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.assignment import Assigned, Assignment, Multipliers, lower_bound, reduced_costs
+from solvers.assignment import NONE, Assigned, Assignment, Multipliers, lower_bound, reduced_costs
 from solvers.errors import BackendFailure, EmptyPolytope
 
 Array = NDArray[np.float64]
@@ -25,6 +25,12 @@ OPTIONS: dict[str, str | int | float] = {
     "dual_feasibility_tolerance": 1e-10,
     "small_matrix_value": 1e-12,
 }
+
+OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
+    {"presolve": "on"},
+    {"solver": "ipm", "primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+)
+"""Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly feasible, if at all."""
 
 LARGE = 3000
 """Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an interior point method
@@ -128,15 +134,17 @@ class _Program:
         if end < math.inf:
             highs.setOptionValue("time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.0))
         highs.run()
+        for way in OTHER_WAYS:
+            if highs.getModelStatus() in (self._statuses.kOptimal, self._statuses.kTimeLimit):
+                break
+            highs.clearSolver()
+            for option, value in way.items():
+                highs.setOptionValue(option, value)
+            highs.run()
         status = highs.getModelStatus()
-        if (
-            status == self._statuses.kInfeasible
-            and len(self._at) == 1
-            and len(self._at[0]) == problem.open.sum()
-        ):
-            raise EmptyPolytope(
-                "no assignment keeps to the polytope, the floors and the pairs that are allowed"
-            )
+        whole = sum(map(len, self._at)) == problem.open.sum()
+        if whole and status in (self._statuses.kInfeasible, self._statuses.kUnknown):
+            raise EmptyPolytope(NONE)
         if status != self._statuses.kOptimal:
             raise BackendFailure(f"HiGHS ended with {highs.modelStatusToString(status)}")
         solution = highs.getSolution()

@@ -143,3 +143,55 @@ def test_no_posterior_draws(table: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["apply", channel, str(records), out, "--as", "posterior-draw"]) == 2
     assert "releases symbols of the column itself" in " ".join(capsys.readouterr().err.split())
     assert main(["apply", channel, str(records), out]) == 0
+
+
+def test_objectives_on_one_page(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, plot = str(tmp_path / "c.csv"), str(tmp_path / "c.svg")
+    base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp", "--epsilons", "0.5,1"]
+    asked = ["--objectives", "truth,distance,information", "--keep-frequencies", "--distance", "squared"]
+    assert main([*base, *asked, "--output", out, "--plot", plot]) == 0
+    assert "truth: stay true" in capsys.readouterr().out
+    lines = Path(out).read_text().splitlines()
+    assert lines[0].endswith(",satisfied,repaired,seconds,cost,cost_lower_bound,truth,frequency_deviation")
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    assert [row["mechanism"] for row in rows] == ["truth"] * 2 + ["distance"] * 2 + ["optimal"] * 2
+    for truth, distance, free in zip(rows[:2], rows[2:4], rows[4:], strict=True):
+        assert float(truth["truth"]) >= float(distance["truth"])
+        assert float(truth["nmi"]) <= float(free["upper_bound_nmi"])
+        assert float(truth["frequency_deviation"]) <= 1e-12
+        assert free["truth"] == free["cost"] == ""
+    text = Path(plot).read_text()
+    assert "Records that stay true" in text
+    assert "Distance moved" in text
+    assert main([*base, *asked, "--output", out]) == 0  # goes on where it stopped
+    assert main([*base, "--objectives", "honesty"]) == 2
+    assert main([*base, "--keep-frequencies"]) == 2
+    assert "are for objectives truth and distance" in " ".join(capsys.readouterr().err.split())
+
+
+def test_reports_say_what_stays(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    channel, inside, outside = (str(tmp_path / name) for name in ("c.json", "r.md", "p.md"))
+    asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
+    assert main(["design", table, *BASE, *asked]) == 0
+    assert main(["report", channel, "--report", inside, "--public-report", outside]) == 0
+    full, public = Path(inside).read_text(), Path(outside).read_text()
+    for text in (full, public):
+        assert "| hours | stays true |" in text
+        assert "The expected share of every hours is that of the table" in text
+    assert "of the records are released with their own hours" in full
+    assert "of the records are released" not in public
+    assert "| 0.5\\* | truth |" in full
+
+
+def test_estimates_say_what_kept_frequencies_are_worth(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel, records, out = str(tmp_path / "c.json"), tmp_path / "in.csv", str(tmp_path / "out.csv")
+    records.write_text("hours\n" + "10\n" * 40 + "20\n" * 40 + "35\n" * 20 + "50\n" * 10)
+    asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
+    assert main(["design", table, *BASE, *asked]) == 0
+    assert main(["apply", channel, str(records), out]) == 0
+    capsys.readouterr()
+    assert main(["estimate", out, "--channel", channel]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "shares estimate those of the records by themselves, each with a standard error of at most" in said

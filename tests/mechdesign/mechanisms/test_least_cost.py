@@ -190,3 +190,92 @@ def test_crossed_columns_have_no_distance() -> None:
     joint = md.Joint.from_counts([[8, 1], [1, 8]], useful_labels=[("1", "2"), ("3", "4")], useful=("a", "b"))
     with pytest.raises(md.InputError, match="not several crossed ones"):
         md.design(joint, md.LIP(0.5), objective="distance")
+
+
+def test_constraints_of_the_users_own(adult: md.Joint) -> None:
+    """The callback sees W and the table; the linear case is that of stay, so the designs must agree."""
+    by_name = md.design(adult, md.LDP(1.0), objective="truth", stay={"?": "0.99"})
+    by_hand = md.design(adult, md.LDP(1.0), objective="truth", constraints=lambda w, joint: w[0, 0] >= 0.99)
+    assert by_name.least is not None
+    assert by_hand.least is not None
+    assert by_hand.method == "cvxpy with HiGHS"
+    assert by_hand.least.cost == pytest.approx(by_name.least.cost, abs=1e-8)
+    assert by_hand.least.cost - by_hand.least.lower_bound <= 1e-8
+    assert by_hand.channel.matrix[0, 0] >= 0.99 - 1e-7
+    assert by_hand.least.objective.constraints == 1
+    assert md.audit(by_hand.channel, adult, md.LDP(1.0)).satisfied
+
+
+def test_least_chance_of_staying_is_as_large_as_can_be(adult: md.Joint) -> None:
+    """Minimax: max over x of 1 - W(x|x) has a kink at its optimum, and is proven all the same.
+
+    The optimum is the largest common stay, which the refusal of a larger one names.
+    """
+    import cvxpy as cp
+
+    made = md.design(adult, md.LDP(1.0), objective=lambda w, joint: cp.max(1.0 - cp.diag(w)))
+    assert made.least is not None
+    assert 0.0 <= made.least.cost - made.least.lower_bound <= 1e-6
+    assert made.least.objective.name == "convex"
+    least = float(np.diagonal(made.channel.matrix).min())
+    assert made.least.cost == pytest.approx(1.0 - least, abs=1e-9)
+    md.design(adult, md.LDP(1.0), objective="truth", stay=least - 1e-6)
+    with pytest.raises(md.NotPrivate):
+        md.design(adult, md.LDP(1.0), objective="truth", stay=least + 1e-4)
+
+
+def test_squared_costs_by_clarabel(adult: md.Joint) -> None:
+    import cvxpy as cp
+
+    def cost(w: object, joint: md.Joint) -> object:
+        bias = cp.sum_squares(joint.p_x @ w - joint.p_x)
+        return 100.0 * bias + cp.sum(cp.multiply(joint.p_x, 1.0 - cp.diag(w)))
+
+    made = md.design(
+        adult, md.LIP(0.5), objective=cost, constraints=lambda w, joint: [cp.norm(w[:, 1]) <= 0.9]
+    )
+    assert made.least is not None
+    assert made.method == "cvxpy with Clarabel"
+    assert 0.0 <= made.least.cost - made.least.lower_bound <= 1e-5
+    assert md.audit(made.channel, adult, md.LIP(0.5)).satisfied
+    w = made.channel.matrix[:, made.channel.outputs.index("Adm-clerical")]
+    assert float(np.linalg.norm(w)) <= 0.9 + 1e-7
+
+
+@pytest.mark.parametrize(
+    ("constraints", "error", "message"),
+    [
+        (lambda w, joint: w[0, 0] >= 2.0, md.NotPrivate, "no private channel keeps to the constraints"),
+        (lambda w, joint: 3, md.InputError, "must return cvxpy constraints on W, not a int"),
+        (lambda w, joint: w[0, 0] ** 2 >= 0.5, md.InputError, "must be convex in W"),
+    ],
+)
+def test_constraints_that_cannot_be(constraints: object, error: type[Exception], message: str) -> None:
+    joint = md.Joint.from_counts([[8, 1], [1, 8]])
+    with pytest.raises(error, match=message):
+        md.design(joint, md.LIP(0.5), objective="truth", constraints=constraints)  # type: ignore[arg-type]
+
+
+def test_constraints_with_variables_of_their_own() -> None:
+    import cvxpy as cp
+
+    joint = md.Joint.from_counts([[8, 1], [1, 8]])
+    with pytest.raises(md.InputError, match="with W alone"):
+        md.design(joint, md.LIP(0.5), objective="truth", constraints=lambda w, _: cp.Variable() >= w[0, 0])
+
+
+def test_not_with_confidence() -> None:
+    joint = md.Joint.from_counts([[80, 10], [10, 80]])
+    with pytest.raises(md.InputError, match="objective truth is not built with confidence"):
+        md.design(joint, md.LIP(0.5), objective="truth", confidence=0.9)
+
+
+def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:
+    random = np.random.default_rng(3)
+    joint = md.Joint.from_counts(random.integers(1, 60, size=(4, 70)))
+    made = md.design(joint, md.LDP(0.4), objective="truth", keep_frequencies=True, time_limit=0.0)
+    assert made.least is not None
+    assert md.audit(made.channel, joint, md.LDP(0.4)).satisfied
+    assert made.least.frequency_deviation <= 1e-12
+    assert made.least.lower_bound < made.least.cost
+    assert any("the search ended early" in message for message in made.messages)
