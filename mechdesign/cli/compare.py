@@ -170,11 +170,7 @@ def compare(
     reporter.notices((*joint.notices, *result.notices))
     places = {"output": files.output, "plot": files.plot}
     reporter.done(
-        "compared",
-        f"{len(result.rows)} rows are compared",
-        rows=len(result.rows),
-        kept=result.kept,
-        **places,
+        "compared", f"{len(result.rows)} rows are compared", rows=len(result.rows), kept=result.kept, **places
     )
     from mechdesign.report.terminal import comparison_record, comparison_text
 

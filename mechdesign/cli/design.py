@@ -125,10 +125,7 @@ def design(
     common.answer(
         lambda: design_record(result, path) | paths.record(),
         lambda: "\n".join(
-            [
-                design_text(result, joint, all_measures=output.all_measures),
-                _written(output, study, paths),
-            ]
+            [design_text(result, joint, all_measures=output.all_measures), _written(output, study, paths)]
         ),
     )
     return 0 if result.verified else NO

@@ -212,9 +212,7 @@ class BudgetOptions:
         help="Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
     )
     alpha: str | None = option(
-        "--alpha",
-        metavar="A",
-        help="alpha only: its order, above 1; inf is the largest lift (default 2).",
+        "--alpha", metavar="A", help="alpha only: its order, above 1; inf is the largest lift (default 2)."
     )
 
     def notion_or(self, default: str) -> Notion:

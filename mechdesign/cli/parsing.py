@@ -8,13 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import InputError
-from mechdesign.notions import (
-    DEFAULT_LAM,
-    LARGEST_BUDGET,
-    NOTIONS,
-    Notion,
-    split,
-)
+from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from mechdesign.auditing.verdict import Achieved
@@ -110,7 +111,7 @@ def curve_through(
     chosen: ComparisonRow,
     seconds: float,
     progress: Progress | None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = MappingProxyType({}),
 ) -> tuple[Curve | None, str]:
     """The curve through the chosen row, or why there is none.
 

@@ -293,10 +293,7 @@ def compare(
     Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, (*MECHANISMS, *OBJECTIVES))
     wanted = curves(
-        chosen,
-        notion_labels(notions),
-        ascending("epsilon", epsilons),
-        None if lams is None else tuple(lams),
+        chosen, notion_labels(notions), ascending("epsilon", epsilons), None if lams is None else tuple(lams)
     )
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
     cases = [case for curve in wanted for case in curve]

@@ -171,7 +171,7 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[Block, ...]
 def _kept(kept: Kept, useful: str) -> tuple[Block, ...]:
     amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
     blocks: list[Block] = [
-        Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
+        Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}.")
     ]
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
         blocks.append(Text("How much the best possible channel would keep was not computed."))
