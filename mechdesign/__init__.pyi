@@ -1,3 +1,5 @@
+import os
+
 from .analysis.check_file import check_release
 from .analysis.frequencies import (
     Frequencies,
@@ -12,7 +14,8 @@ from .analysis.weights import (
     posterior_table,
     record_weights,
 )
-from .auditing.verdict import Audit, audit
+from .auditing.population import audit
+from .auditing.verdict import Audit
 from .channel.channel import Channel
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare
@@ -27,6 +30,10 @@ from .sanitise.frames import sanitise_frame
 from .tables.joint import Joint
 
 __version__: str
+
+def report(
+    design: Design | Channel, path: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
+) -> None: ...
 
 __all__ = [
     "ALIP",
@@ -65,6 +72,7 @@ __all__ = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "report",
     "sanitise_file",
     "sanitise_frame",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -13,15 +14,15 @@ from mechdesign.analysis.checking import (
     FrequencyTest,
     ReleaseCheck,
     check_any_data,
-    check_level,
+    check_chance,
     check_pairs,
     check_table,
 )
-from mechdesign.analysis.counting import Advance, Counted, count_pairs, count_release
+from mechdesign.analysis.counting import Advance, CountedFile, count_pairs, count_release
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.released_file import Columns, as_labels, renamed
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.inputs import TextOptions
@@ -33,8 +34,8 @@ Array = NDArray[np.float64]
 
 
 def check_release(
-    released: PathLike,
     channel: Channel,
+    released: PathLike,
     *,
     original: PathLike | None = None,
     columns: Mapping[str, str] | None = None,
@@ -54,10 +55,10 @@ def check_release(
 
     Parameters
     ----------
-    released : path
-        CSV or Parquet.
     channel : Channel
         With or without its table.
+    released : path
+        CSV or Parquet. The channel may also come second.
     original : path, optional
         Then rows, pairs of symbol and label, and all other columns are compared, and the frequencies of the labels
         are tested symbol by symbol.
@@ -91,9 +92,14 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
-    check_level(level)
+    if isinstance(released, Channel):
+        channel, released = released, channel  # type: ignore[assignment]
+    expected("channel", channel, Channel)
+    if not isinstance(released, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"released must be the path of a CSV or Parquet file, not {type(released).__name__}")
+    check_chance(level)
     policy, names = policy or Policy(), dict(columns or {})
-    where, labels = columns_of(channel, names, released_columns, form, keep_sensitive, ignored)
+    where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
     private = () if keep_sensitive else (*where.private, *correlated)
     where = replace(where, identity=tuple(identity), private=private)
     model = release_model(channel, form)
@@ -111,7 +117,7 @@ def check_release(
     return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
 
-def columns_of(
+def columns_and_labels(
     channel: Channel,
     names: Mapping[str, str],
     released_columns: Sequence[str] | None = None,
@@ -174,7 +180,7 @@ def _with_original(
     policy: Policy,
     text: TextOptions | None,
     advance: Advance | None,
-) -> Counted:
+) -> CountedFile:
     form = policy.normalise
     useful = Variable(where.useful, normalised(channel.useful, form).symbols)
     refused = (policy.null == REFUSE, policy.unknown == REFUSE)
@@ -195,7 +201,7 @@ def _with_original(
 _Tested = tuple[FrequencyTest, FrequencyTest | None, list[str]]
 
 
-def _tested_pairs(model: ReleaseModel, rows: Array, counted: Counted, level: float) -> _Tested:
+def _tested_pairs(model: ReleaseModel, rows: Array, counted: CountedFile, level: float) -> _Tested:
     names = (*model.symbols, "(missing)", "(unknown)")
     if counted.pairs is None:
         empty = np.zeros(rows.shape, dtype=np.int64)
@@ -204,7 +210,12 @@ def _tested_pairs(model: ReleaseModel, rows: Array, counted: Counted, level: flo
 
 
 def _tested_labels(
-    model: ReleaseModel, extra: list[Array], policy: Policy, counted: Counted, level: float, any_data: bool
+    model: ReleaseModel,
+    extra: list[Array],
+    policy: Policy,
+    counted: CountedFile,
+    level: float,
+    any_data: bool,
 ) -> _Tested:
     fixed = [rule for rule in (policy.null, policy.unknown) if rule.startswith(OUTPUT)]
     reachable = np.vstack([model.matrix, *(row for row in extra if row.any())])

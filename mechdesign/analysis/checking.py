@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.likelihood import maximum_likelihood
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 
 Array = NDArray[np.float64]
@@ -217,8 +218,8 @@ class Finding:
     records: int = 0
 
 
-@dataclass(frozen=True)
-class ReleaseCheck:
+@dataclass(frozen=True, repr=False)
+class ReleaseCheck(Displayed):
     """What was found in a released file."""
 
     records: int
@@ -227,13 +228,17 @@ class ReleaseCheck:
     also: FrequencyTest | None
     notices: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        verdict = "plausible" if self.plausible else "NOT PLAUSIBLE"
+        return f"ReleaseCheck({verdict}, {self.records:,} records, {len(self.findings):,} findings)"
+
     @property
     def plausible(self) -> bool:
         """Whether nothing is impossible and the frequencies are plausible."""
         return not self.findings and self.frequencies.plausible
 
 
-def check_level(level: float) -> float:
+def check_chance(level: float) -> float:
     """`level` if it is a probability strictly between 0 and 1/2, else InputError."""
     if not 0.0 < level < 0.5:
         raise InputError(
@@ -248,7 +253,7 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
     The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
     logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
     """
-    check_level(level)
+    check_chance(level)
     methods: dict[str, int] = {}
     parts: list[tuple[str, int, Part]] = []
     impossible = False
@@ -284,7 +289,7 @@ def check_table(
     of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
     entropy), each at half the level.
     """
-    check_level(level)
+    check_chance(level)
     divergence = _divergence(counts, expected)
     return _shares("table", labels, counts, expected, expected, divergence, level)
 
@@ -300,7 +305,7 @@ def check_any_data(
     probability. This sees less than a test against the originals: for a channel that can give any frequencies (a
     permutation, say) nothing at all.
     """
-    check_level(level)
+    check_chance(level)
     divergence = 0.0
     if counts.any():
         fit = maximum_likelihood(matrix, counts)

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, extremes_of
+from mechdesign.auditing.lifts import Entries, ExtremeLifts, extremes_by_output, extremes_of
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import FIRST_BITS, precision
-from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, expected
+from mechdesign.core.numbers import at_most, listed, quoted
+from mechdesign.notions import LIP, LiftLimits, Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol
 
@@ -52,8 +53,8 @@ class Worst:
     against: str | None = None
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Displayed):
     """An exact verdict, what the channel achieves, and where it is worst.
 
     `achieved` always speaks of single lifts; for a notion on averages over S (l1, chi2, alpha) `used` says
@@ -66,6 +67,12 @@ class Audit:
     achieved: Achieved
     worst: Worst
     used: Used | None = None
+
+    def __repr__(self) -> str:
+        achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
+        return (
+            f"Audit({self.notion.text}: {'satisfied' if self.satisfied else 'VIOLATED'}; achieved {achieved})"
+        )
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
@@ -84,18 +91,21 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
     InputError
         If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
+    expected("channel", channel, Channel)
+    expected("joint", joint, Joint)
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
-    order = _order(channel.useful.symbols, joint)
+    order = row_order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     return audit_columns(counts, channel.integers.columns, channel.outputs, joint, notion)
 
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
-    order = _order(channel.useful.symbols, joint)
+    order = row_order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     limits = notion.limits
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         return failing_means(counts, channel.integers.columns, joint, limits)
     by_output = extremes_by_output(counts, channel.integers.columns, joint)
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
@@ -121,7 +131,7 @@ def audit_columns(
         eps_u=log_upper(*extremes.high.lift),
         eps_ldp=log_upper(*extremes.ratio),
     )
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         means = mean_verdict(counts, columns, joint, limits)
         at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
         return Audit(not means.failing, notion, achieved, at, means.used)
@@ -144,7 +154,7 @@ def _check_rows(channel: Channel) -> None:
             )
 
 
-def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
+def row_order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
     """Position in the joint of every row of a channel."""
     index = joint.useful.index
     unknown = [", ".join(symbol) for symbol in symbols if symbol not in index]
@@ -158,7 +168,7 @@ def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
     return order
 
 
-def _within(extremes: Extremes, limits: LiftLimits) -> bool:
+def _within(extremes: ExtremeLifts, limits: LiftLimits) -> bool:
     """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
     checks = (
         (extremes.high.lift, limits.upper),
@@ -169,7 +179,7 @@ def _within(extremes: Extremes, limits: LiftLimits) -> bool:
 
 
 def _worst(
-    extremes: Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
+    extremes: ExtremeLifts, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
 ) -> Worst:
     sides = (
         (limits.upper, achieved.eps_u, extremes.high, None),

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted
+from mechdesign.notions import from_record
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable, check_text
+from mechdesign.tables.variable import Variable, valid_text
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
@@ -29,8 +31,8 @@ DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
 
 
-@dataclass(frozen=True)
-class Channel:
+@dataclass(frozen=True, repr=False)
+class Channel(Displayed):
     """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
 
     Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit` says that.
@@ -65,8 +67,13 @@ class Channel:
     sensitive: Variable | None = None
     record: ChannelRecord = field(default_factory=ChannelRecord)
 
+    def __repr__(self) -> str:
+        protected = "" if self.sensitive is None else f", protects {self.sensitive.brief}"
+        promised = "" if self.record.notion is None else f", {from_record(self.record.notion).text}"
+        return f"Channel({self.useful.brief} to {len(self.outputs):,} outputs{protected}{promised})"
+
     def __post_init__(self) -> None:
-        outputs = tuple(check_text(label, "an output label") for label in self.outputs)
+        outputs = tuple(valid_text(label, "an output label") for label in self.outputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
         _check_labels(outputs)
@@ -184,6 +191,13 @@ class Channel:
             raise InputError("this channel carries no joint table (a public one): posteriors need the table")
         return self.joint
 
+    @property
+    def kept_whole(self) -> list[float]:
+        """The probability of each symbol to be released as itself, where outputs are symbols."""
+        column = {label: y for y, label in enumerate(self.outputs)}
+        rows = zip(self.useful.names, self.integers.entries(), strict=True)
+        return [dict(row).get(column.get(name, -1), 0) / self.denominator for name, row in rows]
+
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
         names = self.useful.names
@@ -191,6 +205,11 @@ class Channel:
             label: {names[x]: share for x, share in zip(at, shares, strict=True)}
             for label, (at, shares) in zip(self.outputs, self._posterior_columns(), strict=True)
         }
+
+    @property
+    def unseen(self) -> int:
+        """Symbols that no record of its table had and that its promise covers if they are released as the marginal."""
+        return (self.record.confidence or {}).get("unseen", 0)
 
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
@@ -216,8 +235,7 @@ class Channel:
         dense = np.zeros((len(self.useful), len(labels)), dtype=np.int64)
         np.add.at(dense.T, [position[label] for label in new], self.integers.dense.T)
         # What may not be written may not be written under other names either.
-        mark = {key: value for key, value in self.record.provenance.items() if key == "as_published"}
-        record = ChannelRecord(provenance=mark)
+        record = ChannelRecord(unwritable=self.record.unwritable)
         return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
 
     def apply(
@@ -290,16 +308,11 @@ class Channel:
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel comes
-            from an unrepaired procedure (`as_published`), which promises nothing.
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel may not be
+            (`ChannelRecord.unwritable`).
         """
         from mechdesign.channel import file
 
-        if self.record.provenance.get("as_published"):
-            raise InputError(
-                "a channel made as published, without repair, is for study and is not written; "
-                "design it without as_published"
-            )
         file.write(self.public() if public else self, path, overwrite=overwrite)
 
     @classmethod

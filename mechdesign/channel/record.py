@@ -112,8 +112,8 @@ class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values or models of them.
 
     `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
-    `utility` are those of the integers. `after` has the
-    SHA-256 of the channels (`release.channel_digest`) together with which this one keeps the promise.
+    `utility` are those of the integers. `after` has the SHA-256 of the channels (`release.channel_digest`) together
+    with which this one keeps the promise. `unwritable` says why no file may hold the channel, where none may.
     """
 
     notion: dict[str, Any] | None = None
@@ -126,6 +126,13 @@ class ChannelRecord:
     bins: Bins | None = None
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
+    unwritable: str | None = None
+
+    @property
+    def least(self) -> dict[str, Any]:
+        """Cost, its proven bound, and what else the record has of a channel of least cost."""
+        names = ("cost", "cost_lower_bound", "truth", "frequency_deviation")
+        return {name: value for name in names if (value := (self.utility or {}).get(name)) is not None}
 
     def public(self) -> ChannelRecord:
         """Without what is computed from the table; bins stay, because records are sorted into them."""

@@ -22,17 +22,28 @@ MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""
 
 
+AT = "@"
+"""Between the name of a mechanism and its confidence."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is split.
 
-    `lam` is None for notions that take their budget whole.
+    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that take their budget
+    whole.
     """
 
     mechanism: str
     notion: str
     epsilon: float
     lam: float | None
+
+    @property
+    def confidence(self) -> float | None:
+        """The level at which the promise is to hold for the population; None for one about the table."""
+        level = self.mechanism.partition(AT)[2]
+        return float(level) if level else None
 
     def promise(self) -> Notion:
         """The notion at this budget."""
@@ -84,6 +95,13 @@ def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal)
     if (stop - start) / step >= MOST_VALUES:
         raise InputError(f"{option} {text!r} has more than {MOST_VALUES:,} values; take a larger step")
     return [float(start + k * step) for k in range(int((stop - start) / step) + 1)]
+
+
+def listed_numbers(name: str, values: Iterable[float]) -> tuple[float, ...]:
+    """An argument that must be a list."""
+    if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{name} ({values!r}) must be a list of numbers, as in [0.5, 1, 2]")
+    return tuple(values)
 
 
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:

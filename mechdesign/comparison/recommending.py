@@ -14,7 +14,7 @@ from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import compare
 from mechdesign.mechanisms import OPTIMAL
-from mechdesign.notions import LARGEST_BUDGET, LiftLimits
+from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
 TWICE = math.log(2.0)
@@ -60,9 +60,6 @@ class Recommendation:
 class Fall:
     """A mechanism that keeps less at the larger of two neighbouring budgets."""
 
-    notion: str
-    lam: float | None
-    mechanism: str
     before: ComparisonRow
     after: ComparisonRow
 
@@ -73,7 +70,8 @@ def recommend(
     """One recommendation for each notion and lam, in the order of the rows."""
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
-        groups.setdefault(row.curve, []).append(row.mechanism)
+        if row.case.confidence is None:
+            groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
     return tuple(
         _Curve(joint, notion, lam, seconds).recommendation(list(dict.fromkeys(mechanisms)))
@@ -142,27 +140,23 @@ def _twice(notion: str, lam: float | None) -> float | None:
     if epsilon > LARGEST_BUDGET:
         return None
     limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
-    if not isinstance(limits, LiftLimits):
+    if limits.mean is not None:
         return None
     # The split of a budget rounds, and the promise must not exceed the factor.
     while math.isfinite(limits.upper) and limits.upper > TWICE:
         epsilon = math.nextafter(epsilon, 0.0)
-        split = Case(OPTIMAL, notion, epsilon, lam).promise().limits
-        limits = split if isinstance(split, LiftLimits) else limits
+        limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
     return epsilon
 
 
 def falls(rows: Sequence[ComparisonRow]) -> tuple[Fall, ...]:
     """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics may."""
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)
     found: list[Fall] = []
-    for (mechanism, notion, lam), members in curves.items():
-        steps = list(pairwise(sorted(members, key=lambda row: row.epsilon)))
-        if not steps:
-            continue
-        before, after = min(steps, key=lambda step: step[1].nmi - step[0].nmi)
-        if before.nmi - after.nmi > FALL:
-            found.append(Fall(notion, lam, mechanism, before, after))
+    for members in curves.values():
+        steepest = min(pairwise(members), key=lambda step: step[1].nmi - step[0].nmi, default=None)
+        if steepest is not None and steepest[0].nmi - steepest[1].nmi > FALL:
+            found.append(Fall(*steepest))
     return tuple(found)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mechdesign.comparison.grid import Case
-from mechdesign.core.documents import Digest, Document, canonical, read_document, write_document
+from mechdesign.core.documents import Digest, FileDocument, canonical, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reason, replacing
 from mechdesign.tables.joint import Joint
@@ -81,15 +81,18 @@ def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """The same rows with the best bound that any row of the same notion and budget has proven.
 
-    A row that violates its notion is left alone: the bound does not hold for it.
+    A row that violates its notion is left alone: the bound does not hold for it. Bounds with confidence hold for rows
+    of the same confidence.
     """
-    best: dict[tuple[str, float | None, float], float] = {}
+    best: dict[tuple[str, float | None, float, float | None], float] = {}
     for row in rows:
         if row.upper_bound_nmi is not None:
-            key = (*row.curve, row.epsilon)
+            key = (*row.curve, row.epsilon, row.case.confidence)
             best[key] = min(row.upper_bound_nmi, best.get(key, math.inf))
     return tuple(
-        replace(row, upper_bound_nmi=best.get((*row.curve, row.epsilon))) if row.satisfied else row
+        replace(row, upper_bound_nmi=best.get((*row.curve, row.epsilon, row.case.confidence)))
+        if row.satisfied
+        else row
         for row in rows
     )
 
@@ -177,7 +180,7 @@ def _value(column: str, text: str) -> str | float | bool | None:
 Setting = str | float | bool | None
 
 
-class ComparisonManifest(Document):
+class ComparisonManifest(FileDocument):
     """Which table, and which settings, the rows of a comparison belong to."""
 
     FORMAT: ClassVar[str] = "mechdesign.comparison"

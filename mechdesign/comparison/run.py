@@ -3,20 +3,19 @@
 A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring budgets, one task
 each, so that an optimum can start from the columns of the budget before; the cuts do not depend on the
 executor, so a parallel run gives the rows of a serial one.
-
-One task of a comparison: neighbouring budgets of a curve, run one after the other in whatever process.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from mechdesign.comparison.grid import Case, ascending, curves, named, notion_labels
+from mechdesign.auditing.population import lift_limits
+from mechdesign.comparison.grid import AT, Case, ascending, curves, listed_numbers, named, notion_labels
 from mechdesign.comparison.rows import (
     ComparisonFile,
     ComparisonRow,
@@ -25,17 +24,24 @@ from mechdesign.comparison.rows import (
     with_bounds,
     write_csv,
 )
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import HEURISTICS, MECHANISMS, OBJECTIVES, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
+from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
 by their vertices, a warm start took twice as long as a cold one."""
+
+
+LATER = ("known_shares", "unseen", "keep_frequencies", "distance")
+"""Settings that a manifest names only where they are set."""
 
 
 @dataclass(frozen=True)
@@ -46,61 +52,47 @@ class Settings:
     gap: float = 1e-4
     time_limit: float | None = None
     as_published: bool = False
+    known_shares: Mapping[Any, Any] | None = None
+    unseen: int = 0
     keep_frequencies: bool = False
     distance: str | None = None
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them; the last two where they are set, for older manifests do not know them."""
-        given = asdict(self)
-        return {key: given[key] for key in given if key not in ("keep_frequencies", "distance") or given[key]}
+        """As the manifest has them; of the sample only where there is something to say."""
+        said: dict[str, Any] = vars(self) | {
+            "known_shares": self.known_shares and str(dict(self.known_shares))
+        }
+        return {key: value for key, value in said.items() if value or key not in LATER}
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Finished rows and what was said about them."""
-
-    rows: tuple[ComparisonRow, ...] = ()
-    notices: tuple[str, ...] = ()
+Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
+"""A finished row and what was said about it."""
 
 
-def solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> Chunk:
-    """One chunk; runs in whatever process the executor chooses."""
-    parts = list(each(joint, cases, settings))
-    return Chunk(
-        tuple(r for part in parts for r in part.rows), tuple(n for part in parts for n in part.notices)
-    )
+def solve(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str) -> list[Done]:
+    """A task; runs in whatever process the executor chooses."""
+    return list(each(joint, cases, settings, enumerate))
 
 
-def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Chunk]:
-    """The cases of a chunk one by one, each from the design before where that helps."""
+def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str) -> Iterator[Done]:
+    """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        made = design(
-            joint,
-            case.promise(),
-            **_asked(case, settings),
-            method=settings.method,
-            gap=settings.gap,
-            time_limit=settings.time_limit,
-            as_published=settings.as_published and case.mechanism in HEURISTICS,
-            start=neighbour,
-        )
+        promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
+        how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
+        how |= {"known_shares": None, "unseen": 0} if not confident else {}
+        how |= {"as_published": False} if confident or mechanism not in HEURISTICS else {}
+        how |= {"keep_frequencies": False} if mechanism not in OBJECTIVES else {"objective": mechanism}
+        how |= {"distance": None} if mechanism != "distance" else {}
+        mechanism = OPTIMAL if mechanism in OBJECTIVES else mechanism
+        made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
         if _interrupted(made, settings):
             raise KeyboardInterrupt
         envelope = made.envelope
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
-        worth_a_word = made.fallback_from is not None or _open(made, settings)
-        notices = [f"{describe(case)}: {message}" for message in made.messages] if worth_a_word else []
-        yield Chunk((_row(case, made),), tuple(notices))
-
-
-def _asked(case: Case, settings: Settings) -> dict[str, Any]:
-    """Mechanism or objective of a case, as `design` takes them."""
-    if case.mechanism not in OBJECTIVES:
-        return {"mechanism": case.mechanism}
-    distance = settings.distance if case.mechanism == "distance" else None
-    kept = settings.keep_frequencies
-    return {"objective": case.mechanism, "keep_frequencies": kept, "distance": distance}
+        gap = made.certificate.gap_nmi
+        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings.gap)
+        yield row_of(case, made), [f"{describe(case)}: {text}" for text in made.messages if worth_a_word]
 
 
 def _interrupted(made: Design, settings: Settings) -> bool:
@@ -109,18 +101,14 @@ def _interrupted(made: Design, settings: Settings) -> bool:
     return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
 
 
-def _open(made: Design, settings: Settings) -> bool:
-    gap = made.certificate.gap_nmi
-    return gap is not None and gap > settings.gap
-
-
 def describe(case: Case) -> str:
     """``optimal, alip, epsilon 1, lam 0.5``."""
     lam = "" if case.lam is None else f", lam {case.lam:g}"
     return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
 
 
-def _row(case: Case, made: Design) -> ComparisonRow:
+def row_of(case: Case, made: Design) -> ComparisonRow:
+    """A design as a row of a comparison."""
     eps_l, eps_u = case.sides()
     return ComparisonRow(
         mechanism=case.mechanism,
@@ -136,16 +124,7 @@ def _row(case: Case, made: Design) -> ComparisonRow:
         satisfied=made.verified,
         repaired=made.repaired,
         seconds=made.seconds,
-        **(
-            {}
-            if (least := made.least) is None
-            else {
-                "cost": least.cost,
-                "cost_lower_bound": least.lower_bound,
-                "truth": least.truth,
-                "frequency_deviation": least.frequency_deviation,
-            }
-        ),
+        **({} if made.least is None else made.least.figures),
     )
 
 
@@ -159,8 +138,8 @@ NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
 """Mechanisms that serve only notions whose posteriors form a polytope."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """What `compare` found.
 
     Attributes
@@ -176,6 +155,12 @@ class Comparison:
     rows: tuple[ComparisonRow, ...]
     kept: int = 0
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        budgets = [row.epsilon for row in self.rows] or [math.nan]
+        mechanisms = ", ".join(dict.fromkeys(row.mechanism for row in self.rows))
+        span = f"epsilon {min(budgets):g} to {max(budgets):g}"
+        return f"Comparison({len(self.rows):,} rows: {mechanisms}; {span})"
 
     def to_csv(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write the rows in the columns of the interface.
@@ -203,9 +188,10 @@ class _Run:
     notices: list[str]
     written: float = -math.inf
 
-    def add(self, chunk: Chunk) -> None:
-        self.known |= {row.case: row for row in chunk.rows}
-        self.notices += chunk.notices
+    def add(self, done: Iterable[Done]) -> None:
+        for row, said in done:
+            self.known[row.case] = row
+            self.notices += said
         self.report()
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
@@ -233,7 +219,11 @@ def compare(
     method: str = "auto",
     gap: float = 1e-4,
     time_limit: float | None = None,
+    enumerate: str = "auto",
     as_published: bool = False,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
     objectives: Sequence[str] | None = None,
     keep_frequencies: bool = False,
     distance: str | None = None,
@@ -256,8 +246,13 @@ def compare(
         Default: every one that can serve the notion; a notice says which are left out.
     notions : names
         As on the command line; `alpha:A` is alpha-lift of order A.
-    method, gap, time_limit, as_published
+    method, gap, time_limit, enumerate, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    confidence : float, optional
+        Run every mechanism also so that its promise holds for the population at this level, beside the one about the
+        table; these rows name it `optimal@0.95`.
+    known_shares, unseen
+        For these rows; see `mechdesign.design`.
     objectives : names, optional
         'truth' and 'distance' add the channels of least cost on the column's own symbols, by these names among the
         mechanisms; 'information' is `mechanisms`, by default the optimum alone: the limit for free outputs.
@@ -281,19 +276,29 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
     if objectives is not None:
         free = [OPTIMAL] if mechanisms is None else list(mechanisms)
-        each_of = named("objective", objectives, ("information", *OBJECTIVES))
-        mechanisms = [name for given in each_of for name in (free if given == "information" else [given])]
+        asked = named("objective", objectives, ("information", *OBJECTIVES))
+        mechanisms = [name for given in asked for name in (free if given == "information" else [given])]
     if (keep_frequencies or distance is not None) and not set(OBJECTIVES).intersection(mechanisms or ()):
         raise InputError(
             "keep_frequencies and distance are for objectives truth and distance: give objectives"
         )
-    settings = Settings(method, gap, time_limit, as_published, keep_frequencies, distance)
-    Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
+    settings = Settings(
+        method, gap, time_limit, as_published, known_shares, unseen, keep_frequencies, distance
+    )
+    # Refuses what is out of range before any work.
+    Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, (*MECHANISMS, *OBJECTIVES))
+    if confidence is not None:
+        check_counts(joint)
+        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     wanted = curves(
-        chosen, notion_labels(notions), ascending("epsilon", epsilons), None if lams is None else tuple(lams)
+        chosen,
+        notion_labels(notions),
+        ascending("epsilon", listed_numbers("epsilons", epsilons)),
+        None if lams is None else listed_numbers("lams", lams),
     )
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
     cases = [case for curve in wanted for case in curve]
@@ -307,39 +312,48 @@ def compare(
     try:
         if executor is None:
             for task in tasks:
-                for finished in each(joint, task, settings):
-                    run.add(finished)
+                for finished in each(joint, task, settings, enumerate):
+                    run.add([finished])
         else:
-            _spread(executor, joint, tasks, settings, run)
+            futures = [executor.submit(solve, joint, task, settings, enumerate) for task in tasks]
+            _gather(futures, run)
     finally:
         run.write()
     return Comparison(run.rows(), kept, tuple(run.notices))
 
 
+def has_optimum(notion: Notion) -> bool:
+    """Whether its posteriors form a polytope, so that an optimum can be searched."""
+    try:
+        check_polytope(notion)
+    except InputError:
+        return False
+    return True
+
+
 def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:
     """The curves that can be computed, and what is said of the others unless the user named them."""
     possible: list[list[Case]] = []
-    notices: list[str] = []
+    notices: dict[str, None] = {}
     for curve in wanted:
         case = curve[0]
         try:
-            if case.mechanism in NEED_POLYTOPE:
+            if case.confidence is not None:
+                if case.mechanism.startswith(OBJECTIVES):
+                    raise InputError("it is not built with confidence")
+                lift_limits(case.promise())
+            elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())
-        except InputError as error:
-            if named_by_user:
-                raise
-            notices.append(f"{case.mechanism} is left out for {case.notion}: {error}")
-        else:
             possible.append(curve)
-    return possible, list(dict.fromkeys(notices))
+        except InputError as error:
+            if named_by_user and case.confidence is None:
+                raise
+            notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
+    return possible, list(notices)
 
 
-def _spread(
-    executor: Executor, joint: Joint, tasks: Sequence[Sequence[Case]], settings: Settings, run: _Run
-) -> None:
-    futures: list[Future[Chunk]] = []
+def _gather(futures: Sequence[Future[list[Done]]], run: _Run) -> None:
     try:
-        futures = [executor.submit(solve, joint, task, settings) for task in tasks]
         for future in as_completed(futures):
             run.add(future.result())
     except BrokenExecutor as error:

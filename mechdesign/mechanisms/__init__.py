@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.auditing.population import lift_limits
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.least_cost import Wanted, least_cost
@@ -29,7 +30,7 @@ from mechdesign.mechanisms.watchdog import (
     subset_merging,
 )
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_level, confidence_set, needs_shares
+from mechdesign.tables.confidence import check_level, confidence_set
 from mechdesign.tables.joint import Joint
 
 
@@ -59,8 +60,14 @@ def _response(joint: Joint, notion: Notion, options: HeuristicOptions, search: S
     )
 
 
-def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
-    return subset_merging(joint, notion, risk=options.risk, as_published=options.as_published)
+def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, search: Search) -> Design:
+    return subset_merging(
+        joint,
+        notion,
+        risk=options.risk,
+        as_published=options.as_published,
+        time_limit=search.time_limit,
+    )
 
 
 def _complete(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
@@ -184,6 +191,8 @@ def design(
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(
@@ -217,7 +226,11 @@ def design(
             raise InputError("risk, randomisation and as_published do not go with confidence")
         check_level(confidence)
         chosen = confidence_set(
-            joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion), unseen=unseen
+            joint,
+            confidence,
+            shares=known_shares,
+            estimate_shares=lift_limits(notion).need_shares,
+            unseen=unseen,
         )
         return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
     if unseen:
@@ -241,7 +254,8 @@ def design(
         return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
     if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= gap:
         return best
-    merged = subset_merging(joint, notion)
+    left = None if time_limit is None else started + time_limit - time.perf_counter()
+    merged = subset_merging(joint, notion, time_limit=left)
     if merged.nmi <= best.nmi:
         return best
     bounded = replace(merged, certificate=best.certificate.at(merged.nmi))

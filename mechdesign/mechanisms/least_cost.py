@@ -251,11 +251,11 @@ def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> 
         cost=plan.value_of(channel)
         if callable(wanted.objective)
         else quotient_above(*cost.as_integer_ratio()),
-        lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
+        cost_lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
         truth=-quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),
         frequency_deviation=quotient_above(*deviation_of(channel, joint).as_integer_ratio()),
     )
-    gap = found.cost - found.lower_bound
+    gap = found.cost - found.cost_lower_bound
     early = gap > max(search.gap, LEAST_GAP) * plan.spread
     said = (
         (f"the search ended early: the cost is proven to be within {gap:.2g} of the least",) if early else ()
@@ -264,15 +264,8 @@ def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> 
     made = finish(
         channel, joint, verdict, mechanism=record.name, method=solved.method, messages=said, seconds=seconds
     )
-    known = made.channel.record
-    figures = {"cost": found.cost, "truth": found.truth, "frequency_deviation": found.frequency_deviation}
-    proven = {"cost_lower_bound": found.lower_bound, "scope": "proven"}
-    known = replace(
-        known,
-        objective=record,
-        utility={**(known.utility or {}), **figures},
-        certificate={**(known.certificate or {}), **proven},
-    )
+    known = replace(made.channel.record, objective=record)
+    known = replace(known, utility={**(known.utility or {}), **found.figures})
     return replace(made, channel=made.channel.with_record(known), least=found)
 
 

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.verdict import Audit, audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
-from mechdesign.core.decimals import at_least
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.optimal import Search

@@ -12,6 +12,7 @@ from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective
+from mechdesign.core.display import Displayed
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
@@ -50,13 +51,18 @@ class LeastCost:
 
     objective: Objective
     cost: float
-    lower_bound: float
+    cost_lower_bound: float
     truth: float
     frequency_deviation: float
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures, by the names that files and rows have for them."""
+        return {name: value for name, value in vars(self).items() if name != "objective"}
 
-@dataclass(frozen=True, kw_only=True)
-class Design:
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Design(Displayed):
     """A verified channel, its utility (nats) and what is known of the optimum.
 
     `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
@@ -88,6 +94,11 @@ class Design:
     confidence: ConfidenceSet | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
     least: LeastCost | None = None
+
+    def __repr__(self) -> str:
+        kept = f"{math.floor(10_000 * self.nmi) / 100:g} % of the information kept"
+        broken = "" if self.verified else ", NOT private"
+        return f"Design({self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {kept}{broken})"
 
     @property
     def outputs(self) -> int:

@@ -18,10 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
+from mechdesign.mechanisms.optimal import (
+    ENUMERATIONS,
+    GAP_SHARE,
+    LEAST_GAP,
+    MARGINS,
+    MERGING_SHARE,
+    Search,
+    utility_entropy,
+)
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.posteriors import posteriors
-from mechdesign.mechanisms.responding import Effort, respond
+from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
@@ -41,7 +49,8 @@ def subset_response(
     """Respond at random within the sets of subset merging; verified, and never worse than these."""
     start = time.perf_counter()
     relaxation = posteriors(joint, notion)
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)
+    end = math.inf if search.time_limit is None else start + MERGING_SHARE * search.time_limit
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, end=end)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
     if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):
         return merged
@@ -96,7 +105,7 @@ def _columns(
         if report is not None:
             report(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
 
-    return respond(inner, outer, joint.p_x, groups, effort, show)[:2]
+    return respond(within(inner, outer, effort), joint.p_x, groups, show)[:2]
 
 
 def _sparse(points: Points) -> object:

@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
-from mechdesign.auditing.population_promise import PopulationPromise
-from mechdesign.auditing.verdict import Achieved, Worst
+from mechdesign.auditing.measures import ChannelMeasures
+from mechdesign.auditing.verdict import Achieved, Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison.curve import Curve
-from mechdesign.mechanisms.result import Certificate
-from mechdesign.notions import LiftLimits, Notion, to_record
+from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion, to_record
 from mechdesign.report.blocks import short
 from mechdesign.report.population_text import population_sentences
 from mechdesign.report.record import (
@@ -33,7 +33,7 @@ from mechdesign.report.record import (
     Report,
 )
 from mechdesign.report.wording import about, at_most, count, title
-from mechdesign.tables.confidence import ConfidenceSet
+from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
 NAMELESS = "the sensitive column"
@@ -56,6 +56,7 @@ ZERO_CELLS = (
     "say that they cannot."
 )
 FREE_SIDE = "One side is free: a released value may make a {sensitive} {how}."
+FREE = {"lower": "much less likely, or rule it out", "upper": "much more likely, or give it away"}
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of {useful}, the trade-off curve, "
     "the lifts, the codebook and the budgets that are really used."
@@ -81,7 +82,7 @@ MEASURES: Mapping[str, tuple[str, str, str | None]] = {
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
     "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", None),
 }
-"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `channel_measures`.
+"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `auditing.measures`.
 
 The suprema over alpha have no name there: they are the extreme lifts, so `guarantees` of the achieved budgets attains
 them.
@@ -113,7 +114,7 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied),
         holds_for=(
-            PUBLIC_SAMPLE,
+            *([PUBLIC_SAMPLE] if channel.record.confidence is None else scope_of(channel.record.confidence)),
             *_covers(notion, sensitive, useful, promised.eps_ldp),
             WITHHELD.format(useful=useful),
         ),
@@ -124,60 +125,60 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
 
 
 def summary_report(
-    channel: Channel,
-    notion: Notion,
+    design: Design,
     joint: Joint,
     *,
-    satisfied: bool,
-    achieved: Achieved,
-    used: Used | None,
-    beliefs: Sequence[tuple[float, float]],
-    utility: Mapping[str, float],
-    certificate: Certificate,
-    worst: Worst | None = None,
-    population: PopulationPromise | None = None,
-    chosen: ConfidenceSet | None = None,
-    attained: Mapping[str, float] | None = None,
-    remarks: Sequence[str] = (),
-    seconds: float | None = None,
+    verdict: Audit | None = None,
+    attained: Mapping[str, float],
+    remarks: Sequence[str],
     table: str | None = None,
 ) -> Report:
-    """The report with the table, of what matters first: the promise, what is kept, for whom it holds."""
+    """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
+
+    `verdict` is what the table alone says, and knows the worst cell.
+    """
+    channel, notion, population = design.channel, design.notion, design.population
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
-    zero = [ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []
-    verdict = " ".join([f"{VERDICTS[satisfied]}.", *achieved_texts(achieved, used)])
-    promise = _promise(notion, sensitive, verdict, satisfied, achieved, attained)
+    found = verdict or design
+    said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
+    said += [] if verdict is None else [worst_text(verdict.worst)]
+    ranges = zip(joint.sensitive.names, joint.p_s, belief_ranges(channel, joint), strict=True)
+    promise = _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained)
     return Report(
         audience="internal",
         asked=asked,
         promise=replace(
             promise,
-            verdict=verdict if worst is None else f"{verdict} {worst_text(worst)}",
-            achieved=asdict(achieved),
-            used=None if used is None else asdict(used),
-            worst=None if worst is None else asdict(worst),
+            achieved=asdict(found.achieved),
+            used=None if found.used is None else asdict(found.used),
+            worst=None if verdict is None else asdict(verdict.worst),
             beliefs=tuple(
                 Belief(symbol=name, before=float(before), lowest=low, highest=high)
-                for name, before, (low, high) in zip(joint.sensitive.names, joint.p_s, beliefs, strict=True)
+                for name, before, (low, high) in ranges
             ),
         ),
-        population=None if population is None else _population(population, chosen, joint),
+        population=None
+        if population is None
+        else Population(
+            level=population.level,
+            **asdict(population.achieved),
+            sentences=tuple(population_sentences(population, design.confidence, joint.total)),
+        ),
         holds_for=(
-            *([_sample(asked)] if chosen is None else []),
-            *zero,
-            *_covers(notion, sensitive, useful, achieved.eps_ldp),
+            *([_sample(asked)] if design.confidence is None else []),
+            *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
+            *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=Kept(
-            nmi=utility["nmi"],
-            mutual_information=utility["mutual_information"],
-            entropy=utility["entropy"],
-            upper_bound_nmi=certificate.upper_bound_nmi,
-            gap_nmi=certificate.gap_nmi,
-            scope=certificate.scope,
+            nmi=design.nmi,
+            mutual_information=design.mutual_information,
+            entropy=design.entropy,
+            upper_bound_nmi=design.certificate.upper_bound_nmi,
+            gap_nmi=design.certificate.gap_nmi,
+            scope=design.certificate.scope,
             remarks=tuple(remarks),
-            seconds=seconds,
         ),
         least=_least(channel),
         channel=_channel_table(channel),
@@ -190,7 +191,7 @@ def full_report(
     joint: Joint,
     measures: ChannelMeasures,
     curve: Curve | None,
-    absent: Mapping[str, str],
+    absent: dict[str, str],
 ) -> Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
     released = joint.p @ channel.matrix
@@ -211,7 +212,7 @@ def full_report(
             )
             for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
         ),
-        absent=dict(absent),
+        absent=absent,
     )
 
 
@@ -220,33 +221,14 @@ def names_of(asked: Asked) -> tuple[str, str]:
     return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
 
 
-def certificate_of(channel: Channel) -> Certificate:
-    """What the channel's record proves of the optimum; the empty certificate where it is silent or odd."""
-    proof = channel.record.certificate or {}
-    bound, gap, scope = (proof.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope"))
-    if isinstance(bound, float | int) and isinstance(gap, float | int) and isinstance(scope, str):
-        return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
-    return Certificate()
-
-
 def _least(channel: Channel) -> LeastKept | None:
     """What is kept by a channel on the column's own symbols; None for any other."""
     objective = channel.record.objective
     if objective is None:
         return None
-    column = {label: y for y, label in enumerate(channel.outputs)}
-    own = [
-        dict(row).get(column.get(name, -1), 0) / channel.denominator
-        for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True)
-    ]
-    known = {**(channel.record.utility or {}), **(channel.record.certificate or {})}
-    figures = {
-        key: float(known[key])
-        for key in ("cost", "cost_lower_bound", "truth", "frequency_deviation")
-        if isinstance(known.get(key), float | int)
-    }
-    by_symbol = tuple(zip(channel.useful.names, own, strict=True))
-    return LeastKept(asked=objective.model_dump(), by_symbol=by_symbol, **figures)
+    own = zip(channel.useful.names, channel.kept_whole, strict=True)
+    figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
+    return LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -302,9 +284,7 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
 
 def _promised(notion: Notion) -> Achieved:
     """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
-    limits = notion.limits
-    if not isinstance(limits, LiftLimits):
-        return Achieved(math.inf, math.inf, math.inf)
+    limits = notion.limits.single
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
     return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))
@@ -318,14 +298,13 @@ def _promise(
     achieved: Achieved | None = None,
     attained: Mapping[str, float] | None = None,
 ) -> Promise:
-    limits = notion.limits
-    single = isinstance(limits, LiftLimits)
+    limits = notion.limits.single
     return Promise(
-        statement=limits.condition(sensitive),
+        statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
-        low=math.exp(-limits.lower) if single and math.isfinite(limits.lower) else None,
-        high=math.exp(limits.upper) if single and math.isfinite(limits.upper) else None,
+        low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
+        high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
         achieved=None,
         used=None,
         worst=None,
@@ -363,16 +342,6 @@ def _sum_above(first: float, second: float) -> float:
     return math.nextafter(total, math.inf)
 
 
-def _population(promise: PopulationPromise, chosen: ConfidenceSet | None, joint: Joint) -> Population:
-    return Population(
-        level=promise.level,
-        eps_l=promise.achieved.eps_l,
-        eps_u=promise.achieved.eps_u,
-        eps_ldp=promise.achieved.eps_ldp,
-        sentences=tuple(population_sentences(promise, chosen, joint.total)),
-    )
-
-
 def _sample(asked: Asked) -> str:
     """What the promise is about: N, zero cells, and no population."""
     cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
@@ -386,13 +355,9 @@ def _sample(asked: Asked) -> str:
 
 def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
-    limits = notion.limits
     texts = [COVERS]
-    if isinstance(limits, LiftLimits) and math.isinf(limits.ratio):
-        if math.isinf(limits.lower):
-            texts.append(FREE_SIDE.format(sensitive=sensitive, how="much less likely, or rule it out"))
-        if math.isinf(limits.upper):
-            texts.append(FREE_SIDE.format(sensitive=sensitive, how="much more likely, or give it away"))
+    for side in notion.limits.free_sides:
+        texts.append(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]))
     if math.isfinite(eps_ldp):
         texts.append(OTHER_PRIOR.format(sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)))
     return texts

@@ -9,17 +9,18 @@ from dataclasses import asdict, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendation, falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
-from mechdesign.report.blocks import Block, Bullets, Grid, Remark, Text
+from mechdesign.report import blocks as b
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
+from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
 from mechdesign.report.wording import (
     about,
@@ -67,21 +68,25 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    kept = set(sorted(beliefs, key=lambda b: min(b.before - b.highest, b.lowest - b.before))[:MOST_LINES])
+    kept = set(
+        sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))[
+            :MOST_LINES
+        ]
+    )
     chosen = tuple(belief for belief in beliefs if belief in kept)
     remark = f"Those {MOST_LINES} of {len(beliefs):,} are shown whose probability can change most; --report has all."
     promise = replace(report.promise, beliefs=chosen, verdict=f"{report.promise.verdict} {remark}")
     return replace(report, promise=promise)
 
 
-def _lines(block: Block) -> list[str]:
+def _lines(block: b.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
-        case Text(text) | Remark(text):
+        case b.Text(text) | b.Remark(text):
             return [paragraph(text)]
-        case Bullets(items):
+        case b.Bullets(items):
             return [item(text) for text in items]
-        case Grid():
+        case b.Grid():
             rows = [block.header, *([cell.text for cell in row] for row in block.rows)]
             return aligned(rows, left=(*range(block.heads), *block.left))
         case _:
@@ -237,27 +242,32 @@ def _curves(rows: Sequence[ComparisonRow]) -> list[tuple[str, float | None]]:
     return list(dict.fromkeys(row.curve for row in rows))
 
 
-def _name(notion: str, lam: float | None) -> str:
-    return notion if lam is None else f"{notion}, lam {lam:g}"
-
-
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
-    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     at = {(row.mechanism, row.epsilon): row for row in rows}
-    bounds = {row.epsilon: row.upper_bound_nmi for row in rows if row.upper_bound_nmi is not None}
+    proven = {
+        (row.case.confidence, row.epsilon): row.upper_bound_nmi
+        for row in rows
+        if row.upper_bound_nmi is not None
+    }
+    levels = list(dict.fromkeys(level for level, _ in proven))
     budgets = sorted({row.epsilon for row in rows})
     step = -(-len(budgets) // MOST_LINES)
-    header = ["epsilon", *mechanisms, *(["at most"] if bounds else [])]
+    header = [
+        "epsilon",
+        *mechanisms,
+        *("at most" if level is None else f"at most@{level:g}" for level in levels),
+    ]
+    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     header += [f"{name}: stay true" for name in own]
     lines = [header]
     for epsilon in budgets[::step]:
         cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
-        bound = bounds.get(epsilon)
-        limit = "-" if bound is None else str(_hundredths(bound, ROUND_CEILING))
-        lines.append([f"{epsilon:g}", *cells, *([limit] if bounds else [])])
+        limits = [proven.get((level, epsilon)) for level in levels]
+        most = ["-" if limit is None else str(_hundredths(limit, ROUND_CEILING)) for limit in limits]
         true = [row and row.truth for name in own for row in [at.get((name, epsilon))]]
-        lines[-1] += ["-" if share is None else str(_hundredths(share, ROUND_FLOOR)) for share in true]
+        stays = ["-" if share is None else str(_hundredths(share, ROUND_FLOOR)) for share in true]
+        lines.append([f"{epsilon:g}", *cells, *most, *stays])
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))
@@ -265,7 +275,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     ]
     thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
     notes = "; ".join([*thinned, *marks])
-    heading = f"{_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
+    heading = f"{curve_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
     return "\n".join([heading, *aligned(lines)])
 
 
@@ -282,7 +292,7 @@ def _hundredths(share: float, rounding: str) -> Decimal:
 
 
 def _advice(found: Recommendation) -> str:
-    name = _name(found.notion, found.lam)
+    name = curve_name(found.notion, found.lam)
     texts = [f"{name}:", _twice(found.twice)]
     if found.most is not None:
         texts.append(
@@ -313,7 +323,7 @@ def fall_text(fall: Fall) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
     before, after = fall.before, fall.after
     return (
-        f"{fall.mechanism} ({_name(fall.notion, fall.lam)}) keeps {percent_at_least(before.nmi)} at epsilon "
+        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {percent_at_least(before.nmi)} at epsilon "
         f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
         "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
     )

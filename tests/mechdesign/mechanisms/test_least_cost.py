@@ -27,7 +27,7 @@ def test_truth_of_adult(adult: md.Joint, epsilon: float) -> None:
     assert round(free.least.truth, 3) == FREE[epsilon]
     for made in (kept, free):
         assert made.least is not None
-        assert 0.0 <= made.least.cost - made.least.lower_bound <= 1e-11
+        assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-11
         assert md.audit(made.channel, adult, md.LDP(epsilon)).satisfied
     assert kept.least.frequency_deviation <= 1e-12
     assert deviation_of(kept.channel, adult) <= Fraction(1, 10**12)
@@ -200,7 +200,7 @@ def test_constraints_of_the_users_own(adult: md.Joint) -> None:
     assert by_hand.least is not None
     assert by_hand.method == "cvxpy with HiGHS"
     assert by_hand.least.cost == pytest.approx(by_name.least.cost, abs=1e-8)
-    assert by_hand.least.cost - by_hand.least.lower_bound <= 1e-8
+    assert by_hand.least.cost - by_hand.least.cost_lower_bound <= 1e-8
     assert by_hand.channel.matrix[0, 0] >= 0.99 - 1e-7
     assert by_hand.least.objective.constraints == 1
     assert md.audit(by_hand.channel, adult, md.LDP(1.0)).satisfied
@@ -215,7 +215,7 @@ def test_least_chance_of_staying_is_as_large_as_can_be(adult: md.Joint) -> None:
 
     made = md.design(adult, md.LDP(1.0), objective=lambda w, joint: cp.max(1.0 - cp.diag(w)))
     assert made.least is not None
-    assert 0.0 <= made.least.cost - made.least.lower_bound <= 1e-6
+    assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-6
     assert made.least.objective.name == "convex"
     least = float(np.diagonal(made.channel.matrix).min())
     assert made.least.cost == pytest.approx(1.0 - least, abs=1e-9)
@@ -236,7 +236,7 @@ def test_squared_costs_by_clarabel(adult: md.Joint) -> None:
     )
     assert made.least is not None
     assert made.method == "cvxpy with Clarabel"
-    assert 0.0 <= made.least.cost - made.least.lower_bound <= 1e-5
+    assert 0.0 <= made.least.cost - made.least.cost_lower_bound <= 1e-5
     assert md.audit(made.channel, adult, md.LIP(0.5)).satisfied
     w = made.channel.matrix[:, made.channel.outputs.index("Adm-clerical")]
     assert float(np.linalg.norm(w)) <= 0.9 + 1e-7
@@ -277,5 +277,5 @@ def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:
     assert made.least is not None
     assert md.audit(made.channel, joint, md.LDP(0.4)).satisfied
     assert made.least.frequency_deviation <= 1e-12
-    assert made.least.lower_bound < made.least.cost
+    assert made.least.cost_lower_bound < made.least.cost
     assert any("the search ended early" in message for message in made.messages)

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP
-from mechdesign.report.records import measures_record, to_json
+from mechdesign.report.record import measures_record, to_json
 from mechdesign.report.terminal import measures_text, outputs_text
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.auditing.test_means import cases
