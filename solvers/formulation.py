@@ -62,7 +62,7 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arra
     natural = np.clip(np.where(natural > 0.0, natural, size), LEAST_SHARE * size, size)
     natural = np.where(size > 0.0, natural, 1.0)
     scale = np.exp2(-np.round(np.log2(natural)))
-    top = np.concatenate([np.ones(polytope.n), _auxiliary_bounds(outer)])
+    top = np.concatenate([np.ones(polytope.n), auxiliary_bounds(outer)])
     reach_up = polytope.rows.max(axis=1) + np.maximum(auxiliary, 0.0) @ top[polytope.n :]
     reach_down = polytope.rows.min(axis=1) + np.minimum(auxiliary, 0.0) @ top[polytope.n :]
     margin = NATURAL_MARGIN * (1.0 + size)
@@ -86,7 +86,7 @@ def kernel_rows(polytope: Polytope, outer: Polytope) -> tuple[Array, Array, Arra
     return np.ascontiguousarray(full), inner_lo, inner_hi, outer_lo, outer_hi, top
 
 
-def _auxiliary_bounds(polytope: Polytope) -> Array:
+def auxiliary_bounds(polytope: Polytope) -> Array:
     """Upper bound of every auxiliary variable from single rows, rounded up.
 
     A row bounds its variables from above where all of them have coefficients of one sign, for they are not

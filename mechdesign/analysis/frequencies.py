@@ -179,7 +179,23 @@ def estimate_frequencies(
         result = _unbiased(estimator, counts, target, level)
     else:
         result = _likely(estimator, counts, target, level, bootstrap, seed)
-    return replace(result, notices=(*estimator.cells.notices, *result.notices))
+    said = (*estimator.cells.notices, *result.notices, *_invariant(channel, records))
+    return replace(result, notices=said)
+
+
+def _invariant(channel: Channel, records: int) -> tuple[str, ...]:
+    """What the released shares say by themselves where the channel keeps those of its table in expectation."""
+    objective = channel.record.objective
+    if objective is None or not objective.keep_frequencies:
+        return ()
+    variances = channel.matrix * (1.0 - channel.matrix)
+    prior = variances.max(axis=0) if channel.joint is None else channel.joint.p_x @ variances
+    error = float(np.sqrt(prior.max() / records))
+    return (
+        "this channel keeps expected frequencies: if these records are distributed as in its table, the released "
+        f"shares estimate those of the records by themselves, each with a standard error of at most {error:.2g} from "
+        "the draws; the estimates here need no such assumption",
+    )
 
 
 def _check(method: str, level: float, target: str, bootstrap: int | None) -> None:

@@ -194,6 +194,13 @@ class Channel(Displayed):
             raise InputError("this channel carries no joint table (a public one): posteriors need the table")
         return self.joint
 
+    @property
+    def kept_whole(self) -> list[float]:
+        """The probability of each symbol to be released as itself, where outputs are symbols."""
+        column = {label: y for y, label in enumerate(self.outputs)}
+        rows = zip(self.useful.names, self.integers.entries(), strict=True)
+        return [dict(row).get(column.get(name, -1), 0) / self.denominator for name, row in rows]
+
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
         names = self.useful.names

@@ -62,14 +62,15 @@ class Objective(Record):
     """What the channel was designed for; free outputs and most information about X where there is none.
 
     `stay` has the least share of each symbol that keeps its value, `forbid` the pairs (from, to) of symbols that
-    are never released one for the other.
+    are never released one for the other; `constraints` counts further ones, which a file cannot hold.
     """
 
-    name: Literal["truth", "distance", "costs"]
+    name: Literal["truth", "distance", "costs", "convex"]
     distance: Literal["absolute", "squared"] | None = None
     keep_frequencies: bool = False
     stay: dict[str, Ratio] = Field(default_factory=dict)
     forbid: tuple[tuple[str, str], ...] = ()
+    constraints: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
@@ -146,6 +147,12 @@ class ChannelRecord:
             for each in self.budgets
         }
         return notion.with_budgets(own) if own else notion
+
+    @property
+    def least(self) -> dict[str, Any]:
+        """Cost, its proven bound, and what else the record has of a channel of least cost."""
+        names = ("cost", "cost_lower_bound", "truth", "frequency_deviation")
+        return {name: value for name in names if (value := (self.utility or {}).get(name)) is not None}
 
     def public(self) -> ChannelRecord:
         """Without what is computed from the table; bins stay, because records are sorted into them."""

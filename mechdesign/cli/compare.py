@@ -22,7 +22,7 @@ EXAMPLE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridOptions:
+class GridOptions(o.KeptOptions):
     """What is compared"""
 
     epsilons: str = option(
@@ -40,11 +40,20 @@ class GridOptions:
         "--notions", "LIST", "Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.", "alip"
     )
 
+    objectives: str | None = option(
+        "--objectives",
+        "LIST",
+        "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
+    )
+
     def arguments(self) -> dict[str, Any]:
         """As `comparison.compare` takes them."""
         from mechdesign.comparison.grid import numbers
 
         return {
+            "objectives": None if self.objectives is None else self.objectives.split(","),
+            "keep_frequencies": self.keep_frequencies,
+            "distance": self.distance,
             "epsilons": numbers("--epsilons", self.epsilons),
             "lams": None if self.lams is None else numbers("--lams", self.lams),
             "mechanisms": None if self.mechanisms is None else self.mechanisms.split(","),

@@ -57,6 +57,7 @@ def design(
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
     search: o.DesignOptions,
+    objective: o.ObjectiveOptions,
     study: o.StudyOptions,
     output: OutputOptions,
     reports: o.ReportOptions,
@@ -76,6 +77,7 @@ def design(
     paths.check((table.table,), {"--output": output.output})
     with reporter.work("reading the table"):
         whole = joint = table.read()
+        how |= objective.arguments(joint, table.text())
         if earlier := after.channels():
             whole = with_columns(joint, table, earlier)
             released = None if whole is joint else joint.useful.columns
@@ -83,17 +85,11 @@ def design(
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = budget.designed(whole, how | confidence.unseen(joint) | {"progress": work.step})
     path = output.output
-    typed = (
-        table,
-        budget,
-        confidence,
-        after,
-        search,
-        study,
-        replace(output, output=path or o.PUBLIC_CHANNEL),
-    )
+    written = replace(output, output=path or o.PUBLIC_CHANNEL)
+    typed = (table, budget, confidence, after, search, objective, study, written)
+    shown = (table, budget, confidence, after, search, objective.shown(), study, written)
     result = replace(
-        result, channel=_remembering(result.channel, command_line("design", *typed, public=True))
+        result, channel=_remembering(result.channel, command_line("design", *shown, public=True))
     )
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
@@ -123,10 +119,7 @@ def design(
     common.answer(
         lambda: design_record(result, path) | paths.record(),
         lambda: "\n".join(
-            [
-                design_text(result, joint, all_measures=output.all_measures),
-                _written(output, study, paths),
-            ]
+            [design_text(result, joint, all_measures=output.all_measures), _written(output, study, paths)]
         ),
     )
     return 0 if result.verified else NO

@@ -16,8 +16,10 @@ from mechdesign.cli.parsing import (
     notion_of,
     number,
     own_budgets,
+    pairs_of,
     randomisation_of,
     renamed,
+    stays_of,
 )
 from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
@@ -389,6 +391,57 @@ class DesignOptions(SearchOptions):
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
         return super().arguments() | own
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptOptions:
+    """What is kept"""
+
+    distance: str | None = option("--distance", "KIND", "With distance: absolute (default) or squared.")
+    keep_frequencies: bool = flag(
+        "--keep-frequencies",
+        "With truth, distance or costs: the expected share of every symbol stays as it is.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions(KeptOptions):
+    """What is kept"""
+
+    objective: str = option(
+        "--objective",
+        "NAME|FILE",
+        "information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
+        "(numbers moved least), or a CSV of costs with the symbols in header and first column.",
+        "information",
+    )
+    stay: list[str] | None = option(
+        "--stay",
+        "[SYMBOL=]SHARE",
+        "Least probability that a symbol (or every one) is released as it is; may be repeated.",
+    )
+    forbid: list[str] | None = option("--forbid", "FROM:TO", "Never release TO for FROM; may be repeated.")
+
+    @property
+    def named(self) -> bool:
+        """Whether the objective has a name and is no file."""
+        return self.objective in ("information", "truth", "distance")
+
+    def shown(self) -> ObjectiveOptions:
+        """As a line that everybody may read has them: without the place of a file."""
+        return self if self.named else replace(self, objective="COSTS.csv")
+
+    def arguments(self, joint: Joint, text: TextOptions) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        from mechdesign.mechanisms.least_cost import read_costs
+
+        return {
+            "objective": self.objective if self.named else read_costs(self.objective, text),
+            "distance": self.distance,
+            "keep_frequencies": self.keep_frequencies,
+            "stay": stays_of(self.stay, joint.useful.names),
+            "forbid": pairs_of(self.forbid, joint.useful.names),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

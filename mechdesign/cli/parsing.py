@@ -8,13 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.errors import InputError
-from mechdesign.notions import (
-    DEFAULT_LAM,
-    LARGEST_BUDGET,
-    NOTIONS,
-    Notion,
-    split,
-)
+from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions
@@ -116,6 +110,35 @@ def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
             raise InputError(f"--budget names {symbol!r} twice")
         found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
     return found
+
+
+def stays_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> dict[str, str] | None:
+    """The share of each symbol from values of --stay; one without a symbol is for all that have none of their own."""
+    given = [text.rpartition("=") for text in texts or ()]
+    stay = {symbol: share for _, equals, share in given if not equals for symbol in symbols}
+    own = [symbol for symbol, equals, _ in given if equals]
+    if len(set(own)) < len(own) or len(given) - len(own) > 1:
+        raise InputError(
+            "--stay gives a share twice; give SHARE once for all symbols, and SYMBOL=SHARE once for each"
+        )
+    return stay | {symbol: share for symbol, equals, share in given if equals} or None
+
+
+def pairs_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs FROM:TO; a symbol may contain colons itself."""
+    known = set(symbols)
+    pairs: list[tuple[str, str]] = []
+    for text in texts or ():
+        cuts = [(text[:k], text[k + 1 :]) for k, sign in enumerate(text) if sign == ":"]
+        if not cuts:
+            raise InputError(f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them")
+        fitting = [pair for pair in cuts if known.issuperset(pair)]
+        if len(fitting) > 1:
+            raise InputError(
+                f"--forbid {text!r} can be read in two ways, for symbols contain colons; use Python"
+            )
+        pairs.append((fitting or cuts)[0])
+    return pairs
 
 
 def notion_of(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison, compare, has_optimum, row_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import MECHANISMS, OPTIMAL
+from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, OPTIMAL
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
@@ -82,18 +83,29 @@ def curve_through(
             f"No curve: the channel took {design.seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its "
             f"curve. {MORE}"
         )
-    made_by = design.mechanism if design.mechanism in MECHANISMS else OPTIMAL
+    options, made_by = _options(design), design.mechanism
+    made_by = made_by if made_by in MECHANISMS or design.least is not None else OPTIMAL
     made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
     found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u))
-    found.collect(joint, design.notion, axis, progress)
+    found.collect(joint, design.notion, axis, progress, options)
     chosen = found.chosen
     rows = sorted([chosen, *found.rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
     budgets = len({row.epsilon for row in rows})
     if budgets < FEWEST:
         return None, f"No curve: {found.why_few}. {MORE}"
     return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=found.remarks(budgets)), ""
+
+
+def _options(design: Design) -> dict[str, Any] | None:
+    """Further options with which `compare` makes such a channel at other budgets; None where it cannot."""
+    if design.least is None:
+        return {}
+    asked = design.least.objective
+    if asked.stay or asked.forbid or asked.constraints or asked.name not in OBJECTIVES:
+        return None
+    return {"keep_frequencies": asked.keep_frequencies, "distance": asked.distance}
 
 
 @dataclass
@@ -133,11 +145,19 @@ class _Collected:
             texts.append("Where a lift is 0 the loss of belief is infinite; such points are not drawn.")
         return tuple(texts)
 
-    def collect(self, joint: Joint, notion: Notion, axis: Axis, progress: Progress | None) -> None:
+    def collect(
+        self,
+        joint: Joint,
+        notion: Notion,
+        axis: Axis,
+        progress: Progress | None,
+        options: dict[str, Any] | None,
+    ) -> None:
         made_by = self.chosen.mechanism
         beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(notion) else []
         # Only the optimum is missing at the chosen budget.
-        both = list(dict.fromkeys([made_by.partition(AT)[0], *beside]))
+        own = [] if options is None else [made_by.partition(AT)[0]]
+        both = list(dict.fromkeys([*own, *beside]))
         tasks = [(1.0, beside)] * bool(beside) + [(factor, both) for factor in FACTORS]
         tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
         tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
@@ -150,7 +170,7 @@ class _Collected:
             if began - started + slowest > LONGEST:
                 break
             try:
-                made = _point(joint, notion, axis, epsilon, names, self.chosen.case.confidence)
+                made = _point(joint, notion, axis, epsilon, names, self.chosen.case.confidence, options or {})
             except KeyboardInterrupt:
                 self.stopped = True
                 break
@@ -176,6 +196,7 @@ def _point(
     epsilon: float,
     mechanisms: list[str],
     confidence: float | None,
+    options: dict[str, Any],
 ) -> Comparison:
     return compare(
         joint,
@@ -186,4 +207,5 @@ def _point(
         time_limit=LONGEST_POINT,
         budgets={symbol: (lower, upper) for symbol, lower, upper in notion.own},
         confidence=confidence,
+        **(options if set(OBJECTIVES).intersection(mechanisms) else {}),
     )

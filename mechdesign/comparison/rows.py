@@ -33,7 +33,8 @@ class ComparisonRow:
 
     Budgets, log-lifts (natural logarithms, rounded outwards) and `nmi` = I(X;Y)/H(X) are those of the integers
     of a channel. `lam`, `eps_l` and `eps_u` are None for notions that do not have them, `upper_bound_nmi` where no
-    optimum was computed for the same notion and budget. `satisfied` is the exact verdict.
+    optimum was computed for the same notion and budget. `satisfied` is the exact verdict. What follows `seconds` is
+    there for channels of least cost, whose objective is their mechanism.
     """
 
     mechanism: str
@@ -49,6 +50,10 @@ class ComparisonRow:
     satisfied: bool
     repaired: bool
     seconds: float
+    cost: float | None = None
+    cost_lower_bound: float | None = None
+    truth: float | None = None
+    frequency_deviation: float | None = None
 
     @property
     def case(self) -> Case:
@@ -61,10 +66,16 @@ class ComparisonRow:
         return self.notion, self.lam
 
 
-COLUMNS = tuple(f.name for f in fields(ComparisonRow))
+ALL_COLUMNS = tuple(f.name for f in fields(ComparisonRow))
+COLUMNS, OF_LEAST_COST = ALL_COLUMNS[:-4], ALL_COLUMNS[-4:]
 TEXTS = ("mechanism", "notion")
 FLAGS = ("satisfied", "repaired")
-OPTIONAL = ("lam", "eps_l", "eps_u", "upper_bound_nmi")
+OPTIONAL = ("lam", "eps_l", "eps_u", "upper_bound_nmi", *OF_LEAST_COST)
+
+
+def columns_of(rows: Iterable[ComparisonRow]) -> tuple[str, ...]:
+    """The columns of a CSV of these rows: all where one of them is of least cost."""
+    return ALL_COLUMNS if any(row.cost is not None for row in rows) else COLUMNS
 
 
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
@@ -90,8 +101,10 @@ def rows_csv(rows: Iterable[ComparisonRow]) -> str:
     """The CSV text: shortest decimals that read back as the same double, nothing for None."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows([_cell(value) for value in astuple(row)] for row in rows)
+    rows = list(rows)
+    columns = columns_of(rows)
+    writer.writerow(columns)
+    writer.writerows([_cell(value) for value in astuple(row)[: len(columns)]] for row in rows)
     return text.getvalue()
 
 
@@ -117,11 +130,11 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
         raise InputError(
             f"{name} is no CSV of a comparison; choose another name, or start over with --force"
         ) from None
-    if not lines or tuple(lines[0]) != COLUMNS:
+    if not lines or tuple(lines[0]) not in (COLUMNS, ALL_COLUMNS):
         raise InputError(
             f"{name} does not have the columns of a comparison; choose another name, or start over with --force"
         )
-    rows = [_row(name, number, cells) for number, cells in enumerate(lines[1:], start=2)]
+    rows = [_row(name, number, cells, lines[0]) for number, cells in enumerate(lines[1:], start=2)]
     seen: set[Case] = set()
     for number, row in enumerate(rows, start=2):
         if row.case in seen:
@@ -130,13 +143,13 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
     return tuple(rows)
 
 
-def _row(name: str, number: int, cells: list[str]) -> ComparisonRow:
-    if len(cells) != len(COLUMNS):
+def _row(name: str, number: int, cells: list[str], header: list[str]) -> ComparisonRow:
+    if len(cells) != len(header):
         raise InputError(
-            f"{name}, line {number} has {len(cells)} cells instead of {len(COLUMNS)}; --force starts over"
+            f"{name}, line {number} has {len(cells)} cells instead of {len(header)}; --force starts over"
         )
     values: dict[str, str | float | bool | None] = {}
-    for column, text in zip(COLUMNS, cells, strict=True):
+    for column, text in zip(header, cells, strict=True):
         try:
             values[column] = _value(column, text)
         except ValueError:

@@ -16,12 +16,19 @@ from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
 from mechdesign.comparison.grid import AT, Case, ascending, curves, listed_numbers, named, notion_labels
-from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
+from mechdesign.comparison.rows import (
+    ComparisonFile,
+    ComparisonRow,
+    Setting,
+    columns_of,
+    with_bounds,
+    write_csv,
+)
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
+from mechdesign.mechanisms import HEURISTICS, MECHANISMS, OBJECTIVES, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
@@ -36,6 +43,9 @@ by their vertices, a warm start took twice as long as a cold one."""
 MAPPINGS = ("known_shares", "budgets")
 """Settings that are mappings; a manifest has them as text."""
 
+LATER = ("known_shares", "unseen", "budgets", "keep_frequencies", "distance")
+"""Settings that a manifest names only where they are set."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -48,12 +58,14 @@ class Settings:
     known_shares: Mapping[Any, Any] | None = None
     unseen: int = 0
     budgets: Mapping[str, tuple[float, float]] | None = None
+    keep_frequencies: bool = False
+    distance: str | None = None
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them; of the sample and of single symbols only where there is something to say."""
+        """As the manifest has them; some only where there is something to say."""
         mappings = {key: str(dict(value)) for key in MAPPINGS if (value := getattr(self, key))}
         said: dict[str, Any] = {key: value for key, value in vars(self).items() if key not in MAPPINGS}
-        return {key: value for key, value in (said | mappings).items() if value or key != "unseen"}
+        return {key: value for key, value in (said | mappings).items() if value or key not in LATER}
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -72,7 +84,10 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
         promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
         how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
         how |= {"known_shares": None, "unseen": 0} if not confident else {}
-        how |= {"as_published": False} if confident or mechanism == OPTIMAL else {}
+        how |= {"as_published": False} if confident or mechanism not in HEURISTICS else {}
+        how |= {"keep_frequencies": False} if mechanism not in OBJECTIVES else {"objective": mechanism}
+        how |= {"distance": None} if mechanism != "distance" else {}
+        mechanism = OPTIMAL if mechanism in OBJECTIVES else mechanism
         made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
         if _interrupted(made, settings):
             raise KeyboardInterrupt
@@ -112,6 +127,7 @@ def row_of(case: Case, made: Design) -> ComparisonRow:
         satisfied=made.verified,
         repaired=made.repaired,
         seconds=made.seconds,
+        **({} if made.least is None else made.least.figures),
     )
 
 
@@ -121,7 +137,7 @@ CHUNK = 8
 SECONDS_BETWEEN_WRITES = 1.0
 """A crash costs the rows of so many seconds; each write waits for the disk."""
 
-NEED_POLYTOPE = (OPTIMAL, "subset-response")
+NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
 """Mechanisms that serve only notions whose posteriors form a polytope."""
 
 
@@ -161,7 +177,7 @@ class Comparison(Displayed):
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        return {name: [getattr(row, name) for row in self.rows] for name in COLUMNS}
+        return {name: [getattr(row, name) for row in self.rows] for name in columns_of(self.rows)}
 
 
 @dataclass
@@ -212,6 +228,9 @@ def compare(
     known_shares: Mapping[Any, Any] | None = None,
     unseen: int = 0,
     budgets: Mapping[str, tuple[float, float]] | None = None,
+    objectives: Sequence[str] | None = None,
+    keep_frequencies: bool = False,
+    distance: str | None = None,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -240,6 +259,11 @@ def compare(
         For these rows; see `mechdesign.design`.
     budgets : mapping, optional
         Budgets of single symbols, at every epsilon; see `mechdesign.design`.
+    objectives : names, optional
+        'truth' and 'distance' add the channels of least cost on the column's own symbols, by these names among the
+        mechanisms; 'information' is `mechanisms`, by default the optimum alone: the limit for free outputs.
+    keep_frequencies, distance
+        Of the channels of least cost.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -259,10 +283,30 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    settings = Settings(method, gap, time_limit, as_published, known_shares, unseen, budgets or None)
+    if objectives is not None:
+        free = [OPTIMAL] if mechanisms is None else list(mechanisms)
+        asked = named("objective", objectives, ("information", *OBJECTIVES))
+        mechanisms = [name for given in asked for name in (free if given == "information" else [given])]
+    if (keep_frequencies or distance is not None) and not set(OBJECTIVES).intersection(mechanisms or ()):
+        raise InputError(
+            "keep_frequencies and distance are for objectives truth and distance: give objectives"
+        )
+    if budgets and set(OBJECTIVES).intersection(mechanisms or ()):
+        raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
+    settings = Settings(
+        method,
+        gap,
+        time_limit,
+        as_published,
+        known_shares,
+        unseen,
+        budgets or None,
+        keep_frequencies,
+        distance,
+    )
     # Refuses what is out of range before any work.
     Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
-    chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
+    chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, (*MECHANISMS, *OBJECTIVES))
     if confidence is not None:
         check_counts(joint)
         chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
@@ -311,6 +355,8 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
         case = curve[0]
         try:
             if case.confidence is not None:
+                if case.mechanism.startswith(OBJECTIVES):
+                    raise InputError("it is not built with confidence")
                 lift_limits(case.promise())
             elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.after import check_room, spending
+from mechdesign.mechanisms.least_cost import Wanted, least_cost
 from mechdesign.mechanisms.optimal import NotRounded, Search, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import population_design
@@ -102,6 +103,9 @@ OPTIMAL, FALLBACK = "optimal", "subset-merging"
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
+OBJECTIVES = ("truth", "distance")
+"""Objectives with names, beside information, which is what mechanisms are for."""
+
 
 def design(
     joint: Joint,
@@ -127,6 +131,12 @@ def design(
     budgets: Mapping[str, tuple[float, float]] | None = None,
     after: Sequence[Channel] = (),
     release: str | Sequence[str] | None = None,
+    objective: Any = "information",
+    distance: str | None = None,
+    keep_frequencies: bool = False,
+    stay: Any = None,
+    forbid: Iterable[tuple[str, str]] = (),
+    constraints: Callable[..., Any] | None = None,
 ) -> Design:
     """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
 
@@ -184,6 +194,21 @@ def design(
     release : str or sequence of str, optional
         The useful columns of the table that this channel releases, by default all; with `after` the table has those
         of the earlier channels as well.
+    objective : {"information", "truth", "distance"}, matrix or callable
+        Most information with free outputs; or least expected cost on the column's own symbols: most records as they
+        are, numbers moved least, or costs d(x, y) as an array in the order of the symbols, or a pandas frame or a
+        mapping of mappings with the symbols as labels. A callable takes the cvxpy variable W (|X|, |X|) and the joint
+        and returns a convex cost to minimise.
+    distance : {"absolute", "squared"}, optional
+        How numbers are compared, with objective "distance".
+    keep_frequencies : bool
+        The expected share of every symbol stays (invariant PRAM), to within 1e-12.
+    stay : number or mapping of symbol to number, optional
+        Least probability that a symbol is released as it is.
+    forbid : pairs (from, to)
+        Symbols that are never released one for the other.
+    constraints : callable, optional
+        Takes the cvxpy variable W and the joint and returns further convex constraints.
 
     Returns
     -------
@@ -222,6 +247,25 @@ def design(
     )
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check_for(mechanism)
+    wanted = Wanted(
+        objective=objective,
+        distance=distance,
+        keep_frequencies=keep_frequencies,
+        stay=stay,
+        forbid=tuple(forbid),
+        constraints=constraints,
+    )
+    if not wanted.is_information:
+        if mechanism != OPTIMAL or options != HeuristicOptions():
+            raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
+        if confidence is not None:
+            raise InputError(f"objective {wanted.name} is not built with confidence; leave one of them out")
+        if after or is_stacked(whole, notion, after):
+            raise InputError(
+                f"objective {wanted.name} is not built for several secrets, budgets of single symbols or later releases"
+            )
+        return least_cost(joint, notion, wanted, search)
+    wanted.check_information()
     if confidence is not None and is_stacked(whole, notion, after):
         raise InputError(NOT_STACKED)
     if confidence is not None:

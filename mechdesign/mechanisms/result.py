@@ -13,7 +13,7 @@ from mechdesign.auditing.population_promise import PopulationPromise, population
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import ChannelRecord
+from mechdesign.channel.record import ChannelRecord, Objective
 from mechdesign.core.display import Displayed
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
@@ -61,6 +61,26 @@ class Spending:
     at_once: Design | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeastCost:
+    """What a channel of least cost costs, exactly and rounded against it, and what no channel can cost less than.
+
+    `truth` is the expected share of records that keep their symbol, `frequency_deviation` the largest change of an
+    expected share.
+    """
+
+    objective: Objective
+    cost: float
+    cost_lower_bound: float
+    truth: float
+    frequency_deviation: float
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """The figures, by the names that files and rows have for them."""
+        return {name: value for name, value in vars(self).items() if name != "objective"}
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Design(Displayed):
     """A verified channel, its utility (nats) and what is known of the optimum.
@@ -72,7 +92,7 @@ class Design(Displayed):
     budgets of a notion on averages itself (l1, chi2, alpha) that the channel keeps to. `envelope` keeps the columns
     and prices of an optimum for a warm start at a neighbouring budget. `confidence` is the set of populations for
     which the promise was verified, None where it is one about the table. `spending` is there for a channel that was
-    designed after others.
+    designed after others, `least` for channels of least cost.
     """
 
     channel: Channel
@@ -95,6 +115,7 @@ class Design(Displayed):
     confidence: ConfidenceSet | None = field(default=None, repr=False)
     spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
+    least: LeastCost | None = None
 
     def __repr__(self) -> str:
         kept = f"{math.floor(10_000 * self.nmi) / 100:g} % of the information kept"

@@ -19,7 +19,7 @@ from mechdesign.comparison.curve import axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.mechanisms import OPTIMAL
-from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
 from mechdesign.report.composition import spending_texts
@@ -82,7 +82,9 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
         certificate=kept,
         messages=() if kept is None else (NOT_AGAIN,),
     )
-    return replace(made, channel=channel, verified=verdict.satisfied, confidence=chosen)
+    asked, known = channel.record.objective, channel.record.least
+    least = None if asked is None or len(known) < 4 else LeastCost(objective=asked, **known)
+    return replace(made, channel=channel, verified=verdict.satisfied, confidence=chosen, least=least)
 
 
 def design_report(design: Design, joint: Joint, *, all_measures: bool = False) -> Report:

@@ -25,6 +25,7 @@ from mechdesign.report.record import (
     ChannelTable,
     Entry,
     Kept,
+    LeastKept,
     Lifts,
     Meaning,
     Population,
@@ -103,7 +104,9 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
     # From here on nobody can look at the table, not even by mistake.
     origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
-    bare = replace(channel, joint=None, record=ChannelRecord(provenance=origin))
+    bare = replace(
+        channel, joint=None, record=ChannelRecord(provenance=origin, objective=channel.record.objective)
+    )
     asked = _asked(bare, notion)
     sensitive, useful = names_of(asked)
     verdict = VERDICTS[satisfied] + ("" if satisfied is None else ", with the table that is not shown here.")
@@ -118,6 +121,7 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
             WITHHELD.format(useful=useful),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
+        least=_least(bare),
         channel=_channel_table(bare),
     )
 
@@ -181,6 +185,7 @@ def summary_report(
             scope=design.certificate.scope,
             remarks=tuple(remarks),
         ),
+        least=_least(channel),
         channel=_channel_table(channel),
     )
 
@@ -223,6 +228,16 @@ def full_report(
 def names_of(asked: Asked) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
     return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
+
+
+def _least(channel: Channel) -> LeastKept | None:
+    """What is kept by a channel on the column's own symbols; None for any other."""
+    objective = channel.record.objective
+    if objective is None:
+        return None
+    own = zip(channel.useful.names, channel.kept_whole, strict=True)
+    figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
+    return LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.report import blocks as b
 from mechdesign.report.content import names_of
-from mechdesign.report.record import Asked, Entry, Kept, Lifts, Promise, Report
+from mechdesign.report.record import Asked, Entry, Kept, LeastKept, Lifts, Promise, Report
 from mechdesign.report.wording import (
     about,
     at_least,
@@ -90,7 +90,9 @@ def lead_of(asked: Asked) -> str:
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, for whom it holds and what voids it."""
     sensitive, useful = names_of(report.asked)
-    kept = [] if report.kept is None else [b.Section("kept", "What is kept", _kept(report.kept, useful))]
+    blocks = () if report.least is None else _least(report.least, useful)
+    blocks += () if report.kept is None else _kept(report.kept, useful, free=report.least is None)
+    kept = [b.Section("kept", "What is kept", blocks)] if blocks else []
     holds_for: tuple[b.Block, ...] = (b.Bullets(report.holds_for),)
     if report.population is not None:
         holds_for = (*map(b.Text, report.population.sentences), *holds_for)
@@ -114,6 +116,8 @@ def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     items.append(("Promise", asked.notion_text))
     verdict = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied]
     items.append(("Verified", verdict))
+    if report.least is not None and report.least.truth is not None:
+        items.append(("Records that stay true", percent_at_least(report.least.truth)))
     if kept is not None:
         items.append((f"Information in {useful} kept", percent_at_least(kept.nmi)))
         if kept.upper_bound_nmi is not None:
@@ -143,20 +147,53 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ..
     return (statement, *table, b.Text(f"This is {notion}. {promise.verdict}"))
 
 
-def _kept(kept: Kept, useful: str) -> tuple[b.Block, ...]:
+def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
     amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
     blocks: list[b.Block] = [
         b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
     ]
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
-        said = "How much the best possible channel would keep was not computed."
+        # On the column's own symbols, something else was asked for.
+        said = "How much the best possible channel would keep was not computed." if free else None
     else:
         said = (
             f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap is at "
             f"most {percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
         )
-    blocks.append(b.Text(said))
+    blocks += [] if said is None else [b.Text(said)]
     return (*blocks, *[b.Text(label(remark)) for remark in kept.remarks])
+
+
+def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
+    """What a record costs on average, what no channel does better, and which symbols stay as they are."""
+    asked, cost, bound = least.asked, least.cost, least.cost_lower_bound
+    texts: list[str] = []
+    if least.truth is not None and cost is not None and bound is not None:
+        kept = (
+            f"{percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
+        )
+        best = "no channel that keeps the promise and the conditions below"
+        what = {None: "The expected cost is", "absolute": f"On average {useful} moves by"}
+        what["squared"] = f"The expected squared distance that {useful} moves is"
+        if asked["name"] == "truth":
+            texts.append(f"{kept}; {best} keeps more than {percent_at_most(min(1.0, 1.0 - bound))}.")
+        else:
+            said = f"{what[asked['distance']]} {at_most(cost)}"
+            texts.append(f"{said}; {best} comes below {at_least(bound)}. {kept}.")
+    if asked["keep_frequencies"]:
+        size = (
+            "" if least.frequency_deviation is None else f", to within {at_most(least.frequency_deviation)}"
+        )
+        texts.append(f"The expected share of every {useful} is that of the table{size}.")
+    elif least.frequency_deviation is not None:
+        most = percent_at_most(least.frequency_deviation)
+        texts.append(f"Expected shares of {useful} change by at most {most} of all.")
+    if asked["forbid"]:
+        texts.append(f"{count(len(asked['forbid']), 'pair')} of symbols is never released one for the other.")
+    rows = tuple(b.cells(b.short(name), percent_at_least(share)) for name, share in least.by_symbol)
+    shown = rows[: b.MOST_ROWS]
+    table = b.Grid(f"Probability that each {useful} is released as it is", (useful, "stays true"), shown)
+    return (*map(b.Text, texts), table, *b.row_remarks(len(shown), len(rows), useful))
 
 
 def amount(bound: float, unit: str) -> str:

@@ -157,11 +157,13 @@ def new_figure(*, figsize: tuple[float, float], layout: str) -> Any:
 
 def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) -> Any:
     """Three panels side by side as a `matplotlib.figure.Figure`, without a window."""
-    figure = new_figure(figsize=(11.0, 4.3), layout="constrained")
+    wide = 11.0 if all(row.cost is None for row in rows) else 16.0
+    figure = new_figure(figsize=(wide, 4.3), layout="constrained")
     lines = series(rows)
     extra: list[Any] = []
-    every = figure.subplots(1, len(PANELS))
-    for axes, panel in zip(every, PANELS, strict=True):
+    panels = [*PANELS, *(panel for panel in OF_LEAST_COST if any(panel.value(row) >= 0.0 for row in rows))]
+    every = figure.subplots(1, len(panels))
+    for axes, panel in zip(every, panels, strict=True):
         extra += draw_panel(axes, panel, rows, lines)
         axes.set_title(panel.title)
     handles, labels = every[0].get_legend_handles_labels()
@@ -209,6 +211,21 @@ PANELS = (
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
 
+OF_LEAST_COST = (
+    Panel("Records that stay true", "expected share", lambda row: _or_nan(row.truth)),
+    Panel(
+        "Distance moved",
+        "expected distance",
+        lambda row: _or_nan(row.cost if row.mechanism == "distance" else None),
+    ),
+)
+"""Panels of channels on the column's own symbols, where there are such."""
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
 def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]) -> list[Any]:
     """Draw every line, and what bounds them; returns the artists that a legend should explain beside the lines."""
     for line in lines:
@@ -219,12 +236,14 @@ def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Se
         ground = line.colour if line.filled else "white"
         finite = [value if math.isfinite(value) else math.nan for value in values]
         axes.plot(budgets, finite, markersize=4.5, markevery=every, mfc=ground, linewidth=1.4, **looks)
-    guide = _band(axes, rows) if panel.budget is None else _budget_lines(axes, panel.budget, rows)
+    guide = None
+    if panel in PANELS:
+        guide = _band(axes, rows) if panel.budget is None else _budget_lines(axes, panel.budget, rows)
     axes.set_xlabel("epsilon (nats)")
     axes.set_ylabel(panel.label)
     axes.grid(visible=True, color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
-    if panel.budget is None:
+    if panel.budget is None and panel is not OF_LEAST_COST[1]:
         axes.set_ylim(-0.03, 1.03)
     return [] if guide is None else [guide]
 

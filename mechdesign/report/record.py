@@ -115,6 +115,22 @@ class Population:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeastKept:
+    """What a channel on the column's own symbols costs, and how often each symbol is released as it is.
+
+    `asked` is the objective of the channel file. What is computed from the table is None in a public report: the
+    expected cost, its proven lower bound, the share of records that stay true, the largest change of a share.
+    """
+
+    asked: dict[str, Any]
+    by_symbol: tuple[tuple[str, float], ...]
+    cost: float | None = None
+    cost_lower_bound: float | None = None
+    truth: float | None = None
+    frequency_deviation: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Kept:
     """The utility of the integers (nats, and as a share of H(X)) and what is known of the optimum."""
 
@@ -189,6 +205,7 @@ class Report:
     holds_for: tuple[str, ...]
     voided_by: tuple[str, ...]
     kept: Kept | None = None
+    least: LeastKept | None = None
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None
@@ -246,6 +263,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "after": spending_record(design.spending),
         "notices": [] if joint is None else list(joint.notices),
         "messages": list(design.messages),
+        "objective": "information" if design.least is None else design.least.objective.name,
+        **({} if design.least is None else design.least.figures),
+        **({} if design.least is None else {"asked": design.least.objective.model_dump()}),
         "seconds": design.seconds,
         "output": output,
     }

@@ -64,7 +64,11 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
 
 
 def _shortened(report: Report) -> Report:
-    """The report with at most `MOST_LINES` beliefs, those that can move most."""
+    """The report with at most `MOST_LINES` beliefs, those that can move most, and symbols, those that stay least."""
+    least = report.least
+    if least is not None and len(least.by_symbol) > MOST_LINES:
+        lowest = tuple(sorted(least.by_symbol, key=lambda each: each[1])[:MOST_LINES])
+        report = replace(report, least=replace(least, by_symbol=lowest))
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
@@ -234,12 +238,16 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
         *mechanisms,
         *("at most" if level is None else f"at most@{level:g}" for level in levels),
     ]
+    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
+    header += [f"{name}: stay true" for name in own]
     lines = [header]
     for epsilon in budgets[::step]:
         cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
         limits = [proven.get((level, epsilon)) for level in levels]
         most = ["-" if limit is None else str(_hundredths(limit, ROUND_CEILING)) for limit in limits]
-        lines.append([f"{epsilon:g}", *cells, *most])
+        true = [row and row.truth for name in own for row in [at.get((name, epsilon))]]
+        stays = ["-" if share is None else str(_hundredths(share, ROUND_FLOOR)) for share in true]
+        lines.append([f"{epsilon:g}", *cells, *most, *stays])
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))

@@ -47,6 +47,12 @@ class Recipe:
                 raise InputError(
                     f"{quoted(each)} is no channel; give a Channel (Channel.load reads a file), or several of them"
                 )
+            own = getattr(getattr(each, "record", None), "objective", None) is not None
+            if own and options.form != "label":
+                raise InputError(
+                    "this channel releases symbols of the column itself: a posterior draw would only move them once "
+                    "more; leave the form (--as) out"
+                )
         key = options.key
         secret = key_at(key) if isinstance(key, (str, os.PathLike)) else key
         return cls(

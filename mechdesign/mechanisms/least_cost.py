@@ -1,0 +1,306 @@
+"""Channels of least expected cost on the column's own symbols: most records true, numbers moved least, or any costs.
+
+The linear program over W(y|x) with one output for every symbol (`solvers.assignment`), bounded from below, rounded to
+integers and audited exactly. Frequencies can be kept in expectation (invariant PRAM), shares W(x|x) bounded from below,
+pairs forbidden: docs/least-cost.md has the mathematics.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.record import Objective
+from mechdesign.core.balls import quotient_above
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
+from mechdesign.mechanisms.least_cost_plan import LEAST_GAP, ChannelLimits, Plan, deviation_of, truth_of
+from mechdesign.mechanisms.optimal import Search
+from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+from solvers import SolverError
+from solvers.errors import EmptyPolytope
+
+Array = NDArray[np.float64]
+
+TRUTH, DISTANCE, COSTS, CONVEX = "truth", "distance", "costs", "convex"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is asked for, as typed: the arguments of `mechanisms.design` of the same names."""
+
+    objective: Any = "information"
+    distance: str | None = None
+    keep_frequencies: bool = False
+    stay: Any = None
+    forbid: Iterable[tuple[str, str]] = ()
+    constraints: Callable[..., Any] | None = None
+
+    @property
+    def is_information(self) -> bool:
+        """Whether outputs are free and information is what counts."""
+        return isinstance(self.objective, str) and self.objective == "information"
+
+    @property
+    def name(self) -> str:
+        """Of the objective."""
+        return (
+            self.objective
+            if isinstance(self.objective, str)
+            else CONVEX
+            if callable(self.objective)
+            else COSTS
+        )
+
+    def check_information(self) -> None:
+        """Raise InputError if an option is set that only channels of least cost have."""
+        if self != Wanted():
+            raise InputError(
+                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
+                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """d(x, y): exact integers over one unit, and doubles that are as near as can be."""
+
+    record: Objective
+    units: NDArray[Any]
+    unit: int
+
+    @property
+    def floats(self) -> Array:
+        """(n, n) array."""
+        if self.units.dtype == np.bool_:
+            return self.units.astype(np.float64)
+        return np.array([[value / self.unit for value in row] for row in self.units.tolist()])
+
+    def expected(self, channel: Channel, joint: Joint) -> Fraction:
+        """Exactly, of the integers of a channel."""
+        at = [joint.useful.names.index(label) for label in channel.outputs]
+        entries = zip(joint.useful_counts, self.units, channel.integers.entries(), strict=True)
+        total = sum(weight * int(units[at[k]]) * entry for weight, units, row in entries for k, entry in row)
+        return Fraction(total, joint.total * channel.denominator * self.unit)
+
+
+def costs_of(wanted: Wanted, joint: Joint) -> Costs:
+    """The costs of an objective on the symbols of a table."""
+    objective, power = wanted.objective, wanted.distance
+    if isinstance(objective, str) and objective not in (TRUTH, DISTANCE):
+        raise InputError(
+            f"objective ({objective!r}) must be information, truth, distance or a matrix of costs "
+            "(--objective COSTS.csv)"
+        )
+    named = isinstance(objective, str)
+    if power is not None and (not named or objective != DISTANCE):
+        raise InputError("distance says how numbers are compared: it belongs to objective distance")
+    if power not in (None, "absolute", "squared"):
+        raise InputError(f"distance ({power!r}) must be absolute or squared")
+    record = Objective(
+        name=wanted.name,  # type: ignore[arg-type]
+        distance=(power or "absolute") if named and objective == DISTANCE else None,  # type: ignore[arg-type]
+        keep_frequencies=wanted.keep_frequencies,
+    )
+    if named and objective == TRUTH:
+        return Costs(record, ~np.eye(len(joint.useful), dtype=np.bool_), 1)
+    if named:
+        values = [_number_of(symbol, joint) for symbol in joint.useful.symbols]
+        unit = math.lcm(*(value.denominator for value in values))
+        scaled = np.array([int(value * unit) for value in values], dtype=object)
+        units = np.abs(np.subtract.outer(scaled, scaled))
+        return Costs(record, units**2, unit**2) if power == "squared" else Costs(record, units, unit)
+    if callable(objective):
+        return Costs(record, np.zeros((len(joint.useful),) * 2, dtype=np.bool_), 1)
+    return Costs(record, *_matrix(objective, joint))
+
+
+def _number_of(symbol: tuple[str, ...], joint: Joint) -> Fraction:
+    text, *others = symbol
+    if others:
+        raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
+    try:
+        return fraction_of(text)
+    except InputError:
+        raise InputError(
+            f"objective distance needs numbers, but the column {quoted(joint.useful.columns[0])} has the symbol "
+            f"{quoted(text)}; use objective truth, or a matrix of costs"
+        ) from None
+
+
+def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
+    """Exact costs from an array in the order of the symbols, or a frame or mapping with the symbols as labels."""
+    names = joint.useful.names
+    if hasattr(given, "columns") and hasattr(given, "index"):  # pandas
+        header = [str(name) for name in given.columns]
+        rows = zip(given.index, given.to_numpy().tolist(), strict=True)
+        given = {str(x): dict(zip(header, row, strict=True)) for x, row in rows}
+    if isinstance(given, Mapping):
+        for where, known in (("row", given), ("column", next(iter(given.values()), {}))):
+            missing = [name for name in names if name not in known]
+            if missing:
+                raise InputError(
+                    f"the cost matrix has no {where} for the symbol {listed(missing)} of the table"
+                )
+        rows = [[given[x].get(y, math.nan) for y in names] for x in names]
+    else:
+        rows = np.asarray(given).tolist() if not isinstance(given, list) else given
+    square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
+    if not square or len(rows) != len(names):
+        raise InputError(
+            f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
+        )
+    exact: list[list[Fraction]] = []
+    for x, row in zip(names, rows, strict=True):
+        exact.append([])
+        for y, cell in zip(names, row, strict=True):
+            try:
+                value = fraction_of(cell)
+            except InputError as error:
+                raise InputError(f"the cost of releasing {quoted(y)} for {quoted(x)}: {error}") from None
+            if value < 0:
+                raise InputError(
+                    f"the cost of releasing {quoted(y)} for {quoted(x)} is negative ({quoted(cell)})"
+                )
+            exact[-1].append(value)
+    unit = math.lcm(*(value.denominator for row in exact for value in row))
+    return np.array([[int(value * unit) for value in row] for row in exact], dtype=object), unit
+
+
+def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dict[str, str]]:
+    """A matrix of costs from a CSV or Parquet file: what is released along the header, for what down the first column.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or names a symbol twice.
+    """
+    if not os.path.exists(path) and path != "-":
+        raise InputError(
+            f"objective {quoted(path)} must be information, truth, distance, or a CSV file of costs"
+        )
+    with open_source(path, text, repeated_names=True) as source:
+        header = list(source.header[1:])
+        rows = [row for batch in source.batches() for row in batch.rows()]
+    down = [row[0] for row in rows]
+    for names in (header, down):
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        if twice:
+            raise InputError(
+                f"{source.name}: the symbol {listed(twice)} has two rows or two columns of costs"
+            )
+    return {row[0]: dict(zip(header, row[1:], strict=True)) for row in rows}
+
+
+def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> Design:
+    """The channel of least expected cost for the notion, verified exactly, with a bound on every other one.
+
+    Raises
+    ------
+    InputError
+        If the objective or an option does not fit the table.
+    NotPrivate
+        If no private channel keeps to `stay` and `forbid`.
+    SolverFailure
+        If none was verified.
+    """
+    started = time.perf_counter()
+    check_polytope(notion)
+    costs = costs_of(wanted, joint)
+    limits = limits_of(wanted, joint)
+    names = joint.useful.names
+    record = costs.record.model_copy(
+        update={
+            "stay": {name: str(share) for name, share in zip(names, limits.stay, strict=True) if share},
+            "forbid": tuple((names[x], names[y]) for x, y in zip(*np.nonzero(~limits.allowed), strict=True)),
+        }
+    )
+    convex = None
+    if wanted.constraints is not None or callable(wanted.objective):
+        from mechdesign.mechanisms.least_cost_convex import ConvexProgram
+
+        cost = wanted.objective if callable(wanted.objective) else costs.floats
+        convex = ConvexProgram(joint, cost, wanted.constraints)
+        record = record.model_copy(update={"constraints": len(convex.constraints)})
+    plan = Plan(joint, notion, costs.floats, limits, record.name == TRUTH, search, convex)
+    try:
+        channel, verdict, solved = plan.designed()
+    except EmptyPolytope:
+        raise NotPrivate(plan.why_not()) from None
+    except SolverError as error:
+        raise SolverFailure(f"the channel of least cost could not be computed: {error}") from error
+    cost = costs.expected(channel, joint)
+    found = LeastCost(
+        objective=record,
+        cost=plan.value_of(channel)
+        if callable(wanted.objective)
+        else quotient_above(*cost.as_integer_ratio()),
+        cost_lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
+        truth=-quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),
+        frequency_deviation=quotient_above(*deviation_of(channel, joint).as_integer_ratio()),
+    )
+    gap = found.cost - found.cost_lower_bound
+    early = gap > max(search.gap, LEAST_GAP) * plan.spread
+    said = (
+        (f"the search ended early: the cost is proven to be within {gap:.2g} of the least",) if early else ()
+    )
+    seconds = time.perf_counter() - started
+    made = finish(
+        channel, joint, verdict, mechanism=record.name, method=solved.method, messages=said, seconds=seconds
+    )
+    known = replace(made.channel.record, objective=record)
+    known = replace(known, utility={**(known.utility or {}), **found.figures})
+    return replace(made, channel=made.channel.with_record(known), least=found)
+
+
+def limits_of(wanted: Wanted, joint: Joint) -> ChannelLimits:
+    """`stay` and `forbid` on the symbols of a table."""
+    names, index = joint.useful.names, {name: x for x, name in enumerate(joint.useful.names)}
+
+    def known(symbol: Any, option: str) -> int:
+        if symbol not in index:
+            raise InputError(f"{option}: the table has no useful symbol {quoted(symbol)}")
+        return index[symbol]
+
+    given = wanted.stay
+    by_symbol = given if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(names, given)
+    stay = [Fraction(0)] * len(names)
+    for symbol, share in by_symbol.items():
+        x = known(symbol, "stay")
+        try:
+            stay[x] = fraction_of(share)
+        except InputError as error:
+            raise InputError(f"stay: the share of {quoted(symbol)} {error}") from None
+        if not 0 <= stay[x] <= 1:
+            raise InputError(f"stay: the share of {quoted(symbol)} ({quoted(share)}) must be in [0, 1]")
+    allowed = np.ones((len(names), len(names)), dtype=np.bool_)
+    for pair in wanted.forbid:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"forbid: {quoted(pair)} must be a pair of symbols, (from, to)")
+        allowed[known(pair[0], "forbid"), known(pair[1], "forbid")] = False
+    for x, name in enumerate(names):
+        if not allowed[x].any():
+            raise InputError(f"forbid leaves nothing that could be released for {quoted(name)}")
+        if stay[x] and not allowed[x, x]:
+            raise InputError(f"stay and forbid contradict each other for {quoted(name)}")
+        if wanted.keep_frequencies and not allowed[:, x].any():
+            raise InputError(
+                f"forbid leaves nothing that could become {quoted(name)}, whose frequency is to be kept"
+            )
+    return ChannelLimits(tuple(stay), allowed, wanted.keep_frequencies)

@@ -1,0 +1,160 @@
+"""Least-cost programs with convex costs or further constraints of the user's own, modelled in cvxpy.
+
+*Bound.* A convex cost lies above its tangent at the solution W0, and so does a constraint g(W) <= 0 with its multiplier
+nu >= 0: cost(W) >= cost(W0) + nu g(W0) + (d cost + nu dg)(W - W0) for every W that keeps the constraints. The right
+side is linear in W, so the bound of `solvers.assignment` holds for it. Tangents are those that cvxpy evaluates, in
+double precision.
+"""
+
+# cvxpy has no complete types.
+# pyright: basic
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.tables.joint import Joint
+from solvers.assignment import Assigned, Assignment, Multipliers, lower_bound
+from solvers.errors import BackendFailure, EmptyPolytope
+
+Array = NDArray[np.float64]
+
+MOST_CUTS, CLOSED = 200, 1e-7
+"""Tangents of a cost with kinks, and the gap (relative to costs above 1) at which they are enough."""
+
+CLARABEL = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+
+
+class ConvexProgram:
+    """A cost and constraints as functions of the cvxpy variable W and the table; `cost` is None for linear costs."""
+
+    def __init__(self, joint: Joint, cost: Any, constraints: Callable[..., Any] | None) -> None:
+        cp: Any = import_module("cvxpy")
+
+        n = len(joint.useful)
+        self.w: Any = cp.Variable((n, n), nonneg=True, name="W")
+        linear = cp.sum(cp.multiply(joint.p_x[:, None] * cost, self.w)) if not callable(cost) else None
+        self.cost: Any = cp.sum(cost(self.w, joint)) if linear is None else linear
+        given = [] if constraints is None else constraints(self.w, joint)
+        self.constraints: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+        for each in self.constraints:
+            if not isinstance(each, cp.constraints.constraint.Constraint):
+                raise InputError(
+                    f"constraints must return cvxpy constraints on W, not a {type(each).__name__}"
+                )
+        goal = cp.Problem(cp.Minimize(self.cost), self.constraints)
+        if not goal.is_dcp():
+            raise InputError(
+                "the objective and the constraints must be convex in W by the rules of cvxpy (DCP)"
+            )
+        if any(variable.id != self.w.id for variable in goal.variables()):
+            raise InputError(
+                "the objective and the constraints must be written with W alone, without other variables"
+            )
+
+    def solve(self, problem: Assignment, proof: Assignment) -> Assigned:
+        """The optimum by HiGHS if everything is linear, by Clarabel if not; with a bound for `proof`.
+
+        At a kink one tangent proves little: then the cost is replaced by its tangents so far (Kelley 1960), whose
+        multipliers weigh them, until cost and bound meet.
+        """
+        cp: Any = import_module("cvxpy")
+        best = self._once(problem, proof, self.cost, [])
+        cuts: list[tuple[Array, float]] = []
+        while len(cuts) < MOST_CUTS and best.cost - best.bound > CLOSED * max(1.0, abs(best.cost)):
+            cuts.append(self._tangent())
+            top = cp.Variable()
+            rows = [top >= cp.sum(cp.multiply(slope, self.w)) + constant for slope, constant in cuts]
+            made = self._once(problem, proof, top, rows, cuts)
+            bound = max(made.bound, best.bound)
+            best = replace(made if made.cost < best.cost else best, bound=bound)
+        return best
+
+    def _once(
+        self,
+        problem: Assignment,
+        proof: Assignment,
+        goal: Any,
+        rows: list[Any],
+        cuts: list[tuple[Array, float]] | None = None,
+    ) -> Assigned:
+        cp: Any = import_module("cvxpy")
+        w, p = self.w, problem.masses
+        images, offset, auxiliary = problem.sides
+        level = ((images - offset[:, None]) * p) @ w @ np.diag(1.0 / p)
+        if auxiliary.shape[1]:
+            level = level + auxiliary @ cp.Variable((auxiliary.shape[1], len(p)), nonneg=True)
+        sides, masses = level >= 0.0, (p @ w) / p == 1.0
+        own = [cp.sum(w, axis=1) == 1.0, sides, cp.diag(w) >= problem.floors, *rows, *self.constraints]
+        own += [masses] * problem.keep + [cp.multiply(~problem.open, w) == 0.0] * (not problem.open.all())
+        program = cp.Problem(cp.Minimize(goal), own)
+        linear = program.is_lp()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # an inaccurate solution is judged by its bound
+            try:
+                program.solve(**({"solver": cp.HIGHS} if linear else {"solver": cp.CLARABEL, **CLARABEL}))
+            except cp.SolverError as error:
+                raise BackendFailure(f"cvxpy: {error}") from None
+        if program.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+            raise EmptyPolytope("no channel keeps to the constraints")
+        if w.value is None:
+            raise BackendFailure(f"cvxpy ended with {program.status}")
+        prices = -masses.dual_value / p if problem.keep else np.zeros(len(p))
+        found = Multipliers(np.maximum(sides.dual_value, 0.0) / p, prices)
+        if cuts:
+            weights = np.array([max(float(row.dual_value), 0.0) for row in rows])
+            weights /= weights.sum()
+            slope = sum(weight * cut[0] for weight, cut in zip(weights, cuts, strict=True))
+            constant = float(weights @ [cut[1] for cut in cuts])
+        else:
+            slope, constant = self._tangent()
+        for each in self.constraints:
+            if isinstance(each, (cp.constraints.Inequality, cp.constraints.Equality)):
+                dual = np.ravel(each.dual_value, order="F")
+                dual = np.maximum(dual, 0.0) if isinstance(each, cp.constraints.Inequality) else dual
+                own_slope = _gradient(each.expr, w, dual)
+                if (
+                    own_slope is not None
+                ):  # without its tangent a constraint is left out: the bound holds all the more
+                    slope = slope + own_slope
+                    constant += float(
+                        dual @ np.ravel(each.expr.value, order="F") - (own_slope * w.value).sum()
+                    )
+        bound = lower_bound(replace(proof, cost=slope / p[:, None]), found) + constant
+        shares = np.where(problem.open, np.maximum(w.value, 0.0), 0.0)
+        shares /= shares.sum(axis=1)[:, None]
+        method = f"cvxpy with {'HiGHS' if linear else 'Clarabel'}"
+        return Assigned(shares, self.value(shares), bound, found, method)
+
+    def _tangent(self) -> tuple[Array, float]:
+        """Slope (n, n) and constant of the linear function below the cost at the present W."""
+        slope = _gradient(self.cost, self.w, np.ones(1))
+        if slope is None:
+            raise SolverFailure("cvxpy knows no gradient of the objective, so nothing can be proven about it")
+        return slope, float(self.cost.value) - float((slope * self.w.value).sum())
+
+    def value(self, shares: Array) -> float:
+        """The cost of a channel."""
+        self.w.value = shares
+        return float(self.cost.value)
+
+    def violation(self, shares: Array) -> float:
+        """By how much a channel misses the user's constraints."""
+        self.w.value = shares
+        return max((float(np.max(each.violation())) for each in self.constraints), default=0.0)
+
+
+def _gradient(expression: Any, w: Any, prices: Array) -> Array | None:
+    """The gradient of `prices` times an expression by W; zero for a constant, None where cvxpy has none."""
+    found = expression.grad.get(w) if w in expression.grad else 0.0
+    if found is None:
+        return None
+    values = np.zeros(w.size) if isinstance(found, float) else np.ravel(found @ prices)
+    return values.reshape(w.shape, order="F")

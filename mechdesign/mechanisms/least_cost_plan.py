@@ -1,0 +1,274 @@
+"""The program of a channel of least cost on a table: solved, rounded to integers that pass the audit, or refused."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.auditing.verdict import Audit, audit
+from mechdesign.channel.channel import DENOMINATOR, Channel
+from mechdesign.core.errors import SolverFailure
+from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
+from mechdesign.core.numbers import at_least, quoted
+from mechdesign.core.progress import Step
+from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.optimal import Search
+from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.notions import Notion
+from mechdesign.tables.joint import Joint
+from solvers.assignment import Assigned, Assignment, assign
+from solvers.errors import EmptyPolytope
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.least_cost_convex import ConvexProgram
+
+Array = NDArray[np.float64]
+
+MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
+"""Margins tried in turn until the integers pass the exact audit; see `optimal.MARGINS`."""
+
+LARGE_FROM, LARGE_MARGIN = 300, 1e-8
+"""Symbols from which the first margin is that of an interior point solution: a second solve would take minutes."""
+
+LARGEST_DEVIATION = Fraction(1, 10**12)
+"""How much an expected share may change where frequencies are kept: exact equality has no common denominator."""
+
+NOISE = 1e-11
+"""Shares below this are what an interior point method leaves of a zero; they go to the largest of their row."""
+
+LEAST_GAP = 1e-9
+"""Gap, as a share of the cost of columns that tell nothing, below which double precision proves nothing more."""
+
+MOST_TRIED, BISECTIONS = 20, 20
+"""Symbols looked at alone, and halvings of all shares, to say why none of the channels can stay as asked."""
+
+LARGEST_VIOLATION = 1e-7
+"""By how much the integers may miss a constraint of the user's own, in its own unit."""
+
+MIXES = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+"""Shares of the channel whose rows all are P(y), tried where integers miss a budget by a hair."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelLimits:
+    """What W(y|x) must keep to beside the notion: least shares W(x|x), pairs that may occur, frequencies."""
+
+    stay: tuple[Fraction, ...]
+    allowed: NDArray[np.bool_]
+    keep: bool
+
+    @property
+    def are_free(self) -> bool:
+        """Whether any private channel will do."""
+        return not any(self.stay) and bool(self.allowed.all())
+
+
+class Plan:
+    """The linear program of a table, over classes of symbols where the costs cannot tell them apart."""
+
+    def __init__(
+        self,
+        joint: Joint,
+        notion: Notion,
+        cost: Array,
+        limits: ChannelLimits,
+        is_truth: bool,
+        search: Search,
+        convex: ConvexProgram | None,
+    ) -> None:
+        self.joint, self.notion, self.limits, self.search, self.convex = joint, notion, limits, search, convex
+        alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
+        self.reduced = classes(joint) if alike else Classes(joint, joint, np.arange(len(joint.useful)))
+        self.table = self.reduced.joint
+        small = self.reduced.is_reduced
+        n = len(self.table.useful)
+        self.cost = 1.0 - np.eye(n) if small else cost
+        self.floor = np.array([float(share) for share in limits.stay[:n]])
+        self.allowed = None if limits.allowed.all() else limits.allowed
+        constant = np.tile(self.table.p_x, (n, 1))
+        self.spread = self.problem(0.0).spread() if convex is None else abs(convex.value(constant))
+        self._end = math.inf if search.time_limit is None else time.monotonic() + search.time_limit
+
+    def problem(self, margin: float, **changes: Any) -> Assignment:
+        """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
+        floor = np.minimum(self.floor * (1.0 + margin), 1.0) if margin else self.floor * (1.0 - 1e-15)
+        polytope = posteriors(self.table, self.notion, margin=margin)
+        made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
+        return replace(made, **changes)
+
+    def designed(self) -> tuple[Channel, Audit, Assigned]:
+        """Solve with growing margins until the integers pass."""
+        first = LARGE_MARGIN if len(self.table.useful) >= LARGE_FROM else 0.0
+        last = None
+        for margin in MARGINS:
+            if margin < first:
+                continue
+            left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
+            found = self._solved(margin, left)
+            for channel in self._candidates(self._expanded(found.shares)):
+                last = audit(channel, self.joint, self.notion)
+                even = not self.limits.keep or deviation_of(channel, self.joint) <= LARGEST_DEVIATION
+                if last.satisfied and even and self._kept_by(channel):
+                    return channel, last, found
+        raise SolverFailure(
+            "no verified channel came out of the program of least cost"
+            + ("" if last is None else f" (output {quoted(last.worst.output)}, lift {last.worst.lift:.17g})")
+            + "; use a larger budget"
+        )
+
+    def _solved(self, margin: float, left: float | None) -> Assigned:
+        problem, proof = self.problem(margin), self.problem(0.0)
+        if self.convex is not None:
+            return self.convex.solve(problem, proof)
+        gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
+        return assign(problem, proof=proof, gap=gap, time_limit=left, progress=self._shown())
+
+    def _square(self, channel: Channel) -> Array:
+        """W(y|x) with a column for every symbol."""
+        whole = np.zeros((len(self.joint.useful),) * 2)
+        whole[:, [self.joint.useful.names.index(label) for label in channel.outputs]] = channel.matrix
+        return whole
+
+    def _kept_by(self, channel: Channel) -> bool:
+        """Whether a channel keeps to the user's own constraints."""
+        return self.convex is None or self.convex.violation(self._square(channel)) <= LARGEST_VIOLATION
+
+    def value_of(self, channel: Channel) -> float:
+        """The convex cost of a channel."""
+        return math.nan if self.convex is None else self.convex.value(self._square(channel))
+
+    def _shown(self) -> Callable[[float, float, int], None] | None:
+        report = self.search.progress
+        if report is None:
+            return None
+
+        def show(cost: float, bound: float, steps: int) -> None:
+            figures = {"cost": cost, "cost_lower_bound": bound, "steps": steps}
+            report(Step(f"cost {cost:.5g}, at least {bound:.5g} ({steps} steps)", figures))
+
+        return show
+
+    def _expanded(self, shares: Array) -> Array:
+        """Shares of the symbols from those of their classes: a symbol is kept, or becomes one of the other class."""
+        if not self.reduced.is_reduced:
+            return shares
+        group, p = self.reduced.group, self.joint.p_x
+        whole = shares[np.ix_(group, group)] * (p / self.table.p_x[group])
+        same = group[:, None] == group[None, :]
+        whole[same] = 0.0
+        np.fill_diagonal(whole, np.diagonal(shares)[group])
+        return whole
+
+    def _candidates(self, shares: Array) -> Iterator[Channel]:
+        """What the shares may be rounded to, best first."""
+        p = self.joint.p_x
+        shares = np.where(shares < NOISE * shares.max(axis=1)[:, None], 0.0, shares)
+        if self.limits.keep:
+            shares = _balanced(shares, p)
+        for denominator in (DENOMINATOR, LARGEST_INTEGER):
+            yield self._rounded(shares, denominator)
+        if self.limits.are_free:
+            masses = p if self.limits.keep else p @ shares
+            for mix in MIXES:
+                yield self._rounded((1.0 - mix) * shares + mix * masses, LARGEST_INTEGER)
+
+    def _rounded(self, shares: Array, denominator: int) -> Channel:
+        rows = np.rint(shares / shares.sum(axis=1)[:, None] * float(denominator)).astype(np.int64)
+        n = len(rows)
+        first = np.argmax(rows, axis=1)
+        rows[np.arange(n), first] = 0
+        rows[np.arange(n), first] = denominator - rows.sum(axis=1)
+        for x, share in enumerate(self.limits.stay):
+            short = math.ceil(share * denominator) - int(rows[x, x])
+            if short > 0:  # the rounding of one or two units
+                rows[x, int(np.argmax(np.where(np.arange(n) == x, -1, rows[x])))] -= short
+                rows[x, x] += short
+        used = np.flatnonzero(rows.any(axis=0))
+        labels = tuple(self.joint.useful.names[y] for y in used)
+        integers = IntegerRows.from_array(rows[:, used])
+        return Channel(self.joint.useful, labels, integers, denominator, self.joint)
+
+    def why_not(self) -> str:
+        """Which symbol cannot stay as asked, and how often it can; or that the forbidden pairs leave nothing."""
+        names, limits = self.joint.useful.names, self.limits
+        if self.convex is not None and self.convex.constraints:
+            return "no private channel keeps to the constraints (with stay, forbid and frequencies as asked)"
+        nothing = "no private channel does without the forbidden pairs; forbid fewer, or use a larger budget"
+        if not any(limits.stay):
+            return nothing
+        margin = 1e-9
+        residual = self.problem(0.0).columns.residual(np.eye(len(self.table.useful)))
+        demanded = [x for x in np.argsort(-residual).tolist() if self.floor[x] > 0.0]
+        none = np.zeros_like(self.floor)
+        for x in demanded[:MOST_TRIED]:
+            cost = np.zeros_like(self.cost)
+            cost[x] = 1.0
+            cost[x, x] = 0.0
+            try:
+                found = assign(self.problem(margin, cost=cost, floor=none))
+            except EmptyPolytope:
+                return nothing
+            most = float(found.shares[x, x]) - margin
+            if most < self.floor[x]:
+                symbol = int(np.flatnonzero(self.reduced.group == x)[0])
+                return (
+                    f"stay: no private channel releases {quoted(names[symbol])} as it is with probability "
+                    f"{float(limits.stay[symbol]):g}; the largest value that works for it is {at_least(max(most, 0.0))}"
+                )
+        low, high = 0.0, 1.0
+        for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
+            middle = 0.5 * (low + high)
+            try:
+                assign(self.problem(margin, floor=middle * self.floor, cost=self.cost))
+                low = middle
+            except EmptyPolytope:
+                high = middle
+        x = demanded[0]
+        symbol = int(np.flatnonzero(self.reduced.group == x)[0])
+        said = "stay: each of these shares works alone, but no private channel keeps all of them"
+        if not low:
+            return said
+        share = at_least(low * float(self.floor[x]))
+        if len(set(limits.stay)) == 1:
+            return f"{said}; the largest value that works for all of them is {share}"
+        return f"{said}; all of them times {at_least(low)} work ({quoted(names[symbol])} with {share}, for instance)"
+
+
+def _balanced(shares: Array, p: Array) -> Array:
+    """Shares whose columns have the masses p, by factors near 1 for rows and columns (Newton steps of Sinkhorn's)."""
+    for _ in range(2):
+        masses = p @ shares
+        if np.abs(masses - p).max() <= 1e-16:
+            break
+        q = p[:, None] * shares
+        system = np.diag(masses) - q.T @ shares
+        factor = np.linalg.lstsq(system, p - masses, rcond=1e-14)[0]
+        shares = shares * np.maximum(1.0 - (shares @ factor)[:, None] + factor, 0.0)
+        shares = shares / shares.sum(axis=1)[:, None]
+    return shares
+
+
+def truth_of(channel: Channel, joint: Joint) -> Fraction:
+    """The expected share of records whose symbol is released as it is, exactly."""
+    column = {label: y for y, label in enumerate(channel.outputs)}
+    own = 0
+    for x, row in enumerate(channel.integers.entries()):
+        own += joint.useful_counts[x] * dict(row).get(column.get(joint.useful.names[x], -1), 0)
+    return Fraction(own, joint.total * channel.denominator)
+
+
+def deviation_of(channel: Channel, joint: Joint) -> Fraction:
+    """The largest change of an expected share, exactly."""
+    weight, d = joint.useful_counts, channel.denominator
+    released = dict.fromkeys(joint.useful.names, 0)
+    for label, (at, values) in zip(channel.outputs, channel.integers.columns, strict=True):
+        released[label] = sum(weight[x] * value for x, value in zip(at, values, strict=True))
+    changes = (abs(mass - w * d) for mass, w in zip(released.values(), weight, strict=True))
+    return Fraction(max(changes), joint.total * d)

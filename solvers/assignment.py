@@ -1,0 +1,243 @@
+"""Least-cost assignment of masses to columns, each column a multiple of a member of a polytope.
+
+    minimise  sum_xy c(x, y) q(x, y)   over q >= 0 with  sum_y q(x, y) = p_x,
+
+where for every column y the vector q(., y) is its mass m_y times a member of the polytope; where asked for, m_y = p_y,
+q(x, x) >= floor_x p_x, and q(x, y) = 0 for pairs that are not allowed. A linear program in n^2 variables.
+
+*Bound.* Let nu >= 0 be multipliers of the one-sided rows t.v + a.r >= 0 of the polytope (written for unit mass), f any
+prices of the column masses (f = 0 where these are free), and E(x, y) = c(x, y) - f_y - sum_i nu_iy t_i(x) +
+sum_k min(0, -(a' nu_y)_k) top_k, with top_k >= r_k. Every feasible q costs at least
+
+    sum_x p_x (floor_x E(x, x) + (1 - floor_x) min_y E(x, y)) + sum_y f_y p_y,
+
+whatever nu and f are: the rows and the masses contribute nothing positive, and row x of q spreads p_x over the columns.
+It is evaluated with its own rounding subtracted, so a solver's duals need not be feasible, nor precise.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
+from solvers.formulation import auxiliary_bounds
+from solvers.polytope import Polytope
+
+Array = NDArray[np.float64]
+
+NONE = "no assignment keeps to the polytope, the floors and the pairs that are allowed"
+
+UNIT = 2.0**-53
+"""Largest relative error of one floating-point operation."""
+
+SMALL = 3000
+"""Variables up to which the simplex method is fastest; beyond, an interior point says which of them matter."""
+
+SUPPORT = 1e-7
+"""Share of p_x from which an entry of an interior solution is a candidate for the vertex."""
+
+MOST_CANDIDATES = 30_000
+"""Candidates up to which a vertex is computed from an interior solution."""
+
+MISSED = 1e-8
+"""Largest relative error of the sums of an iterate that counts as an assignment."""
+
+LEAST_GAP = 1e-9
+"""Gap, as a share of the spread, below which double precision proves nothing more."""
+
+INTERIOR_GAP = 1e-6
+"""Gap, as a share of the spread, from which the support of an interior solution is that of a vertex."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """The problem above.
+
+    Parameters
+    ----------
+    cost : (n, n) array
+        Of one unit of mass of x in column y.
+    masses : (n,) array
+        p, positive, with sum 1; it is a member of the polytope.
+    columns : Polytope
+        Over n coordinates.
+    keep : bool
+        Whether column y has the mass p_y.
+    floor : (n,) array, optional
+        Least share of each mass in its own column.
+    allowed : (n, n) array of bool, optional
+    """
+
+    cost: Array
+    masses: Array
+    columns: Polytope
+    keep: bool = False
+    floor: Array | None = None
+    allowed: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        n = len(self.masses)
+        if self.cost.shape != (n, n) or self.columns.n != n:
+            raise InvalidPolytope(f"cost must be {n} x {n}, and the polytope have {n} coordinates")
+        if not np.isfinite(self.cost).all():
+            raise InvalidPolytope("cost contains NaN or an infinity; forbid pairs with `allowed`")
+
+    @property
+    def n(self) -> int:
+        """Number of masses and of columns."""
+        return len(self.masses)
+
+    @cached_property
+    def floors(self) -> Array:
+        """`floor`, or zeros."""
+        return np.zeros(self.n) if self.floor is None else self.floor
+
+    @cached_property
+    def open(self) -> NDArray[np.bool_]:
+        """`allowed`, or everything."""
+        return np.ones((self.n, self.n), dtype=np.bool_) if self.allowed is None else self.allowed
+
+    @cached_property
+    def sides(self) -> tuple[Array, Array, Array]:
+        """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset (m,), auxiliary."""
+        c = self.columns
+        auxiliary = np.zeros((c.m, 0)) if c.auxiliary is None else c.auxiliary
+        low, high = np.flatnonzero(np.isfinite(c.lower)), np.flatnonzero(np.isfinite(c.upper))
+        rows = np.vstack([c.rows[low], -c.rows[high]])
+        return (
+            rows,
+            np.concatenate([c.lower[low], -c.upper[high]]),
+            np.vstack([auxiliary[low], -auxiliary[high]]),
+        )
+
+    def cost_of(self, shares: Array) -> float:
+        """Of q(x, y) / p_x."""
+        return math.fsum((self.masses * (shares * self.cost).sum(axis=1)).tolist())
+
+    def spread(self) -> float:
+        """Cost of columns that are all multiples of p: the unit in which gaps are meant."""
+        return float(self.masses @ self.cost @ self.masses)
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """`rows` (m, n) of the one-sided rows of each column, not negative; `masses` (n,) of the masses of the columns."""
+
+    rows: Array
+    masses: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Assigned:
+    """`shares` (n, n) with rows that sum to 1: q(x, y) / p_x; its cost and a proven lower bound of all costs."""
+
+    shares: Array
+    cost: float
+    bound: float
+    multipliers: Multipliers
+    method: str
+    details: dict[str, int | float | str] = field(default_factory=dict[str, int | float | str])
+
+
+def reduced_costs(problem: Assignment, found: Multipliers) -> Array:
+    """E(x, y) of the module's text, each rounded downwards; (n, n)."""
+    rows, offset, auxiliary = problem.sides
+    nu = np.maximum(np.nan_to_num(found.rows, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
+    f = np.nan_to_num(found.masses) if problem.keep else np.zeros(problem.n)
+    level = f - offset @ nu
+    size = np.abs(f) + np.abs(offset) @ nu
+    if auxiliary.shape[1]:
+        top = auxiliary_bounds(problem.columns)
+        room = 4.0 * UNIT * (len(nu) + 4) * (np.abs(auxiliary).T @ nu)
+        level = level + top @ np.maximum(auxiliary.T @ nu + room, 0.0)
+        size += top @ (np.abs(auxiliary).T @ nu)
+    reduced = problem.cost - rows.T @ nu - level
+    # Sums of len(nu) + 8 terms, each of them a product of rounded numbers.
+    return reduced - 4.0 * UNIT * (len(nu) + 8) * (np.abs(problem.cost) + np.abs(rows).T @ nu + size)
+
+
+def lower_bound(problem: Assignment, found: Multipliers) -> float:
+    """The bound of the module's text, rounded downwards."""
+    reduced = reduced_costs(problem, found)
+    f = np.nan_to_num(found.masses) if problem.keep else np.zeros(problem.n)
+    own = problem.floors * np.diagonal(reduced)
+    least = (1.0 - problem.floors) * np.where(problem.open, reduced, np.inf).min(axis=1)
+    parts = [*(problem.masses * own), *(problem.masses * least), *(f * problem.masses)]
+    return math.nextafter(math.fsum(parts) - 8.0 * UNIT * math.fsum(map(abs, parts)), -math.inf)
+
+
+def assign(
+    problem: Assignment,
+    *,
+    proof: Assignment | None = None,
+    gap: float = 1e-9,
+    time_limit: float | None = None,
+    method: str = "auto",
+    progress: Callable[[float, float, int], None] | None = None,
+) -> Assigned:
+    """Solve the problem, any-time and with a proven bound.
+
+    Parameters
+    ----------
+    problem : Assignment
+    proof : Assignment, optional
+        With the same rows and fewer restrictions: the bound holds for it.
+    gap : float
+        Stop when cost and bound differ by at most this share of `Assignment.spread`.
+    time_limit : float, optional
+        Seconds.
+    method : {"auto", "simplex", "interior"}
+    progress : callable, optional
+        Called with cost, bound and number of steps so far.
+
+    Raises
+    ------
+    EmptyPolytope
+        If there is no such assignment.
+    BackendFailure
+        If the time was over, or the method failed, before one was found.
+    """
+    from solvers.assignment_interior import InteriorPoint
+    from solvers.assignment_simplex import vertex
+
+    end = math.inf if time_limit is None else time.monotonic() + time_limit
+    proof = proof or problem
+    aim = max(gap, LEAST_GAP) * problem.spread()
+    if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
+        return vertex(problem, proof, problem.open, aim=aim, end=end)
+    best: Assigned | None = None
+    steps, worst = 0, float(problem.masses @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
+    for at in InteriorPoint(problem).run():
+        steps += 1
+        cost, bound = problem.cost_of(at.shares), lower_bound(proof, at.multipliers)
+        if best is not None:
+            bound = max(bound, best.bound)
+        if bound > worst:
+            raise EmptyPolytope(NONE)
+        if at.missed <= MISSED:
+            best = Assigned(at.shares, cost, bound, at.multipliers, "interior point", {"steps": steps})
+            if progress is not None:
+                progress(cost, bound, steps)
+            if cost - bound <= min(0.5 * aim, INTERIOR_GAP * problem.spread()):
+                break
+        if time.monotonic() >= end:
+            break
+    if best is None:
+        raise BackendFailure("the interior point method found no assignment in time")
+    mask = (best.shares > SUPPORT) & problem.open
+    np.fill_diagonal(mask, np.diagonal(problem.open))
+    if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
+        try:
+            basic = vertex(problem, proof, mask, aim=aim, end=end, bound=best.bound)
+        except BackendFailure:
+            return best
+        if basic.cost - basic.bound <= max(aim, best.cost - best.bound):
+            return replace(basic, method="interior point and simplex", details={"steps": steps})
+    return best

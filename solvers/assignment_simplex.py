@@ -1,0 +1,160 @@
+"""Vertices of `Assignment` problems by the simplex method of HiGHS, over the pairs that may matter.
+
+Pairs with a negative reduced cost are added until the bound of the duals, which is one for all pairs, closes the gap.
+Variables are shares q(x, y) / p_x and rows are divided by p_y, so that tolerances are relative to the masses.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from solvers.assignment import NONE, Assigned, Assignment, Multipliers, lower_bound, reduced_costs
+from solvers.errors import BackendFailure, EmptyPolytope
+
+Array = NDArray[np.float64]
+
+OPTIONS: dict[str, str | int | float] = {
+    "solver": "simplex",
+    "threads": 1,
+    # The sharpest that HiGHS takes; a basis misses its rows by rounding errors only.
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "small_matrix_value": 1e-12,
+}
+
+OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
+    {"presolve": "on"},
+    {"solver": "ipm", "primal_feasibility_tolerance": 1e-8, "dual_feasibility_tolerance": 1e-8},
+)
+"""Tried in turn, from nothing, where a solve fails; what then still has no answer is hardly feasible, if at all."""
+
+LARGE = 3000
+"""Pairs from which presolve gains more than it takes, and the simplex method can lose itself: an interior point method
+with crossover finds the vertex."""
+
+MOST_ROUNDS = 30
+"""Rounds of adding pairs."""
+
+MOST_NEW = 10
+"""Pairs added for each column in a round, those of the least reduced costs."""
+
+
+def vertex(
+    problem: Assignment,
+    proof: Assignment,
+    mask: NDArray[np.bool_],
+    *,
+    aim: float,
+    end: float,
+    bound: float = -math.inf,
+) -> Assigned:
+    """An optimal vertex among those on the pairs of `mask`, extended until the bound for `proof` is within `aim`."""
+    program = _Program(problem)
+    xs, ys = np.nonzero(mask)
+    used = mask.copy()
+    program.add(xs, ys)
+    for rounds in range(MOST_ROUNDS):
+        shares, found = program.solve(end)
+        bound = max(bound, lower_bound(proof, found))
+        cost = problem.cost_of(shares)
+        prices = reduced_costs(problem, found) - program.rows[:, None]
+        gains = np.where(used | ~problem.open, np.inf, prices)
+        order = np.argsort(gains, axis=0)[:MOST_NEW]
+        xs, ys = order.ravel(), np.tile(np.arange(problem.n), len(order))
+        new = gains[xs, ys] < 0.0
+        late = rounds == MOST_ROUNDS - 1 or time.monotonic() >= end
+        if cost - bound <= aim or late or not new.any():
+            return Assigned(shares, cost, bound, found, "simplex")
+        xs, ys = xs[new], ys[new]
+        used[xs, ys] = True
+        program.add(xs, ys)
+    raise AssertionError("the last round returns")
+
+
+class _Program:
+    """The linear program, rows first, columns as they come."""
+
+    def __init__(self, problem: Assignment) -> None:
+        import highspy
+
+        self.problem = problem
+        n, keep = problem.n, int(problem.keep)
+        self._sides = problem.sides
+        m, a = len(self._sides[0]), self._sides[2].shape[1]
+        self._highs = highs = highspy.Highs()
+        self._statuses, inf = highspy.HighsModelStatus, highspy.kHighsInf
+        highs.silent()
+        large = problem.open.sum() > LARGE
+        options = OPTIONS | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
+        for option, value in options.items():
+            highs.setOptionValue(option, value)
+        equal = np.ones(n * (1 + keep))
+        lower = np.concatenate([equal, np.zeros(m * n)])
+        upper = np.concatenate([equal, np.full(m * n, inf)])
+        none = np.zeros(0, np.int32)
+        highs.addRows(len(lower), lower, upper, 0, np.zeros(len(lower), np.int32), none, np.zeros(0))
+        self._first = n * (1 + keep)
+        self._at: list[NDArray[np.intp]] = []
+        self.rows = np.zeros(n)
+        if a:  # auxiliary variable k of column y, in units of p_y
+            k, y = (g.ravel() for g in np.meshgrid(np.arange(a), np.arange(n), indexing="ij"))
+            index = self._first + y[:, None] + n * np.arange(m)[None, :]
+            self._append(np.zeros(a * n), np.zeros(a * n), index, self._sides[2].T[k])
+        self._auxiliary = a * n
+
+    def _append(self, costs: Array, lower: Array, index: NDArray[np.intp], values: Array) -> None:
+        count, width = index.shape
+        starts = (np.arange(count) * width).astype(np.int32)
+        top = np.full(count, np.inf)
+        self._highs.addCols(
+            count, costs, lower, top, count * width, starts, index.ravel().astype(np.int32), values.ravel()
+        )
+
+    def add(self, xs: NDArray[np.intp], ys: NDArray[np.intp]) -> None:
+        """The pairs (x, y)."""
+        problem, n = self.problem, self.problem.n
+        rows, offset, _ = self._sides
+        weight = problem.masses[xs] / problem.masses[ys]
+        index = [xs[:, None], *([n + ys[:, None]] if problem.keep else [])]
+        values = [np.ones((len(xs), 1)), *([weight[:, None]] if problem.keep else [])]
+        index.append(self._first + ys[:, None] + n * np.arange(len(rows))[None, :])
+        values.append(weight[:, None] * (rows.T[xs] - offset))
+        floor = np.where(xs == ys, problem.floors[xs], 0.0)
+        costs = problem.masses[xs] * problem.cost[xs, ys]
+        self._append(costs, floor, np.hstack(index), np.hstack(values))
+        self._at.append(xs * n + ys)
+
+    def solve(self, end: float) -> tuple[Array, Multipliers]:
+        """Optimal shares over the pairs so far, and multipliers."""
+        highs, problem, n = self._highs, self.problem, self.problem.n
+        if end < math.inf:
+            highs.setOptionValue("time_limit", highs.getRunTime() + max(end - time.monotonic(), 0.0))
+        highs.run()
+        for way in OTHER_WAYS:
+            if highs.getModelStatus() in (self._statuses.kOptimal, self._statuses.kTimeLimit):
+                break
+            highs.clearSolver()
+            for option, value in way.items():
+                highs.setOptionValue(option, value)
+            highs.run()
+        status = highs.getModelStatus()
+        whole = sum(map(len, self._at)) == problem.open.sum()
+        if whole and status in (self._statuses.kInfeasible, self._statuses.kUnknown):
+            raise EmptyPolytope(NONE)
+        if status != self._statuses.kOptimal:
+            raise BackendFailure(f"HiGHS ended with {highs.modelStatusToString(status)}")
+        solution = highs.getSolution()
+        values = np.maximum(np.array(solution.col_value)[self._auxiliary :], 0.0)
+        dual = np.array(solution.row_dual)
+        shares = np.zeros(n * n)
+        shares[np.concatenate(self._at)] = values
+        shares = shares.reshape(n, n)
+        p = problem.masses
+        self.rows = dual[:n] / p
+        masses = dual[n : 2 * n] / p if problem.keep else np.zeros(n)
+        found = Multipliers(np.maximum(dual[self._first :].reshape(-1, n), 0.0) / p, masses)
+        return shares / shares.sum(axis=1)[:, None], found

@@ -1,0 +1,197 @@
+"""`design --objective`: what it writes and says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mechdesign.channel.channel import Channel
+from mechdesign.cli import main
+
+COUNTS = "s,10,20,35,50\nx,90,70,30,10\ny,50,80,20,15\nz,40,30,35,16\n"
+BASE = ["--contingency", "--useful", "hours", "--notion", "ldp", "--epsilon", "0.5"]
+COSTS = ",10,20,35,50\n10,0,1,2,3\n20,1,0,1,2\n35,2,1,0,1\n50,3,2,1,0\n"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    path = tmp_path / "counts.csv"
+    path.write_text(COUNTS)
+    return str(path)
+
+
+def _costs(tmp_path: Path, text: str = COSTS) -> str:
+    path = tmp_path / "costs.csv"
+    path.write_text(text)
+    return str(path)
+
+
+def test_truth_with_kept_frequencies(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    channel = str(tmp_path / "c.json")
+    asked = [
+        "--objective",
+        "truth",
+        "--keep-frequencies",
+        "--stay",
+        "0.1",
+        "--stay",
+        "20=0.3",
+        "--forbid",
+        "10:50",
+    ]
+    assert main(["design", table, *BASE, *asked, "--output", channel, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["objective"] == made["mechanism"] == "truth"
+    assert made["nmi"] > 0.0
+    assert made["upper_bound_nmi"] is made["gap_nmi"] is None
+    assert 0.0 <= made["cost"] - made["cost_lower_bound"] <= 1e-9
+    assert made["truth"] == pytest.approx(1.0 - made["cost"])
+    assert made["frequency_deviation"] <= 1e-12
+    loaded = Channel.load(channel)
+    assert json.loads(Path(channel).read_text())["version"] == 2
+    assert loaded.outputs == ("10", "20", "35", "50")
+    assert loaded.record.objective is not None
+    assert loaded.record.objective.stay == {"10": "1/10", "20": "3/10", "35": "1/10", "50": "1/10"}
+    assert loaded.record.objective.forbid == (("10", "50"),)
+    assert loaded.rows[0][3] == 0
+    assert main(["audit", channel]) == 0
+    line = shlex.split(str(loaded.record.provenance["command"]))
+    assert [line[line.index(option) + 1] for option in ("--objective", "--forbid")] == ["truth", "10:50"]
+    assert line.count("--stay") == 2
+
+
+def test_the_text_says_what_stays(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["design", table, *BASE, "--objective", "truth"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "of the records are released with their own hours" in out
+    assert "Expected shares of hours change by at most" in out
+    assert "was not computed" not in out
+    assert main(["design", table, *BASE, "--objective", "distance", "--distance", "squared"]) == 0
+    assert "expected squared distance that hours moves is" in " ".join(capsys.readouterr().out.split())
+
+
+def test_costs_from_a_file(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    channel = str(tmp_path / "c.json")
+    asked = ["--objective", _costs(tmp_path), "--output", channel, "--json"]
+    assert main(["design", table, *BASE, *asked]) == 0
+    assert json.loads(capsys.readouterr().out)["objective"] == "costs"
+    assert "--objective COSTS.csv" in str(Channel.load(channel).record.provenance["command"])
+    assert main(["design", table, *BASE, "--objective", "distance", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cost"] > 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (COSTS.replace("50,3,2,1,0\n", ""), "no row for the symbol '50'"),
+        (COSTS.replace(",10,20", ",11,20", 1), "no column for the symbol '10'"),
+        (COSTS.replace("10,0,1,2,3", "10,0,-1,2,3"), "cost of releasing '20' for '10' is negative"),
+        (COSTS.replace("10,0,1,2,3", "10,0,NaN,2,3"), "cost of releasing '20' for '10': 'NaN' is not a finite"),
+        (COSTS + "50,3,2,1,0\n", "symbol '50' has two rows or two columns"),
+    ],
+)  # fmt: skip
+def test_bad_costs(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    assert main(["design", table, *BASE, "--objective", _costs(tmp_path, text)]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "message"),
+    [
+        (["--objective", "honesty"], 2, "must be information, truth, distance, or a CSV file of costs"),
+        (["--stay", "0.5"], 2, "are for channels on the column's own symbols"),
+        (["--objective", "truth", "--stay", "0.5", "--stay", "0.6"], 2, "--stay gives a share twice"),
+        (["--objective", "truth", "--stay", "20=0.5", "--stay", "20=0.6"], 2, "--stay gives a share twice"),
+        (["--objective", "truth", "--forbid", "10"], 2, "must be FROM:TO"),
+        (["--objective", "truth", "--forbid", "10:11"], 2, "no useful symbol '11'"),
+        (
+            ["--objective", "truth", "--stay", "0.999"],
+            1,
+            "the largest value that works for all of them is 0.",
+        ),
+        (["--objective", "truth", "--mechanism", "subset-merging"], 2, "a mechanism of its own"),
+    ],
+)
+def test_bad_input(
+    table: str, capsys: pytest.CaptureFixture[str], typed: list[str], code: int, message: str
+) -> None:
+    assert main(["design", table, *BASE, *typed]) == code
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_symbols_with_colons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("s,a,b:c,a:b,c\nx,9,7,3,4\ny,5,8,2,6\n")
+    base = ["design", str(path), *BASE, "--objective", "truth", "--json"]
+    assert main([*base, "--forbid", "a:a:b"]) == 0
+    assert json.loads(capsys.readouterr().out)["asked"]["forbid"] == [["a", "a:b"]]
+    assert main([*base, "--forbid", "a:b:c"]) == 2
+    assert "can be read in two ways" in capsys.readouterr().err
+
+
+def test_no_posterior_draws(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    channel, records = str(tmp_path / "c.json"), tmp_path / "in.csv"
+    records.write_text("hours\n10\n50\n")
+    assert main(["design", table, *BASE, "--objective", "truth", "--output", channel]) == 0
+    capsys.readouterr()
+    out = str(tmp_path / "out.csv")
+    assert main(["apply", channel, str(records), out, "--as", "posterior-draw"]) == 2
+    assert "releases symbols of the column itself" in " ".join(capsys.readouterr().err.split())
+    assert main(["apply", channel, str(records), out]) == 0
+
+
+def test_objectives_on_one_page(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, plot = str(tmp_path / "c.csv"), str(tmp_path / "c.svg")
+    base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp", "--epsilons", "0.5,1"]
+    asked = ["--objectives", "truth,distance,information", "--keep-frequencies", "--distance", "squared"]
+    assert main([*base, *asked, "--output", out, "--plot", plot]) == 0
+    assert "truth: stay true" in capsys.readouterr().out
+    lines = Path(out).read_text().splitlines()
+    assert lines[0].endswith(",satisfied,repaired,seconds,cost,cost_lower_bound,truth,frequency_deviation")
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
+    assert [row["mechanism"] for row in rows] == ["truth"] * 2 + ["distance"] * 2 + ["optimal"] * 2
+    for truth, distance, free in zip(rows[:2], rows[2:4], rows[4:], strict=True):
+        assert float(truth["truth"]) >= float(distance["truth"])
+        assert float(truth["nmi"]) <= float(free["upper_bound_nmi"])
+        assert float(truth["frequency_deviation"]) <= 1e-12
+        assert free["truth"] == free["cost"] == ""
+    text = Path(plot).read_text()
+    assert "Records that stay true" in text
+    assert "Distance moved" in text
+    assert main([*base, *asked, "--output", out]) == 0  # goes on where it stopped
+    assert main([*base, "--objectives", "honesty"]) == 2
+    assert main([*base, "--keep-frequencies"]) == 2
+    assert "are for objectives truth and distance" in " ".join(capsys.readouterr().err.split())
+
+
+def test_reports_say_what_stays(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    channel, inside, outside = (str(tmp_path / name) for name in ("c.json", "r.md", "p.md"))
+    asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
+    assert main(["design", table, *BASE, *asked]) == 0
+    assert main(["report", channel, "--report", inside, "--public-report", outside]) == 0
+    full, public = Path(inside).read_text(), Path(outside).read_text()
+    for text in (full, public):
+        assert "| hours | stays true |" in text
+        assert "The expected share of every hours is that of the table" in text
+    assert "of the records are released with their own hours" in full
+    assert "of the records are released" not in public
+    assert "| 0.5\\* | truth |" in full
+
+
+def test_estimates_say_what_kept_frequencies_are_worth(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel, records, out = str(tmp_path / "c.json"), tmp_path / "in.csv", str(tmp_path / "out.csv")
+    records.write_text("hours\n" + "10\n" * 40 + "20\n" * 40 + "35\n" * 20 + "50\n" * 10)
+    asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
+    assert main(["design", table, *BASE, *asked]) == 0
+    assert main(["apply", channel, str(records), out]) == 0
+    capsys.readouterr()
+    assert main(["estimate", out, "--channel", channel]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "shares estimate those of the records by themselves, each with a standard error of at most" in said

@@ -1,0 +1,65 @@
+"""The channel of least cost as a plain linear program for scipy, written down row by row from the definitions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def least_cost(
+    counts: Any,
+    cost: Any,
+    *,
+    lower: float = math.inf,
+    upper: float = math.inf,
+    ratio: float = math.inf,
+    keep: bool = False,
+    stay: Any = None,
+    forbid: Any = (),
+) -> float | None:
+    """The optimum over W(y|x) for bounds (nats) on lifts and on their ratios; None where there is no channel."""
+    table = np.asarray(counts, dtype=float) / np.sum(counts)
+    size, n = table.shape
+    p_s, p_x = table.sum(axis=1), table.sum(axis=0)
+    rows, equal, right = [], [], []
+
+    def column(y: int, weights: Any) -> Any:
+        row = np.zeros((n, n))
+        row[:, y] = weights
+        return row.ravel()
+
+    for y in range(n):
+        given = [table[s] / p_s[s] for s in range(size)]
+        for s in range(size):
+            if math.isfinite(upper):
+                rows.append(column(y, given[s] - math.exp(upper) * p_x))
+            if math.isfinite(lower):
+                rows.append(column(y, math.exp(-lower) * p_x - given[s]))
+            if math.isfinite(ratio):
+                rows += [column(y, given[s] - math.exp(ratio) * given[t]) for t in range(size) if t != s]
+        if keep:
+            equal.append(column(y, p_x))
+            right.append(p_x[y])
+    for x in range(n):
+        row = np.zeros((n, n))
+        row[x] = 1.0
+        equal.append(row.ravel())
+        right.append(1.0)
+    bounds = [(0.0, 1.0)] * (n * n)
+    for x, share in enumerate([] if stay is None else stay):
+        bounds[x * n + x] = (float(share), 1.0)
+    for x, y in forbid:
+        bounds[x * n + y] = (0.0, 0.0)
+    found = linprog(
+        (p_x[:, None] * np.asarray(cost, dtype=float)).ravel(),
+        A_ub=np.array(rows) if rows else None,
+        b_ub=np.zeros(len(rows)) if rows else None,
+        A_eq=np.array(equal),
+        b_eq=np.array(right),
+        bounds=bounds,
+        method="highs-ds",
+    )
+    return float(found.fun) if found.status == 0 else None
