@@ -176,7 +176,7 @@ def _with_original(
     advance: Advance | None,
 ) -> Counted:
     form = policy.normalise
-    useful = Variable(where.useful, normalised(channel.useful, form).symbols)
+    useful = replace(normalised(channel.useful, form), columns=where.useful)
     refused = (policy.null == REFUSE, policy.unknown == REFUSE)
     return count_pairs(
         original,

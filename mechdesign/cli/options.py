@@ -10,6 +10,7 @@ import typer
 
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import (
+    bins_of,
     confidence_of,
     joint_of,
     names,
@@ -134,9 +135,17 @@ class TableOptions:
         help="What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
     )
 
+    bins: list[str] | None = option(
+        "--bin",
+        metavar="[COL=]BINS",
+        help="Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
+        "auto:N, or edges with commas (-inf and inf, too); `design` has auto. Repeat it for crossed columns.",
+    )
+
     def typed(self) -> dict[str, Any]:
         """The options by name, as `parsing.joint_of` takes them."""
         typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
+        typed["bins"] = bins_of(self.bins)
         return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {})
 
 
@@ -171,7 +180,11 @@ class OtherTable(TextFormat, TableOptions):
         if self.table is not None:
             hidden = channel.sensitive
             known = (None if hidden is None else hidden.columns, channel.useful.columns)
-            return joint_of(self.table, **self.typed(), known=known)
+            bins = channel.useful.bins or None
+            if bins and self.bins:
+                raise InputError(f"{path} has bins of its own, and the table is sorted into them: leave --bin out")
+            typed = self.typed()
+            return joint_of(self.table, **{**typed, "bins": bins or typed["bins"]}, known=known)
         if self != type(self)():
             raise InputError(
                 "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"

@@ -102,6 +102,21 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     return names
 
 
+def bins_of(texts: Sequence[str] | None) -> Any:
+    """What `Joint.binned` takes for the values of ``--bin [COL=]BINS``."""
+    if not texts:
+        return None
+    pairs = [text.rpartition("=") for text in texts]
+    if len(texts) == 1 and not pairs[0][1]:
+        return texts[0]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise InputError("several --bin must each say their column: --bin COL=BINS")
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise InputError("--bin names a column twice")
+    return {name: bins for name, _, bins in pairs}
+
+
 def notion_of(
     notion: str,
     *,
@@ -212,6 +227,7 @@ def joint_of(
     contingency: bool = False,
     probabilities: bool = False,
     missing: str = "refuse",
+    bins: Any = None,
     text: TextOptions | None = None,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
 ) -> Joint:
@@ -244,6 +260,7 @@ def joint_of(
         contingency=contingency,
         probabilities=probabilities,
         missing=missing,  # type: ignore[arg-type]
+        bins=bins,
         text=text,
     )
 

@@ -21,7 +21,7 @@ from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import free_notes
-from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED
+from mechdesign.release.drawing import LABEL, REMEMBERED
 from mechdesign.sanitise.earlier_releases import Neighbours, neighbours_of, remember
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.job_store import default_path
@@ -311,8 +311,8 @@ def sanitise_file(
         raise InputError("an insecure seed is for tests and has no job; give one of the two")
     if fresh_draw and not with_job:
         raise InputError("without a job every draw is fresh; give the job, or leave fresh_draw out")
-    if codebook is not None and asked.form == POSTERIOR_DRAW:
-        raise InputError("a codebook says what labels mean, and posterior draws are symbols of their own")
+    if codebook is not None and asked.form != LABEL:
+        raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent

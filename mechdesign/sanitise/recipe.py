@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
-from mechdesign.release.drawing import POSTERIOR_DRAW, Release, key_of
+from mechdesign.release.drawing import LABEL, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.sanitise.job_store import key_at
 from mechdesign.sanitise.options import ReleaseOptions
@@ -106,7 +106,7 @@ class Drawer:
     @property
     def own(self) -> bool:
         """Whether what is released are symbols of X, which may have the type of their column."""
-        return self.recipe.options.form == POSTERIOR_DRAW
+        return self.recipe.options.form != LABEL
 
     @property
     def labels(self) -> dict[tuple[int, int], tuple[str, ...]]:
@@ -133,10 +133,10 @@ class Drawer:
         released: dict[tuple[int, int], DrawnColumn] = {}
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
             try:
-                codes = release.draw(symbols, records)
+                parts = release.draw(symbols, records)
             except UnknownSymbol as error:
                 raise BadRecord(error.position, error.what, _named(records, error.position)) from None
-            for part in range(len(release.texts)):
+            for part, codes in enumerate(parts):
                 labels, place = self._labels[k, part]
                 released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
         return released

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import encoded_columns
-from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table
+from mechdesign.formats.cells import encode, encoded_columns
+from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
+from mechdesign.tables.bins import Bins
+from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table, without_empty
 from mechdesign.tables.tally import Missing, Roles, Tally
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -212,6 +214,7 @@ class Joint:
         useful: str | Sequence[str],
         weight: str | None = None,
         missing: Missing = "refuse",
+        bins: Any = None,
     ) -> Joint:
         """Count the records of a data frame.
 
@@ -227,6 +230,8 @@ class Joint:
         missing : 'refuse', 'symbol' or 'drop'
             Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops its record.
             A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
+        bins : optional
+            As in `binned`.
 
         Raises
         ------
@@ -236,12 +241,70 @@ class Joint:
         roles = Roles(_names(sensitive), _names(useful), weight)
         tally = Tally(roles, missing)
         tally.add_columns(encoded_columns(frame, roles.columns))
-        return cls.from_tally(tally)
+        joint = cls.from_tally(tally)
+        return joint if bins is None else joint.binned(bins)
 
     @classmethod
     def from_tally(cls, tally: Tally) -> Joint:
         """The joint of counted records; raises as `Tally.table` does."""
         return cls._of(tally.table(), is_counts=tally.is_counts)
+
+    def binned(self, bins: Any) -> Joint:
+        """The table with the numbers (or dates, or times) of useful columns sorted into bins, exactly.
+
+        Parameters
+        ----------
+        bins : number, timedelta, str, sequence of edges, or mapping of these
+            A width; ``quantiles:N``; ``auto:N``, N bins of least distance to their medians; or edges, of which the
+            first may be -inf and the last inf. For crossed columns a mapping by column. Or those of another table,
+            ``channel.useful.bins``.
+
+        Raises
+        ------
+        InputError
+            If a cell is no number, lies outside the edges, or `bins` is none of this.
+        """
+        specs = specs_by_column(bins, self.useful.columns)
+        useful, place = self.useful, [list(part) for part in self.useful.symbols]
+        found: list[Bins | None] = list(useful.bins) or [None] * len(useful.columns)
+        for k, name in enumerate(useful.columns):
+            texts = [symbol[k] for symbol in useful.symbols]
+            given = specs.get(name)
+            if given is None or isinstance(given, Bins) and set(texts) <= {"", *given.labels}:
+                found[k] = found[k] or given
+                continue
+            if found[k] is not None:
+                raise InputError(f"the column {quoted(name)} is sorted into bins already")
+            masses = [mass for text, mass in zip(texts, self.useful_counts, strict=True) if text]
+            cells = [text for text in texts if text]
+            spec = given if isinstance(given, Bins) else spec_of(given)
+            found[k] = chosen = bins_for(name, spec, cells, masses)
+            sorted_in = chosen.sorted_in(encode(texts, name))
+            for x, code in enumerate(sorted_in.codes.tolist()):
+                place[x][k] = sorted_in.texts[code] if code >= 0 else ""
+        notices = self.notices
+        for k, each in enumerate(found):
+            empty = 0 if each is None else len(each) - len({part[k] for part in place} - {""})
+            if each is not None and empty and specs.get(useful.columns[k]) is not None:
+                notices += (
+                    f"{empty} of the {len(each)} bins of {quoted(useful.columns[k])} hold no record and have no row in a "
+                    "channel: a value there is an unknown symbol",
+                )
+        ranks = [{} if each is None else {label: i for i, label in enumerate(each.labels)} for each in found]
+        symbols = sorted(
+            set(map(tuple, place)),
+            key=lambda s: [(rank.get(part, -1), part) for rank, part in zip(ranks, s, strict=True)],
+        )
+        at = {symbol: i for i, symbol in enumerate(symbols)}
+        counts = [[0] * len(symbols) for _ in self.counts]
+        targets = [at[tuple(part)] for part in place]
+        for row, new in zip(self.counts, counts, strict=True):
+            for x, entry in zip(targets, row, strict=True):
+                new[x] += entry
+        table = without_empty(
+            self.sensitive, Variable(useful.columns, tuple(symbols), tuple(found)), counts, notices
+        )
+        return Joint._of(table, is_counts=self.is_counts)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ with the sensitive symbols in its first column and the useful symbols in its hea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -34,20 +35,23 @@ def read_joint(
     contingency: bool = False,
     probabilities: bool = False,
     missing: Missing = "refuse",
+    bins: Any = None,
     text: TextOptions | None = None,
 ) -> Joint:
-    """Read the joint table of a CSV or Parquet file, exactly."""
+    """Read the joint table of a CSV or Parquet file, exactly; `bins` as in `Joint.binned`."""
     wide = contingency or probabilities
     with open_source(path, text, repeated_names=wide) as source:
         try:
             if wide:
-                return _wide(source, _only(sensitive), _only(useful), weight, probabilities, missing)
+                joint = _wide(source, _only(sensitive), _only(useful), weight, probabilities, missing)
+                return joint if bins is None else joint.binned(bins)
             if sensitive is None or useful is None:
                 raise InputError(
                     "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
                     "table (--contingency)"
                 )
-            return _microdata(source, _roles(sensitive, useful, weight, source.header), missing)
+            joint = _microdata(source, _roles(sensitive, useful, weight, source.header), missing)
+            return joint if bins is None else joint.binned(bins)
         except InputError as error:
             if str(error).startswith(source.name):
                 raise

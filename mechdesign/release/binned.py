@@ -1,0 +1,103 @@
+"""Numbers in place of what a channel of bins releases: the median of what an output stands for, or a value inside of it.
+
+Both are functions of the output, of the table's frequencies and of nothing else of the record, so they tell no more of
+it than the output does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows
+from mechdesign.core.numbers import quoted
+from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
+from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.tables.bins import Bins, middle_of
+
+
+def symbols_released(channel: Releasable) -> list[int] | None:
+    """The symbol that each output is, where all outputs are symbols of the column; None otherwise."""
+    index = {name: x for x, name in enumerate(channel.useful.names)}
+    found = [index.get(label, -1) for label in channel.outputs]
+    return None if -1 in found else found
+
+
+def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
+    bins = channel.useful.bins[part] if channel.useful.bins else None
+    name = quoted(channel.useful.columns[part])
+    if bins is None:
+        raise InputError(f"{form} is for columns that are released in bins (--bin), and {name} is not")
+    if bins.values is None:
+        raise InputError(
+            f"{form} needs what the table has inside the bins of {name}, and this channel carries nothing of it (a "
+            "public one); use the channel file that `design` wrote"
+        )
+    return bins
+
+
+def numbers_released(channel: Releasable, form: str = "representative") -> tuple[tuple[str, ...], ...]:
+    """For every column the number that each output is published as.
+
+    For an output that is a bin of the column, the median of the bin under the table; else the median of the bins'
+    medians, each as likely as the table says that its bin is behind the output. The empty text for no number.
+    """
+    known = symbols_released(channel)
+    return tuple(_numbers(channel, part, known, form) for part in range(len(channel.useful.columns)))
+
+
+def _numbers(channel: Releasable, part: int, known: list[int] | None, form: str) -> tuple[str, ...]:
+    bins = _bins_of(channel, part, form)
+    shown = dict(zip(bins.labels, bins.representatives or (), strict=True))
+    own = [shown.get(symbol[part]) or "" for symbol in channel.useful.symbols]
+    if known is not None:
+        return tuple(own[x] for x in known)
+    weight = table_of(channel, form).useful_counts
+    rank = {label: k for k, label in enumerate(bins.labels)}
+    place = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
+    numbers: list[str] = []
+    for at, values in IntegerRows.of(channel.rows).columns:
+        behind = sorted((place[x], own[x], weight[x] * w) for x, w in zip(at, values, strict=True) if own[x])
+        numbers.append(behind[middle_of([mass for _, _, mass in behind])][1] if behind else "")
+    return tuple(numbers)
+
+
+def symbol_sampler(channel: Releasable) -> Sampler:
+    """A symbol for each output: the output itself where it is one, else drawn from P(x | y) under the table."""
+    known = symbols_released(channel)
+    if known is None:
+        return posterior_sampler(channel)
+    return sampler_of([((x,), [Fraction(1)]) for x in known], len(channel.useful))
+
+
+def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...], Sampler | None]]:
+    """For every column the texts that are published, and what draws one of them for a symbol.
+
+    In a column with bins these are values inside of the symbol's bin, as often as the table has them; in others,
+    without a sampler, the symbols' own texts.
+    """
+    found: list[tuple[tuple[str, ...], Sampler | None]] = []
+    if not any(channel.useful.bins):
+        _bins_of(channel, 0, form)
+    for part, texts in enumerate(zip(*channel.useful.symbols, strict=True)):
+        if channel.useful.bins[part] is None:
+            found.append((texts, None))
+            continue
+        bins = _bins_of(channel, part, form)
+        values: list[str] = [text for inside in bins.values or () for text in inside]
+        starts = np.cumsum([0, *map(len, bins.values or ())]).tolist()
+        rank = {label: k for k, label in enumerate(bins.labels)}
+        rows: list[tuple[Sequence[int], list[Fraction]]] = []
+        for text in texts:
+            k = rank.get(text, -1)
+            at, counts = (
+                (range(starts[k], starts[k + 1]), bins.counts[k])
+                if k >= 0 and bins.counts
+                else ((len(values),), (1,))
+            )
+            rows.append((at, list(map(Fraction, counts))))
+        found.append(((*values, "") if "" in texts else tuple(values), sampler_of(rows, len(values) + 1)))
+    return found
