@@ -19,13 +19,13 @@ from mechdesign.analysis.checking import (
 )
 from mechdesign.analysis.counting import Advance, Counted, count_pairs, count_release
 from mechdesign.analysis.model import ReleaseModel, release_model
-from mechdesign.analysis.released_file import Columns, as_labels, renamed
+from mechdesign.analysis.released_file import Columns, renamed
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.release.drawing import POSTERIOR_DRAW
+from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
 from mechdesign.tables.variable import Variable
 
@@ -128,17 +128,14 @@ def columns_of(
             f"the channel has no column {listed(unknown)} to rename (its columns: {listed(known)})"
         )
     useful = renamed(channel.useful.columns, names)
-    usual = useful if form == POSTERIOR_DRAW else (",".join(useful),)
+    usual = (",".join(useful),) if form == LABEL else useful
     published = usual if released_columns is None else tuple(released_columns)
     if len(published) != len(usual):
         raise InputError(
             f"the channel releases {len(usual)} column(s), but {listed(list(published))} are named"
         )
     private = () if keep_sensitive else renamed(sensitive, names)
-    if form == POSTERIOR_DRAW:
-        labels = Variable(published, channel.useful.symbols)
-    else:
-        labels = as_labels(channel.outputs, published[0])
+    labels = replace(released_variable(channel, form), columns=published)
     return Columns(useful=useful, released=published, private=private, ignored=tuple(ignored)), labels
 
 
@@ -160,7 +157,7 @@ def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: st
             if label not in channel.outputs:
                 raise InputError(f"{name}={rule}: {quoted(label)} is no output of the channel")
             row = np.array([float(output == label) for output in channel.outputs])
-        rows.append(row @ channel.posteriors if form == POSTERIOR_DRAW else row)
+        rows.append(row if form == LABEL else row @ by_output(channel, form))
     return rows
 
 

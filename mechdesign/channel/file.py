@@ -71,7 +71,7 @@ class ChannelDocument(Document):
     sparse_joint: _Pairs = None
     confidence: Confidence | None = None
     objective: Objective | None = None
-    bins: Annotated[dict[str, Bins], Field(description="By column of useful.")] = {}
+    bins: dict[str, Bins] = Field(default_factory=dict[str, Bins], description="By column of useful.")
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
 
@@ -233,7 +233,7 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
     )
 
 
-def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Variable:  # noqa: B006 (never changed)
+def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Variable:
     if odd := [name for name in bins if name not in labels.columns]:
         raise InputError(f"bins: there is no {what} column {listed(odd)}")
     try:

@@ -182,7 +182,9 @@ class OtherTable(TextFormat, TableOptions):
             known = (None if hidden is None else hidden.columns, channel.useful.columns)
             bins = channel.useful.bins or None
             if bins and self.bins:
-                raise InputError(f"{path} has bins of its own, and the table is sorted into them: leave --bin out")
+                raise InputError(
+                    f"{path} has bins of its own, and the table is sorted into them: leave --bin out"
+                )
             typed = self.typed()
             return joint_of(self.table, **{**typed, "bins": bins or typed["bins"]}, known=known)
         if self != type(self)():
@@ -444,8 +446,9 @@ class PublishedForm:
         "--as",
         metavar="WHAT",
         default="label",
-        help="label (the output of the channel) or posterior-draw (a symbol drawn from what the output leaves "
-        "possible; keeps the frequencies of the symbols).",
+        help="label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
+        "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
+        "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
     )
 
 

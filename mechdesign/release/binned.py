@@ -1,4 +1,4 @@
-"""Numbers in place of what a channel of bins releases: the median of what an output stands for, or a value inside of it.
+"""Numbers for what a channel of bins releases: the median of what an output stands for, or a value inside of it.
 
 Both are functions of the output, of the table's frequencies and of nothing else of the record, so they tell no more of
 it than the output does.
@@ -7,9 +7,12 @@ it than the output does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
@@ -17,6 +20,42 @@ from mechdesign.core.numbers import quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.bins import Bins, middle_of
+from mechdesign.tables.variable import Variable
+
+if TYPE_CHECKING:
+    from mechdesign.channel.channel import Channel
+
+LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS = (
+    "label",
+    "posterior-draw",
+    "representative",
+    "within",
+)
+"""What is published for an output: itself; a symbol drawn from what it leaves possible; or a number, as below."""
+
+
+def released_variable(channel: Releasable, form: str) -> Variable:
+    """What the released columns of a form hold: the symbols are the columns of `by_output`."""
+    useful = channel.useful
+    if form == LABEL:
+        return Variable((",".join(useful.columns),), tuple((label,) for label in channel.outputs))
+    if form == REPRESENTATIVE:
+        return Variable(useful.columns, tuple(dict.fromkeys(zip(*numbers_released(channel), strict=True))))
+    return replace(useful, bins=()) if form == POSTERIOR_DRAW else useful
+
+
+def by_output(channel: Channel, form: str) -> NDArray[np.float64]:
+    """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
+    known = None if form == POSTERIOR_DRAW else symbols_released(channel)
+    if form != REPRESENTATIVE and known is None:
+        table_of(channel, form)
+        return channel.posteriors
+    index, place = released_variable(channel, form).index, known
+    if form == REPRESENTATIVE:
+        place = [index[numbers] for numbers in zip(*numbers_released(channel), strict=True)]
+    matrix = np.zeros((len(channel.outputs), len(index)))
+    matrix[np.arange(len(matrix)), place] = 1.0
+    return matrix
 
 
 def symbols_released(channel: Releasable) -> list[int] | None:
@@ -39,7 +78,7 @@ def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
     return bins
 
 
-def numbers_released(channel: Releasable, form: str = "representative") -> tuple[tuple[str, ...], ...]:
+def numbers_released(channel: Releasable, form: str = REPRESENTATIVE) -> tuple[tuple[str, ...], ...]:
     """For every column the number that each output is published as.
 
     For an output that is a bin of the column, the median of the bin under the table; else the median of the bins'

@@ -19,7 +19,16 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded
-from mechdesign.release.binned import inner_samplers, numbers_released, symbol_sampler
+from mechdesign.release.binned import (
+    FORMS,
+    LABEL,
+    POSTERIOR_DRAW,
+    REPRESENTATIVE,
+    WITHIN,
+    inner_samplers,
+    numbers_released,
+    symbol_sampler,
+)
 from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import (
     REFUSE,
@@ -81,11 +90,6 @@ class Repeats:
         self._runs.append((hashes, codes))
 
 
-LABEL = "label"
-POSTERIOR_DRAW = "posterior-draw"
-REPRESENTATIVE = "representative"
-WITHIN = "within"
-FORMS = (LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN)
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 """Forms for which a symbol of X is drawn first."""
 

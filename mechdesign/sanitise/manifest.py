@@ -71,7 +71,9 @@ def covers(
             "possible, as likely as the table says: they tell no more than the output."
         )
     if use.form == REPRESENTATIVE:
-        told.append("Each value is the median of the bins that the channel's output stands for: it tells no more.")
+        told.append(
+            "Each value is the median of the bins that the channel's output stands for: it tells no more."
+        )
     if use.form == WITHIN:
         told.append(
             f"Each value is drawn from those that the table has in the bins of {listed(list(use.columns))} which the "

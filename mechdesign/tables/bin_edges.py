@@ -41,8 +41,8 @@ def spec_of(given: Any) -> str:
     return f"{given.total_seconds()}s" if hasattr(given, "total_seconds") else str(given)
 
 
-def bins_for(column: str, spec: str | Bins, texts: Sequence[str], masses: Sequence[int]) -> Bins:
-    """The bins that `spec` asks for, of a column with these cells and what each of them weighs.
+def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) -> Bins:
+    """The bins that `spec` asks for, of a column with these cells and what each of them weighs; or those given.
 
     Raises
     ------
@@ -50,15 +50,14 @@ def bins_for(column: str, spec: str | Bins, texts: Sequence[str], masses: Sequen
         If a cell is no number or lies outside the edges, or `spec` says nothing that goes with the column.
     """
     name = f"the column {quoted(column)}"
-    if isinstance(spec, Bins):
-        kind = spec.kind
-    else:
-        kind = kind_of(texts) or next((k for text in texts if (k := kind_of([text])) is not None), None)
+    texts = [text for text, _ in cells]
+    kind: Kind | None = spec.kind if isinstance(spec, Bins) else kind_of(texts)
+    kind = kind or next((k for text in texts if (k := kind_of([text])) is not None), None)
     if kind is None:
         raise InputError(f"{name} has no number, date or time in it, and --bin sorts numbers into bins")
     weights: dict[Fraction, int] = {}
     bad = 0
-    for text, mass in zip(texts, masses, strict=True):
+    for text, mass in cells:
         value = number_of(text, kind)
         bad += value is None
         if value is not None:
@@ -69,7 +68,10 @@ def bins_for(column: str, spec: str | Bins, texts: Sequence[str], masses: Sequen
         )
     numbers = sorted(weights.items())
     cuts = spec.cuts if isinstance(spec, Bins) else _edges(name, spec, numbers, kind)
-    edges = [text_of_number(edge, kind) for edge in cuts]
+    style: Kind = (
+        "date" if kind == "time" and not any(cut % DAY for cut in cuts if math.isfinite(cut)) else kind
+    )
+    edges = [text_of_number(edge, style) for edge in cuts]
     empty = Bins(kind=kind, edges=tuple(edges))
     inside: list[Numbers] = [[] for _ in edges[1:]]
     outside = 0

@@ -157,10 +157,10 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
     written = encode(values, "the symbols")
     texts = tuple("" if code < 0 else written.texts[code] for code in written.codes.tolist())
     what = "number" if types.is_floating(kind) else "time" if types.is_timestamp(kind) else None
-    same = texts == tuple(labels) or what is not None and all(
+    same = texts == tuple(labels) or (what is not None and all(
         one == other or number_of(one, what) == number_of(other, what) is not None
         for one, other in zip(texts, labels, strict=True)
-    )  # fmt: skip
+    ))  # fmt: skip
     return values if same else None
 
 

@@ -264,47 +264,35 @@ class Joint:
         InputError
             If a cell is no number, lies outside the edges, or `bins` is none of this.
         """
-        specs = specs_by_column(bins, self.useful.columns)
-        useful, place = self.useful, [list(part) for part in self.useful.symbols]
+        specs, useful, notices = specs_by_column(bins, self.useful.columns), self.useful, self.notices
         found: list[Bins | None] = list(useful.bins) or [None] * len(useful.columns)
+        parts = [list(part) for part in zip(*useful.symbols, strict=True)]
         for k, name in enumerate(useful.columns):
-            texts = [symbol[k] for symbol in useful.symbols]
-            given = specs.get(name)
-            if given is None or isinstance(given, Bins) and set(texts) <= {"", *given.labels}:
+            given, texts = specs.get(name), parts[k]
+            if given is None or (isinstance(given, Bins) and set(texts) <= {"", *given.labels}):
                 found[k] = found[k] or given
                 continue
             if found[k] is not None:
                 raise InputError(f"the column {quoted(name)} is sorted into bins already")
-            masses = [mass for text, mass in zip(texts, self.useful_counts, strict=True) if text]
-            cells = [text for text in texts if text]
-            spec = given if isinstance(given, Bins) else spec_of(given)
-            found[k] = chosen = bins_for(name, spec, cells, masses)
-            sorted_in = chosen.sorted_in(encode(texts, name))
-            for x, code in enumerate(sorted_in.codes.tolist()):
-                place[x][k] = sorted_in.texts[code] if code >= 0 else ""
-        notices = self.notices
-        for k, each in enumerate(found):
-            empty = 0 if each is None else len(each) - len({part[k] for part in place} - {""})
-            if each is not None and empty and specs.get(useful.columns[k]) is not None:
+            cells = [(text, mass) for text, mass in zip(texts, self.useful_counts, strict=True) if text]
+            found[k] = chosen = bins_for(name, given if isinstance(given, Bins) else spec_of(given), cells)
+            column = chosen.sorted_in(encode(texts, name))
+            parts[k] = [(*column.texts, "")[code] for code in column.codes.tolist()]
+            if empty := len(chosen) - len({*parts[k]} - {""}):
                 notices += (
-                    f"{empty} of the {len(each)} bins of {quoted(useful.columns[k])} hold no record and have no row in a "
-                    "channel: a value there is an unknown symbol",
+                    f"{empty} of the {len(chosen)} bins of {quoted(name)} hold no record and have no row in a channel: "
+                    "a value there is an unknown symbol",
                 )
-        ranks = [{} if each is None else {label: i for i, label in enumerate(each.labels)} for each in found]
-        symbols = sorted(
-            set(map(tuple, place)),
-            key=lambda s: [(rank.get(part, -1), part) for rank, part in zip(ranks, s, strict=True)],
-        )
+        ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in found]
+        place = list(zip(*parts, strict=True))
+        symbols = sorted(set(place), key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)])
         at = {symbol: i for i, symbol in enumerate(symbols)}
         counts = [[0] * len(symbols) for _ in self.counts]
-        targets = [at[tuple(part)] for part in place]
         for row, new in zip(self.counts, counts, strict=True):
-            for x, entry in zip(targets, row, strict=True):
-                new[x] += entry
-        table = without_empty(
-            self.sensitive, Variable(useful.columns, tuple(symbols), tuple(found)), counts, notices
-        )
-        return Joint._of(table, is_counts=self.is_counts)
+            for symbol, entry in zip(place, row, strict=True):
+                new[at[symbol]] += entry
+        variable = Variable(useful.columns, tuple(symbols), tuple(found))
+        return Joint._of(without_empty(self.sensitive, variable, counts, notices), is_counts=self.is_counts)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

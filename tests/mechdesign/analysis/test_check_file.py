@@ -342,7 +342,7 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
     assert alone.plausible
     assert alone.frequencies.against == "any data"
     assert any("carries no table" in notice for notice in alone.notices)
-    with pytest.raises(InputError, match="posterior draws need the channel's table"):
+    with pytest.raises(InputError, match="posterior-draw needs the table that the channel was designed for"):
         md.check_release(released, public, form="posterior-draw")
     with pytest.raises(InputError, match="unknown=marginal needs the channel's table"):
         md.check_release(released, public, policy=Policy(unknown="marginal"))

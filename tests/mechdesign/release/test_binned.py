@@ -1,4 +1,4 @@
-"""What is released of a column in bins: the same draws as for the bins themselves, and the numbers that stand for them."""
+"""What is released of a column in bins: the draws that the bins themselves get, and the numbers that stand for them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ def test_a_column_is_released_as_its_bins_are(records, seed):
         released = sanitise(frame[["x"]], channel, insecure_seed=seed, form=form)
         again = sanitise(sorted_by_hand.to_frame(), plain(channel), insecure_seed=seed, form=form)
         assert released.x.tolist() == again.x.tolist()
-    assert channel.apply(frame.x, insecure_seed=seed).tolist() == plain(channel).apply(
-        sorted_by_hand, insecure_seed=seed
-    ).tolist()
-    assert channel.apply(frame.x.map("0{}.0".format), insecure_seed=seed).tolist() == channel.apply(
-        frame.x, insecure_seed=seed
-    ).tolist()
+    assert (
+        channel.apply(frame.x, insecure_seed=seed).tolist()
+        == plain(channel).apply(sorted_by_hand, insecure_seed=seed).tolist()
+    )
+    assert (
+        channel.apply(frame.x.map("0{}.0".format), insecure_seed=seed).tolist()
+        == channel.apply(frame.x, insecure_seed=seed).tolist()
+    )
 
 
 def test_the_number_of_an_output_is_the_median_of_what_is_behind_it():
@@ -61,14 +63,18 @@ def test_the_number_of_an_output_is_the_median_of_what_is_behind_it():
     joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=5)
     d = 2**53
     size = len(joint.useful)
-    rows = [[d // 2 if y == x else d // 2 if y == (x + 1) % size else 0 for y in range(size)] for x in range(size)]
+    rows = [
+        [d // 2 if y == x else d // 2 if y == (x + 1) % size else 0 for y in range(size)] for x in range(size)
+    ]
     mixed = md.Channel(joint.useful, tuple(f"y{k}" for k in range(size)), rows, joint=joint)
     medians = [Fraction(each) for each in joint.useful.bins[0].representatives]
     expected = []
     for y in range(size):
         behind = sorted((medians[x], rows[x][y] * joint.useful_counts[x]) for x in range(size) if rows[x][y])
         total = sum(w for _, w in behind)
-        expected.append(next(m for k, (m, _) in enumerate(behind) if 2 * sum(w for _, w in behind[: k + 1]) >= total))
+        expected.append(
+            next(m for k, (m, _) in enumerate(behind) if 2 * sum(w for _, w in behind[: k + 1]) >= total)
+        )
     assert [Fraction(text) for text in numbers_released(mixed)[0]] == expected
     assert symbols_released(mixed) is None
     own = md.Channel(joint.useful, joint.useful.names, rows, joint=joint)
@@ -89,7 +95,8 @@ def test_a_draw_within_a_bin_is_one_of_the_values_of_the_table_as_often_as_it_ha
     assert set(found) == {1, 4}  # the output [0, 5) is a bin, and no value of another is drawn for it
     assert abs(found[1] / 30_000 - 0.75) < 0.01
     shares = Counter(released[30_000:].tolist())
-    assert abs(shares[7] / 30_000 - 0.75) < 0.01 and set(shares) == {1, 4, 7}
+    assert abs(shares[7] / 30_000 - 0.75) < 0.01
+    assert set(shares) == {1, 4, 7}
 
 
 @pytest.mark.parametrize("form", ["label", "posterior-draw", "representative", "within"])
@@ -115,7 +122,8 @@ def test_files_are_released_and_checked_in_every_form(tmp_path, form, kind, valu
     assert loaded == channel
     md.sanitise_file(loaded, source, target, insecure_seed=1, form=form)
     found = check_release(target, loaded, original=source, form=form)
-    assert found.plausible and found.records == 60
+    assert found.plausible
+    assert found.records == 60
     assert check_release(target, loaded, form=form).findings == ()
     if kind == "parquet" and form in ("representative", "within"):
         assert pq.read_schema(target).field("x").type == table.schema.field("x").type
@@ -124,18 +132,28 @@ def test_files_are_released_and_checked_in_every_form(tmp_path, form, kind, valu
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        ("representative", r"representative is for columns that are released in bins \(--bin\), and 'y' is not"),
+        (
+            "representative",
+            r"representative is for columns that are released in bins \(--bin\), and 'y' is not",
+        ),
         ("within", None),
-        ("number", r"the form \('number'\) must be one of 'label', 'posterior-draw', 'representative', 'within'"),
+        (
+            "number",
+            r"the form \('number'\) must be one of 'label', 'posterior-draw', 'representative', 'within'",
+        ),
     ],
 )
 def test_forms_of_crossed_columns(form, message):
-    frame = pd.DataFrame({"s": list("aab") * 20, "x": range(60), "y": list("uv") * 30, "z": np.arange(60) / 8})
+    frame = pd.DataFrame(
+        {"s": list("aab") * 20, "x": range(60), "y": list("uv") * 30, "z": np.arange(60) / 8}
+    )
     channel = made(frame, {"x": 30, "z": "quantiles:2"}, ["x", "y", "z"])
     if message is None:
         released = sanitise(frame.drop(columns="s"), channel, insecure_seed=1, form=form)
         assert [str(kind) for kind in released.dtypes] == [str(kind) for kind in frame.dtypes[1:]]
-        assert set(released.x) <= set(frame.x) and set(released.y) == {"u", "v"} and set(released.z) <= set(frame.z)
+        assert set(released.x) <= set(frame.x)
+        assert set(released.y) == {"u", "v"}
+        assert set(released.z) <= set(frame.z)
         return
     with pytest.raises(InputError, match=message):
         sanitise(frame.drop(columns="s"), channel, form=form)
@@ -147,7 +165,9 @@ def test_numbers_need_bins_and_the_table():
     for form in ("representative", "within"):
         with pytest.raises(InputError, match=rf"{form} is for columns that are released in bins"):
             sanitise(pd.DataFrame({"x": ["[0, 20)"]}), plain(channel), form=form)
-        with pytest.raises(InputError, match=f"{form} needs what the table has inside the bins of 'x', and this"):
+        with pytest.raises(
+            InputError, match=f"{form} needs what the table has inside the bins of 'x', and this"
+        ):
             sanitise(frame[["x"]], channel.public(), form=form)
     assert len(channel.public().apply(frame.x)) == 60
 
@@ -155,14 +175,20 @@ def test_numbers_need_bins_and_the_table():
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("abc", r"the column 'x' has a cell that is no number, and the channel sorts these into bins; correct it"),
-        ("61", r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(--unknown\)"),
+        (
+            "abc",
+            r"the column 'x' has a cell that is no number, and the channel sorts these into bins; correct it",
+        ),
+        (
+            "61",
+            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(--unknown\)",
+        ),
     ],
 )
 def test_a_cell_without_a_bin_is_refused_and_not_shown_or_released_as_unknown(tmp_path, cell, message):
     frame = pd.DataFrame({"s": list("aab") * 20, "x": range(60)})
     channel = made(frame, 20)
-    column = frame.x.astype(str).tolist() + [cell]
+    column = [*frame.x.astype(str), cell]
     with pytest.raises(InputError, match=message) as refused:
         channel.apply(column)
     assert cell not in str(refused.value).replace("0 to 60", "")

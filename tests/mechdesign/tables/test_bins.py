@@ -1,4 +1,4 @@
-"""Bins: which one a number, date or time is in, exactly; where they begin; and the table that is counted through them."""
+"""Bins: which one a number, date or time is in, exactly; where they begin; the table that is counted through them."""
 
 from __future__ import annotations
 
@@ -165,7 +165,8 @@ def test_the_dynamic_program_finds_the_least_distance(table, most):
 def test_quantiles_split_into_shares_that_ties_allow(table, bins):
     numbers = [(Fraction(v), mass) for v, mass in sorted(table.items())]
     splits = quantile_splits(numbers, bins)
-    assert splits == sorted(set(splits)) and all(0 < k < len(numbers) for k in splits)
+    assert splits == sorted(set(splits))
+    assert all(0 < k < len(numbers) for k in splits)
     total = sum(table.values())
     for share in range(1, bins):
         reached = [sum(m for _, m in numbers[:k]) for k in (0, *splits, len(numbers))]
@@ -179,12 +180,10 @@ def test_quantiles_split_into_shares_that_ties_allow(table, bins):
 )
 def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
     """counts[s][bin] is the number of records of s whose number is in the bin; representatives are lower medians."""
+    extremes = [("a", Decimal(-51)), ("b", Decimal(51))]
+    records = [*records, *extremes]
     frame = pd.DataFrame(records, columns=["s", "x"]).astype(str)
-    try:
-        joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=spec)
-    except InputError as error:
-        assert "single symbol" in str(error)
-        return
+    joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=spec)
     (bins,) = joint.useful.bins
     cuts = [
         Decimal("-Infinity") if e == "-inf" else Decimal("Infinity") if e == "inf" else Decimal(e)
@@ -248,9 +247,16 @@ def names(values, bins) -> tuple[str, ...]:
         (
             ["2024-01-01T00:30+01:00", "2024-01-01T00:30Z", "2024-01-01T03:30Z", "2024-01-01T05:30+05:00"],
             "1d",
-            ("[2023-12-31 00:00:00+00:00, 2024-01-01 00:00:00+00:00)", "[2024-01-01 00:00:00+00:00, 2024-01-02 00:00:00+00:00]"),
+            (
+                "[2023-12-31 00:00:00+00:00, 2024-01-01 00:00:00+00:00)",
+                "[2024-01-01 00:00:00+00:00, 2024-01-02 00:00:00+00:00]",
+            ),
         ),
-        (["2023-05-01", "2023-12-31", "2024-01-01", "2024-05-01"], "2023-01-01,2024-01-01,inf", ("[2023-01-01, 2024-01-01)", "[2024-01-01, inf)")),
+        (
+            ["2023-05-01", "2023-12-31", "2024-01-01", "2024-05-01"],
+            "2023-01-01,2024-01-01,inf",
+            ("[2023-01-01, 2024-01-01)", "[2024-01-01, inf)"),
+        ),
     ],
 )  # fmt: skip
 def test_labels(values, bins, expected):
@@ -308,8 +314,8 @@ def test_the_bins_of_one_table_are_taken_for_another():
 
 def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
     numbers = [str(k) for k in range(5001)]
-    bins = bins_for("x", "-inf,5000,inf", numbers, [3] * 5001)
-    assert len(bins.values[0]) == 1000 and sum(bins.counts[0]) == 1000
+    bins = bins_for("x", "-inf,5000,inf", [(text, 3) for text in numbers])
+    assert len(bins.values[0]) == sum(bins.counts[0]) == 1000
     assert abs(int(bins.representatives[0]) - 2500) <= 5
     assert bins.counts[1] == (1,)
 
@@ -317,17 +323,17 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
 @pytest.mark.parametrize(
     ("values", "bins", "message"),
     [
-        (["1", "x", "y", "4"], 2, r"the column 'x' has 2 different cell\(s\) that are no number; correct them, or leave"),
-        (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and --bin sorts numbers into bins"),
+        (["1", "x", "y", "4"], 2, r"the column 'x' has 2 different cell\(s\) that are no number; correct them"),
+        (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and --bin sorts numbers"),
         (["2024-01-01", "2", "2024-01-02", "2024-01-03"], "2d", r"that are no number"),
         ([1, 2, 3, 4], "2,3", r"has 2 different value\(s\) outside the edges 2 to 3; add an edge below or above them"),
         ([1, 2, 3, 4], [], r"--bin '' must be a width \(10, 0\.5, 7d, 1h\), quantiles:N, auto, auto:N, or edges"),
         ([1, 2, 3, 4], "ten", r"--bin 'ten' must be a width"),
         ([1, 2, 3, 4], 0, r"--bin '0': the width must be positive"),
         ([1, 2, 3, 4], -2, r"--bin '-2': the width must be positive"),
-        ([1, 2, 3, 4], "0.00001", r"--bin '0\.00001' makes more than 100,000 bins of the column 'x'; give a larger width"),
+        ([1, 2, 3, 4], "0.00001", r"--bin '0\.00001' makes more than 100,000 bins of the column 'x'; give a larger"),
         ([1, 2, 3, 4], "1d", r"--bin '1d': the column 'x' holds a number in each cell, so its width is a plain number"),
-        (["2024-01-01", "2024-01-02"], "7", r"holds a date \(2024-01-31\) in each cell, so its width is a time, such as 7d"),
+        (["2024-01-01", "2024-01-02"], "7", r"holds a date \(2024-01-31\) in each cell, so its width is a time"),
         ([1, 2, 3, 4], "1,x", r"--bin: the edge 'x' is no number, which the column 'x' holds; nor -inf or inf"),
         (["2024-01-01", "2024-01-02"], "1,2", r"--bin: the edge '1' is no date"),
         ([1, 2, 3, 4], "3,1", r"--bin: the edges must ascend, but '1' does not follow"),
