@@ -6,8 +6,10 @@ it than the output does.
 
 from __future__ import annotations
 
+import math
+
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,7 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
-from mechdesign.tables.bins import Bins, middle_of
+from mechdesign.tables.bins import Bins, Kind, middle_of
 from mechdesign.tables.variable import Variable
 
 if TYPE_CHECKING:
@@ -140,3 +142,57 @@ def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...]
             rows.append((at, list(map(Fraction, counts))))
         found.append(((*values, "") if "" in texts else tuple(values), sampler_of(rows, len(values) + 1)))
     return found
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far the numbers of a column in bins are moved when each output is published as its number, under the table.
+
+    `distance` is the expected absolute difference (seconds for dates and times), `correlation` that of the two
+    numbers (NaN where one of them is constant); `before` and `after` are the shares of the bins. Of a bin with very
+    many values these are the ones that the channel keeps.
+    """
+
+    column: str
+    kind: Kind
+    labels: tuple[str, ...]
+    distance: float
+    correlation: float
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+
+
+def moved(channel: Channel) -> tuple[Moved, ...]:
+    """Of every column in bins; channels with a table only."""
+    known = symbols_released(channel)
+    found: list[Moved] = []
+    for part, (column, bins) in enumerate(zip(channel.useful.columns, channel.useful.bins, strict=False)):
+        if bins is None:
+            continue
+        texts = _numbers(channel, part, known, REPRESENTATIVE)
+        shown = list(dict.fromkeys(texts))
+        number = [float(bins.number(text) or 0) for text in shown]
+        rank = {label: k for k, label in enumerate(bins.labels)}
+        masses = np.zeros((len(bins), len(shown)))
+        weights = table_of(channel, REPRESENTATIVE).p_x[:, None] * channel.matrix
+        for x, symbol in enumerate(channel.useful.symbols):
+            if symbol[part] in rank:
+                np.add.at(masses[rank[symbol[part]]], [shown.index(text) for text in texts], weights[x])
+        masses[:, [k for k, text in enumerate(shown) if not text]] = 0.0
+        masses /= masses.sum()
+        released = np.array(number)
+        distance, mean, square = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
+        for k, (values, counts) in enumerate(zip(bins.values or (), bins.counts or (), strict=True)):
+            if values:
+                cells = np.array([float(bins.number(text) or 0) for text in values])
+                shares = np.array(counts, dtype=np.float64) / sum(counts)
+                distance[k] = shares @ np.abs(cells[:, None] - released)
+                mean[k], square[k] = shares @ cells, shares @ cells**2
+        before, after = masses.sum(axis=1), masses.sum(axis=0)
+        centre, target = before @ mean, after @ released
+        spread = (before @ square - centre**2) * (after @ released**2 - target**2)
+        together = (mean - centre) @ masses @ (released - target)
+        by_bin = np.bincount(bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins))
+        correlation = together / math.sqrt(spread) if spread > 0.0 else math.nan
+        found.append(Moved(column, bins.kind, bins.labels, float((distance * masses).sum()), correlation, before, by_bin))
+    return tuple(found)
