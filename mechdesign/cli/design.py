@@ -85,11 +85,13 @@ def design(
     paths.check((table.table,), {"--output": output.output})
     reporter = reporter_of(context)
     with reporter.work("reading the table"):
-        joint = table.read()
+        joint, bins = table.read_before_auto()
     from mechdesign.mechanisms import design as run
+    from mechdesign.mechanisms.binning import many_numbers
 
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(joint, notion, **how, progress=work.step)
+        result = run(joint, notion, **how, bins=bins, progress=work.step)
+    joint = result.channel.joint or joint
     path = output.output
     typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
     result = replace(
@@ -102,7 +104,7 @@ def design(
 
         line = command_line("design", *typed)
         save_reports(result, joint, table.table, paths, line, path, reporter)
-    reporter.notices((*joint.notices, *result.messages))
+    reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
     reporter.done(
         "designed",
         "a channel is designed" if path is None else f"written to {path}",

@@ -163,6 +163,16 @@ class InputTable(TextFormat, TableOptions):
         """The table."""
         return joint_of(self.table, **self.typed())
 
+    def read_before_auto(self) -> tuple[Joint, Any]:
+        """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
+        typed = self.typed()
+        bins: Any = typed["bins"]
+        by_column: dict[str, str] = bins if isinstance(bins, dict) else {"": bins}
+        free = {name: text for name, text in by_column.items() if text == "auto"}
+        if free:
+            typed["bins"] = {name: text for name, text in by_column.items() if name not in free} or None
+        return joint_of(self.table, **typed), free.get("", free) or None
+
 
 @dataclass(frozen=True, kw_only=True)
 class OtherTable(TextFormat, TableOptions):
@@ -343,11 +353,16 @@ class DesignOptions(SearchOptions):
         help="Exit 3 instead of emitting subset merging when the optimum fails.",
     )
     seed: int = option("--seed", metavar="N", default=0, help="Seed of the search.")
+    allow_identifier: bool = option(
+        "--allow-identifier",
+        default=False,
+        help="Design although the useful column has nearly as many symbols as there are records.",
+    )
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
-        return super().arguments() | own | {"enumerate": self.enumerate}
+        return super().arguments() | own | {k: getattr(self, k) for k in ("enumerate", "allow_identifier")}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Ch
             time_limit=settings.time_limit,
             as_published=settings.as_published and case.mechanism != OPTIMAL,
             start=neighbour,
+            allow_identifier=True,
         )
         if _interrupted(made, settings):
             raise KeyboardInterrupt

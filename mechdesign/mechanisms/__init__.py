@@ -14,6 +14,7 @@ from typing import Any
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
+from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.optimal import Search, optimal
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import population_design
@@ -100,6 +101,8 @@ def design(
     confidence: float | None = None,
     known_shares: Mapping[Any, Any] | None = None,
     unseen: int = 0,
+    bins: Any = None,
+    allow_identifier: bool = False,
 ) -> Design:
     """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
 
@@ -147,6 +150,10 @@ def design(
     unseen : int
         With `confidence`: symbols of X that were on the list beforehand but occur in no record. They are protected
         too if their records are released with the policy ``unknown="marginal"``.
+    bins : optional
+        As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians least at this budget.
+    allow_identifier : bool
+        Whether the useful column may have nearly as many symbols as there are records.
 
     Returns
     -------
@@ -159,6 +166,16 @@ def design(
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
+    if bins is not None:
+        started = time.perf_counter()
+        given = {key: value for key, value in locals().items() if key not in ("joint", "notion", "bins", "started")}
+        joint, said = binned_for(joint, bins, time_limit, lambda table, **more: design(table, notion, **given | more))
+        if time_limit is not None:
+            given["time_limit"] = max(time_limit / 2, time_limit - (time.perf_counter() - started))
+        result = design(joint, notion, **given)
+        return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
+    if not allow_identifier:
+        refuse_identifier(joint)
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.decimals import about
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
-from mechdesign.tables.bins import Bins, Kind, middle_of
+from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
 from mechdesign.tables.variable import Variable
 
 if TYPE_CHECKING:
@@ -160,6 +161,16 @@ class Moved:
     correlation: float
     before: NDArray[np.float64]
     after: NDArray[np.float64]
+
+
+def distance_text(distance: float, kind: Kind) -> str:
+    """A distance with its unit, where it has one."""
+    if kind == "number":
+        return about(distance)
+    size, unit = next(
+        (size, unit) for size, unit in ((DAY, "days"), (3600, "hours"), (60, "minutes"), (1, "s")) if distance >= size or size == 1
+    )
+    return f"{about(distance / size)} {unit}"
 
 
 def moved(channel: Channel) -> tuple[Moved, ...]:
