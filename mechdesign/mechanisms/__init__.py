@@ -168,8 +168,12 @@ def design(
     """
     if bins is not None:
         started = time.perf_counter()
-        given = {key: value for key, value in locals().items() if key not in ("joint", "notion", "bins", "started")}
-        joint, said = binned_for(joint, bins, time_limit, lambda table, **more: design(table, notion, **given | more))
+        given = {
+            key: value for key, value in locals().items() if key not in ("joint", "notion", "bins", "started")
+        }
+        joint, said = binned_for(
+            joint, bins, time_limit, lambda table, **more: design(table, notion, **given | more)
+        )
         if time_limit is not None:
             given["time_limit"] = max(time_limit / 2, time_limit - (time.perf_counter() - started))
         result = design(joint, notion, **given)

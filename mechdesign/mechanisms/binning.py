@@ -70,9 +70,9 @@ def refuse_identifier(joint: Joint) -> None:
     if records >= FEWEST_RECORDS and symbols > IDENTIFYING * records:
         name = quoted(",".join(joint.useful.columns))
         raise InputError(
-            f"the useful column {name} has {symbols:,} symbols in {records:,} records, so it all but identifies them, and "
-            "the channel would list them; group its values (--bin for numbers, dates and times), choose another column, "
-            "or insist (--allow-identifier)"
+            f"the useful column {name} has {symbols:,} symbols in {records:,} records, so it all but identifies them "
+            "and the channel would list them; group its values (--bin for numbers, dates and times), choose another column, or "
+            "insist (--allow-identifier)"
         )
 
 
@@ -83,6 +83,6 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
         return ()
     kind = kind_of([text for (text,) in symbols if text])
     return () if kind is None else (
-        f"the column {quoted(columns[0])} has {len(symbols):,} different {kind}s, and each is a symbol of its own: --bin "
+        f"the column {quoted(columns[0])} has {len(symbols):,} different {kind}s, each a symbol of its own: --bin "
         "releases them in bins, --objective distance moves them as little as possible",
     )  # fmt: skip

@@ -7,7 +7,6 @@ it than the output does.
 from __future__ import annotations
 
 import math
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -150,7 +149,7 @@ class Moved:
     """How far the numbers of a column in bins are moved when each output is published as its number, under the table.
 
     `distance` is the expected absolute difference (seconds for dates and times), `correlation` that of the two
-    numbers (NaN where one of them is constant); `before` and `after` are the shares of the bins. Of a bin with very
+    numbers (None where one of them is constant); `before` and `after` are the shares of the bins. Of a bin with very
     many values these are the ones that the channel keeps.
     """
 
@@ -158,18 +157,17 @@ class Moved:
     kind: Kind
     labels: tuple[str, ...]
     distance: float
-    correlation: float
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
+    correlation: float | None
+    before: tuple[float, ...]
+    after: tuple[float, ...]
 
 
 def distance_text(distance: float, kind: Kind) -> str:
     """A distance with its unit, where it has one."""
     if kind == "number":
         return about(distance)
-    size, unit = next(
-        (size, unit) for size, unit in ((DAY, "days"), (3600, "hours"), (60, "minutes"), (1, "s")) if distance >= size or size == 1
-    )
+    units = ((DAY, "days"), (3600, "hours"), (60, "minutes"))
+    size, unit = next((each for each in units if distance >= each[0]), (1, "s"))
     return f"{about(distance / size)} {unit}"
 
 
@@ -204,6 +202,9 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
         spread = (before @ square - centre**2) * (after @ released**2 - target**2)
         together = (mean - centre) @ masses @ (released - target)
         by_bin = np.bincount(bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins))
-        correlation = together / math.sqrt(spread) if spread > 0.0 else math.nan
-        found.append(Moved(column, bins.kind, bins.labels, float((distance * masses).sum()), correlation, before, by_bin))
+        correlation = float(together / math.sqrt(spread)) if spread > 0.0 else None
+        shares = tuple(before.tolist()), tuple(by_bin.tolist())
+        found.append(
+            Moved(column, bins.kind, bins.labels, float((distance * masses).sum()), correlation, *shares)
+        )
     return tuple(found)

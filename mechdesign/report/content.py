@@ -16,6 +16,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.notions import LiftLimits, Notion, to_record
+from mechdesign.report.bins_text import moved_numbers
 from mechdesign.report.blocks import short
 from mechdesign.report.population_text import population_sentences
 from mechdesign.report.record import (
@@ -175,6 +176,7 @@ def summary_report(
             remarks=tuple(remarks),
             seconds=seconds,
         ),
+        numbers=moved_numbers(channel),
         channel=_channel_table(channel),
     )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.report.bins_text import numbers_blocks
 from mechdesign.report.blocks import (
     ALL_IN_JSON,
     MOST_ROWS,
@@ -117,6 +118,11 @@ def summary_sections(report: Report) -> list[Section]:
     return [
         Section("promise", "What is promised", _promise(report.promise, report.asked.notion_text, sensitive)),
         *kept,
+        *(
+            [Section("numbers", "How far numbers move", numbers_blocks(report.numbers))]
+            if report.numbers
+            else []
+        ),
         Section("scope", "For whom it holds", holds_for),
         Section("voids", "What voids it", (Bullets(report.voided_by),)),
     ]

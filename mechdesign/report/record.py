@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mechdesign.comparison.curve import Curve
+from mechdesign.release.binned import Moved
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -176,6 +177,7 @@ class Report:
     holds_for: tuple[str, ...]
     voided_by: tuple[str, ...]
     kept: Kept | None = None
+    numbers: tuple[Moved, ...] = ()
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None

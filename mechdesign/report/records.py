@@ -15,6 +15,7 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
+from mechdesign.report.bins_text import bins_record
 from mechdesign.report.population_text import population_record
 
 
@@ -54,6 +55,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "used": None if design.used is None else asdict(design.used),
         "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
         "outputs": design.outputs,
+        "bins": bins_record(design.channel),
         "repaired": design.repaired,
         "borrowed": list(design.borrowed),
         "fallback_from": design.fallback_from,

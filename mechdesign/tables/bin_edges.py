@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -31,6 +32,8 @@ _WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
 Numbers = list[tuple[Fraction, int]]
 """Different numbers, ascending, with their masses."""
 
+Floats, Places = NDArray[np.float64], NDArray[np.int64]
+
 
 def spec_of(given: Any) -> str:
     """What `--bin` would say for an argument of Python: a width, ``quantiles:N``, ``auto``, or a sequence of edges."""
@@ -51,21 +54,17 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     """
     name = f"the column {quoted(column)}"
     texts = [text for text, _ in cells]
-    kind: Kind | None = spec.kind if isinstance(spec, Bins) else kind_of(texts)
-    kind = kind or next((k for text in texts if (k := kind_of([text])) is not None), None)
+    kind = spec.kind if isinstance(spec, Bins) else kind_of(texts) or kind_of(texts, most=True)
     if kind is None:
         raise InputError(f"{name} has no number, date or time in it, and --bin sorts numbers into bins")
-    weights: dict[Fraction, int] = {}
-    bad = 0
-    for text, mass in cells:
-        value = number_of(text, kind)
-        bad += value is None
-        if value is not None:
-            weights[value] = weights.get(value, 0) + mass
-    if bad:
+    weights: Counter[Fraction] = Counter()
+    values = [number_of(text, kind) for text in texts]
+    if bad := values.count(None):
         raise InputError(
             f"{name} has {bad} different cell(s) that are no {WHAT[kind]}; correct them, or leave --bin out"
         )
+    for value, (_, mass) in zip(values, cells, strict=True):
+        weights[value or Fraction(0)] += mass
     numbers = sorted(weights.items())
     cuts = spec.cuts if isinstance(spec, Bins) else _edges(name, spec, numbers, kind)
     style: Kind = (
@@ -105,8 +104,12 @@ def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fract
             raise InputError(
                 f"--bin {quoted(spec)}: the number of bins must be a whole number from 2 to {MOST_BINS}"
             )
-        split = quantile_splits if word == "quantiles" else least_distance_splits
-        return open_edges(numbers, split(numbers, int(typed)), kind)
+        count = int(typed)
+        splits = (
+            quantile_splits(numbers, count) if word == "quantiles" else least_distance(numbers, count)[-1][0]
+        )
+        # With open ends no bin tells the smallest or largest value; and no edge is longer than it must be.
+        return [-math.inf, *(_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits), math.inf]
     if "," in spec:
         return _given(spec, kind, name)
     width = _width(spec, kind, name)
@@ -153,15 +156,6 @@ def _width(spec: str, kind: Kind, name: str) -> Fraction:
     return width
 
 
-def open_edges(numbers: Numbers, splits: Sequence[int], kind: Kind) -> list[Fraction | float]:
-    """Edges with open ends, so that no bin tells the smallest or largest value, and the roundest that split so.
-
-    A split k stands between the values k - 1 and k.
-    """
-    inner = [_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits]
-    return [-math.inf, *inner, math.inf]
-
-
 def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
     """The multiple of the largest power of ten (or day, hour, ..) that lies above `low` and at most at `high`."""
     steps = () if kind == "number" else map(Fraction, (7 * DAY, DAY, 3600, 60, 1))
@@ -175,16 +169,11 @@ def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
 
 def quantile_splits(numbers: Numbers, bins: int) -> list[int]:
     """Splits nearest to equal shares of the mass; fewer than asked for where many records have one value."""
-    sums = np.cumsum([float(mass) for _, mass in numbers])
-    wanted = sums[-1] * np.arange(1, bins) / bins
-    after = np.clip(np.searchsorted(sums, wanted), 1, len(sums) - 1)
-    nearer = np.where(wanted - sums[after - 1] <= sums[after] - wanted, after, after + 1)
-    return sorted({int(k) for k in nearer if k < len(sums)})
-
-
-def least_distance_splits(numbers: Numbers, bins: int) -> list[int]:
-    """Splits into that many bins of least total absolute distance to the medians of the bins."""
-    return least_distance(numbers, bins)[-1][0]
+    sums: Floats = np.cumsum(np.array([float(mass) for _, mass in numbers]))
+    wanted: Floats = sums[-1] * np.arange(1, bins) / bins
+    after: Places = np.clip(np.searchsorted(sums, wanted), 1, len(sums) - 1)
+    nearer: list[int] = np.where(wanted - sums[after - 1] <= sums[after] - wanted, after, after + 1).tolist()
+    return sorted({k for k in nearer if k < len(sums)})
 
 
 def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]:
@@ -200,7 +189,7 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
     weights /= weights.sum()
     mass, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, weights * values))
 
-    def cost(first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.float64]:
+    def cost(first: Places, end: Places) -> Floats:
         half = (mass[first] + mass[end]) / 2.0
         middle = np.clip(np.searchsorted(mass, half) - 1, first, np.maximum(end - 1, first))
         middle = np.minimum(middle, len(values) - 1)  # of an empty interval at the end
@@ -211,7 +200,7 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
     count = len(places) - 1
     best = cost(np.zeros(count + 1, np.int64), places)
     found: list[tuple[list[int], float]] = [([], float(best[-1]))]
-    choices: list[NDArray[np.int64]] = []
+    choices: list[Places] = []
     for _ in range(1, min(most, count)):
         best, choice = _next_layer(best, places, cost)
         choices.append(choice)
@@ -224,32 +213,30 @@ def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]
     return found
 
 
-def _next_layer(before: NDArray[np.float64], places: NDArray[np.int64], cost: Any) -> tuple[Any, Any]:
+def _next_layer(
+    before: Floats, places: Places, cost: Callable[[Places, Places], Floats]
+) -> tuple[Floats, Places]:
     """``min over j <= i of before[j] + cost(places[j], places[i])`` for every i, and the first j that attains it."""
     size = len(before)
     best, choice = np.zeros(size), np.zeros(size, np.int64)
-    step = 1 << (size - 1).bit_length()
-    while step:
+    for step in (1 << power for power in reversed(range(size.bit_length()))):
         # Those halfway between the ones that are known; their choice lies between the choices of these.
-        at = np.arange(step, size, 2 * step) if step < size else np.zeros(0, np.int64)
-        if at.size:
-            low = choice[at - step]
-            right = at + step
-            high = np.where(right < size, choice[np.minimum(right, size - 1)], at)
-            high = np.minimum(high, at)
-            lengths = high - low + 1
-            starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-            j = np.arange(lengths.sum()) - np.repeat(starts - low, lengths)
-            i = np.repeat(at, lengths)
-            totals = before[j] + cost(places[j], places[i])
-            best[at] = np.minimum.reduceat(totals, starts)
-            first = np.flatnonzero(totals == np.repeat(best[at], lengths))
-            choice[at] = j[first[np.searchsorted(first, starts)]]
-        step //= 2
+        at = np.arange(step, size, 2 * step)
+        if not at.size:
+            continue
+        low = choice[at - step]
+        right = np.minimum(at + step, size - 1)
+        high = np.where(at + step < size, np.minimum(choice[right], at), at)
+        starts = np.concatenate([[0], np.cumsum(high - low + 1)])
+        j = np.arange(starts[-1]) - np.repeat(starts[:-1] - low, high - low + 1)
+        totals = before[j] + cost(places[j], places[np.repeat(at, high - low + 1)])
+        best[at] = np.minimum.reduceat(totals, starts[:-1])
+        first = np.flatnonzero(totals == np.repeat(best[at], high - low + 1))
+        choice[at] = j[first[np.searchsorted(first, starts[:-1])]]
     return best, choice
 
 
-def _places(numbers: Numbers) -> NDArray[np.int64]:
+def _places(numbers: Numbers) -> Places:
     """Where bins may begin and end: between all values, or at equal shares of the mass where there are too many."""
     if len(numbers) <= MOST_PLACES:
         return np.arange(len(numbers) + 1)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,69 +60,53 @@ MOST_VALUES = 1000
 """Values of a bin that are kept: of more, those at equally many equal shares of its records."""
 
 _MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(\.\d{1,18})?(?: ?(Z|[+-]\d\d:?\d\d))?)?", re.ASCII
+    r"(\d{4}-\d\d-\d\d)?(?:(?:^|(?<=\d)[ T])(\d\d:\d\d(?::\d\d)?)(\.\d{1,18})?(?: ?(Z|[+-]\d\d:?\d\d))?)?",
+    re.ASCII,
 )
-_CLOCK = re.compile(r"(\d\d:\d\d(?::\d\d)?)(\.\d{1,18})?", re.ASCII)
 
 
-def _seconds(clock: str, fraction: str | None) -> Fraction:
-    of_day = time.fromisoformat(clock)
-    return of_day.hour * 3600 + of_day.minute * 60 + of_day.second + Fraction(f"0{fraction or '.0'}")
-
-
-def _moment(text: str, *, zoned: bool) -> Fraction:
+def _moment(text: str) -> tuple[Kind, Fraction]:
+    """What kind of moment a text is, in seconds; ValueError if none."""
     found = _MOMENT.fullmatch(text.strip(" \t"))
-    if found is None or (found[4] is not None) != zoned:
+    if found is None or not any(found.groups()) or (found[4] and not found[1]):
         raise ValueError(text)
-    value = Fraction((date.fromisoformat(found[1]).toordinal() - ORIGIN) * DAY)
+    value = Fraction(date.fromisoformat(found[1]).toordinal() - ORIGIN if found[1] else 0) * DAY
+    if text == MIDNIGHT:
+        return "clock", Fraction(DAY)
     if found[2]:
-        value += _seconds(found[2], found[3])
-    if zoned and found[4] != "Z":
-        digits = found[4].replace(":", "")
-        value -= int(digits[0] + "1") * (int(digits[1:3]) * 3600 + int(digits[3:]) * 60)
-    return value
-
-
-def _date(text: str) -> Fraction:
-    if len(text.strip(" \t")) > len("2024-01-31"):
-        raise ValueError(text)
-    return _moment(text, zoned=False)
-
-
-def _clock(text: str) -> Fraction:
-    found = _CLOCK.fullmatch(text.strip(" \t"))
-    if found is None:
-        raise ValueError(text)
-    return Fraction(DAY) if text == MIDNIGHT else _seconds(found[1], found[2])
-
-
-_READ: Mapping[Kind, Callable[[str], Fraction]] = {
-    "number": fraction_of_text,
-    "date": _date,
-    "time": lambda text: _moment(text, zoned=False),
-    "instant": lambda text: _moment(text, zoned=True),
-    "clock": _clock,
-}
+        clock = time.fromisoformat(found[2])
+        value += clock.hour * 3600 + clock.minute * 60 + clock.second + Fraction(f"0{found[3] or '.0'}")
+    zone = "0000" if found[4] in (None, "Z") else found[4].replace(":", "")
+    value -= int(f"{zone[:-4]}1") * (int(zone[-4:-2]) * 3600 + int(zone[-2:]) * 60)
+    return ("clock" if not found[1] else "date" if not found[2] else "instant" if found[4] else "time"), value
 
 
 def number_of(text: str, kind: Kind) -> Fraction | None:
     """The number that a text says, exactly: seconds where the kind is one of time; None if it says none."""
     try:
-        return _READ["time" if kind == "date" else kind](text)
+        if kind == "number":
+            return fraction_of_text(text)
+        found, value = _moment(text)
     except (InputError, ValueError):
         return None
+    return value if found == kind or {found, kind} == {"date", "time"} else None
 
 
-def kind_of(texts: Sequence[str]) -> Kind | None:
-    """The first kind of which all texts are."""
-
-    def is_all(read: Callable[[str], Fraction]) -> bool:
-        try:
-            return all(read(text) is not None for text in texts)
-        except (InputError, ValueError):
-            return False
-
-    return next((kind for kind, read in _READ.items() if is_all(read)), None)
+def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
+    """The kind of all texts, None if they are not of one; with `most` that of the first that is of any."""
+    kinds: list[Kind] = []
+    for text in texts:
+        if number_of(text, "number") is not None:
+            kinds.append("number")
+        else:
+            try:
+                kinds.append(_moment(text)[0])
+            except ValueError:
+                if not most:
+                    return None
+    if set(kinds) == {"date", "time"}:
+        return "time"
+    return kinds[0] if kinds and (most or len(set(kinds)) == 1) else None
 
 
 def text_of_number(value: Fraction | float, kind: Kind) -> str:
@@ -132,27 +117,23 @@ def text_of_number(value: Fraction | float, kind: Kind) -> str:
         return _decimal(value)
     if kind == "clock" and value == DAY:
         return MIDNIGHT
-    days, rest = divmod(value, DAY)
-    whole = int(rest)
-    clock = f"{timedelta(seconds=whole)!s:0>8}" + (_decimal(rest - whole)[1:] if rest != whole else "")
+    days, rest = divmod(value.numerator, DAY * value.denominator)
+    whole, part = divmod(rest, value.denominator)
+    clock = f"{timedelta(seconds=whole)!s:0>8}" + (
+        _decimal(Fraction(part, value.denominator))[1:] if part else ""
+    )
     if kind == "clock":
         return clock
-    day = date.fromordinal(int(days) + ORIGIN).isoformat()
+    day = date.fromordinal(days + ORIGIN).isoformat()
     return day if kind == "date" and not rest else f"{day} {clock}" + ("+00:00" if kind == "instant" else "")
 
 
 def _decimal(value: Fraction) -> str:
-    places, denominator = 0, value.denominator
-    for prime in (2, 5):
-        power = 0
-        while denominator % prime == 0:
-            denominator, power = denominator // prime, power + 1
-        places = max(places, power)
+    places = 0
+    while (10**places) % value.denominator:
+        places += 1
     digits = abs(value.numerator) * 10**places // value.denominator
     return f"{Decimal((int(value < 0), tuple(map(int, str(digits))), -places)):f}"
-
-
-Counts: TypeAlias = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field()]
 
 
 class Bins(Record):
@@ -165,24 +146,21 @@ class Bins(Record):
     kind: Kind = "number"
     edges: Annotated[tuple[str, ...], Field(min_length=2)]
     values: tuple[tuple[str, ...], ...] | None = None
-    counts: tuple[Counts, ...] | None = None
+    counts: tuple[tuple[Annotated[int, Field(ge=1)], ...], ...] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Bins:
         for low, high in itertools.pairwise(self.edges):
             if not self._edge(low) < self._edge(high):
                 raise InputError(f"the edges must ascend, but '{low}' stands before '{high}'")
-        if (self.values is None) != (self.counts is None):
-            raise InputError("values and counts must both be there, or neither")
-        sizes = [[len(part) for part in parts] for parts in (self.values or (), self.counts or ())]
-        if sizes[0] != sizes[1] or (self.values is not None and len(self.values) != len(self)):
+        sizes = [None if parts is None else list(map(len, parts)) for parts in (self.values, self.counts)]
+        if sizes[0] != sizes[1] or len(sizes[0] or self.labels) != len(self):
             raise InputError(
-                "there must be values and counts for every bin, and as many of the one as of the other"
+                "values and counts must both have every bin and equally many of each, or both be left out"
             )
         for k, texts in enumerate(self.values or ()):
-            numbers = [self.number(text) for text in texts]
-            ascending = all(a is not None and b is not None and a < b for a, b in itertools.pairwise(numbers))
-            if None in numbers or not ascending or (self.bins_of(texts) != k).any():
+            numbers = [number for text in texts if (number := self.number(text)) is not None]
+            if numbers != sorted(set(numbers)) or (self.bins_of(texts) != k).any():
                 raise InputError(f"the values of the bin {k + 1} must ascend and lie in it")
         return self
 
@@ -228,10 +206,8 @@ class Bins(Record):
         rounded = _rounded(texts, self.kind)
         if rounded is None:
             return np.array([self.bin_of(text) for text in texts], dtype=np.int64)
-        if self.kind == "number":
-            cuts = np.array([float(cut) for cut in self.cuts])
-        else:
-            cuts = np.array([_microseconds(cut) for cut in self.cuts])
+        cut_at = _double if self.kind == "number" else _microseconds
+        cuts = np.array([cut_at(cut) for cut in self.cuts])
         found = np.searchsorted(cuts, rounded, side="right") - 1
         found[(found < 0) | (found == len(self))] = -2
         # Rounding is monotone: numbers that are rounded to different doubles stand in the order of these.
@@ -303,6 +279,10 @@ def middle_of(weights: Sequence[int]) -> int:
     return next(k for k, total in enumerate(sums) if 2 * total >= sums[-1])
 
 
+def _double(cut: Fraction | float) -> float:
+    return float(max(min(cut, sys.float_info.max), -sys.float_info.max))
+
+
 def _microseconds(cut: Fraction | float) -> int:
     """Since `ORIGIN`, rounded up: a whole number of them is at least `cut` where it is at least this."""
     if isinstance(cut, float):
@@ -310,7 +290,7 @@ def _microseconds(cut: Fraction | float) -> int:
     return math.ceil(cut * 1_000_000)
 
 
-def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[np.float64] | NDArray[np.int64] | None:
+def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
     """All texts as their nearest doubles, or as whole microseconds; None where arrow cannot read one so."""
     import pyarrow as pa
 
