@@ -71,8 +71,8 @@ def refuse_identifier(joint: Joint) -> None:
         name = quoted(",".join(joint.useful.columns))
         raise InputError(
             f"the useful column {name} has {symbols:,} symbols in {records:,} records, so it all but identifies them "
-            "and the channel would list them; group its values (--bin for numbers, dates and times), choose another column, or "
-            "insist (--allow-identifier)"
+            "and the channel would list them; group its values (--bin for numbers, dates and times), choose another "
+            "column, or insist (--allow-identifier)"
         )
 
 
