@@ -13,9 +13,20 @@ Everything public is here and is imported when it is first used, so ``import mec
 # pyright: basic
 from __future__ import annotations
 
+from importlib import import_module
+
 import lazy_loader
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-__all__ += ["__version__"]
+_named, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ += ["__version__", "report"]
+
+
+def __getattr__(name):
+    # The package of reports is also the function that writes one.
+    return import_module("mechdesign.report") if name == "report" else _named(name)
+
+
+def __dir__():
+    return [*__all__]

@@ -1,3 +1,5 @@
+import os
+
 from .analysis.check_file import check_release
 from .analysis.frequencies import (
     Frequencies,
@@ -27,6 +29,10 @@ from .sanitise.frames import sanitise_frame
 from .tables.joint import Joint
 
 __version__: str
+
+def report(
+    design: Design | Channel, path: str | os.PathLike[str], *, public: bool = False, overwrite: bool = False
+) -> None: ...
 
 __all__ = [
     "ALIP",
@@ -65,6 +71,7 @@ __all__ = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "report",
     "sanitise_file",
     "sanitise_frame",
 ]

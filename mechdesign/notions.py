@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from mechdesign.core.decimals import budget as shown_budget
 from mechdesign.core.decimals import distance_at_most, factor_at_least, factor_at_most
@@ -306,9 +306,14 @@ def register(kind: type[AnyNotion]) -> type[AnyNotion]:
 @dataclass(frozen=True)
 class _TwoSided(Notion):
     eps_l: float
-    eps_u: float
+    eps_u: float = cast("float", None)  # so that one budget alone is answered with what to write
 
     def __post_init__(self) -> None:
+        if self.eps_u is None:  # pyright: ignore[reportUnnecessaryComparison]
+            kind = type(self).__name__
+            raise InputError(
+                f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or {kind}.from_epsilon(epsilon, lam=0.5)"
+            )
         for side in ("eps_l", "eps_u"):
             object.__setattr__(self, side, check_budget(side, getattr(self, side)))
         if math.isinf(self.eps_l) and math.isinf(self.eps_u):

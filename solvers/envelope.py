@@ -29,12 +29,13 @@ from solvers.errors import (
     TooManyVertices,
 )
 from solvers.formulation import check_relaxation
-from solvers.generation import Generation, NoPricer, Pricer, envelope_bound
+from solvers.generation import Generation, envelope_bound
 from solvers.line import LineSearch, leading_row
+from solvers.line_levels import first_columns
 from solvers.plane import PlaneSearch, plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
-from solvers.results import Envelope, EnvelopeStatus, Progress
+from solvers.results import Envelope, EnvelopeStatus, NoPricer, Pricer, Progress
 
 Array = NDArray[np.float64]
 
@@ -47,6 +48,15 @@ lie on the boundary, some of them outside by the tolerance of the kernel's simpl
 
 INCUMBENT_ERROR = 1e-9
 """Relative miss of an entry of the point up to which a decomposition from elsewhere is taken as one."""
+
+PLANE_FROM = 400
+"""Symbols from which looking at all triples of a plane beats the tree (random tables, three sensitive values)."""
+
+MOST_STARS = 1000
+"""Coordinates up to which dense columns, one for each, are no burden for the master."""
+
+HALVINGS = 30
+"""Bisections for the length of each of them."""
 
 METHODS = ("auto", "vertices", "columns")
 
@@ -130,7 +140,9 @@ def lower_envelope(
     lead = leading_row(polytope)
     end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
+    plane = None
     enumerated, vertices, interrupted = None, None, False
+    initial = [Points.from_dense(p), _unit_columns(polytope)]
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
@@ -142,10 +154,13 @@ def lower_envelope(
                 memory_limit=memory_limit,
                 tightening=tightening,
             )
-            plane = plane_search(polytope, outer, lambda: tree, cost)
+            if polytope.n >= PLANE_FROM:
+                plane = plane_search(polytope, outer, lambda: tree, cost)
             pricer = tree if plane is None else _LocalThenPlane(tree, plane)
         else:
-            pricer = LineSearch(polytope, outer, lead, cost)
+            pricer = line = LineSearch(polytope, outer, lead, cost)
+            if method != "vertices":
+                initial.append(first_columns(line, p, gap, end, backend))
         if lead is None or method == "vertices":
             enumerated, vertices = _vertices(polytope, method, enumeration, end)
     except OutOfTime:
@@ -153,7 +168,6 @@ def lower_envelope(
     except KeyboardInterrupt:
         interrupted = True
 
-    initial = [Points.from_dense(p), _unit_columns(polytope)]
     if vertices is not None:
         initial.append(vertices)
     if start is not None and len(start):
@@ -168,9 +182,9 @@ def lower_envelope(
         gap=gap,
         time_limit=-math.inf if interrupted else end - time.monotonic(),
         backend=backend,
-        stabilise=vertices is None,
-        exhaustive=lead is not None,
+        stabilise=vertices is None and lead is None,
         guess=known,
+        completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
         progress=progress,
     )
     status = run.run()
@@ -253,6 +267,21 @@ def _unit_columns(polytope: Polytope) -> Points:
     """The unit vectors inside the polytope: they cost nothing."""
     units = Points.units(np.arange(polytope.n), polytope.n)
     return units.take(_members(polytope, units))
+
+
+def _stars(polytope: Polytope, p: Array) -> Points:
+    """The members between the point and every unit vector that lie farthest from the point.
+
+    The point is inside their hull, so any columns can be completed by a little of these to a decomposition: else
+    one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
+    """
+    n = polytope.n
+    low, high = np.zeros(n), np.ones(n)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        inside = polytope.residual((1.0 - middle)[:, None] * p + np.diag(middle)) <= 0.0
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return Points.from_dense(((1.0 - low)[:, None] * p + np.diag(low))[low > 0.0])
 
 
 def _with_incumbents(

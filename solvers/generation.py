@@ -13,7 +13,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatu
 from solvers.costs import Cost
 from solvers.points import Points
 from solvers.programs import FEASIBILITY, Master, MasterSolution, MasterStatus, PriceBox, new_master
-from solvers.results import EnvelopeStatus, Progress
+from solvers.results import EnvelopeStatus, Pricer, Progress
 
 Array = NDArray[np.float64]
 
@@ -30,14 +29,13 @@ CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
 
 COLUMN_SHARE = 0.02
-"""Columns that gain less than this share of the gap are not worth a place in the master."""
+"""Columns that gain less than this share of the gap are not worth their place."""
 
 TOLERANCE_SHARE = 0.02
 """Accuracy, as a share of the gap, to which a round of pricing knows its minimum."""
 
 EARLY_SLACK = 0.1
-"""Share of the (negative) minimum that the bound of a round may lie below it: away from the optimum a
-sharper one would enumerate a whole sublevel set and prove nothing that lasts."""
+"""Share of the (negative) minimum that the bound of a round may lie below it: a sharper one does not last."""
 
 MOST_NEW = 2000
 """Columns after which a tree is left for the next round: nearly all trees end before, with a better bound."""
@@ -71,8 +69,7 @@ EXACT_SHARE = 0.1
 """Share of the time left that one of these may take."""
 
 SMOOTHING = 0.7
-"""Share of the mean of the prices so far in the prices of local searches (Pessoa et al. 2018): prices of the
-master alone jump, and columns found at them are worthless two rounds later."""
+"""Share of the mean of the prices so far in those of local searches (Pessoa et al. 2018), which else jump."""
 
 MIXES = (0.5, 0.7, 0.9)
 """Weights of a unit vector against the point itself, from which local searches start in turn."""
@@ -89,6 +86,12 @@ AROUND_STARTS = 3000
 CHEAP_TREE = 50_000
 """Pivots, a fraction of a second, below which the next tree is as cheap as what would clear its way."""
 
+MOST_LOWERINGS = 10
+"""Times in a row that prices of rare coordinates are lowered and priced again."""
+
+LOWERING_SHARE = 0.1
+"""Most that one of these may cost, as a share of the gap."""
+
 POLISH_SHARE = 1.0
 """Share of the pivots of the trees that further local searches may take between them."""
 
@@ -97,43 +100,10 @@ LEAST_GAP = 1e-11
 less are noise."""
 
 IDLE_ROUNDS = 60
-"""Rounds in a row without any gain in bound or master after which no more is expected: the back-end does
-not take the columns, or its prices are wrong."""
+"""Rounds without any gain after which the back-end is not believed to take the columns."""
 
 FINISH_SECONDS = 2.0
 """What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
-
-
-class Pricer(Protocol):
-    """What `ConcaveSearch` and `LineSearch` have in common."""
-
-    def run(
-        self,
-        prices: Array,
-        *,
-        cutoff: float,
-        tolerance: float,
-        slack: float,
-        column_cutoff: float,
-        columns: int = ...,
-        center: Array | None = ...,
-        mix: float = ...,
-        turn: int = ...,
-        enough: int | None = ...,
-        time_limit: float | None = ...,
-        node_limit: int | None = ...,
-        progress: Callable[[float], None] | None = ...,
-    ) -> SearchResult:
-        """See `ConcaveSearch.run`."""
-        ...
-
-
-class NoPricer:
-    """In the place of a pricer that Ctrl-C left unfinished: proves nothing and finds nothing."""
-
-    def run(self, prices: Array, **_: object) -> SearchResult:
-        """No bound and no points."""
-        return SearchResult(SearchStatus.TIME_LIMIT, -math.inf, Points.empty(len(prices)), SearchCounts())
 
 
 @dataclass(eq=False)
@@ -149,8 +119,8 @@ class Generation:
     backend: str
     incumbent: Array | None = None
     stabilise: bool = True
-    exhaustive: bool = False
     guess: Array | None = None
+    completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
     costs: Array = field(init=False)
@@ -186,7 +156,7 @@ class Generation:
         """Work until the gap is closed or a limit is met; Ctrl-C ends it like a limit."""
         try:
             failed = None
-            if self.stabilise and not self.exhaustive:
+            if self.stabilise:
                 failed = self._search()
             status = self._prove() if failed is None else failed
         except KeyboardInterrupt:
@@ -221,6 +191,9 @@ class Generation:
                     self._boxed = False
                 elif found < ENOUGH:
                     self._radius *= 2.0
+                    if self.completion is not None:
+                        self._add(self.completion(), prices, math.inf)
+                        self.completion = None
                 elif solution.slack <= NEARLY_COVERED:
                     self._try_exactly()
             else:
@@ -347,6 +320,25 @@ class Generation:
     def _price(self, prices: Array) -> EnvelopeStatus | None:
         """Add columns and raise the bound; the reason if no column was found."""
         started = time.monotonic()
+        result = self._priced(prices)
+        found = self._add(result.points, prices, math.inf)
+        for _ in range(MOST_LOWERINGS):
+            lowered = self._lowered(prices, result)
+            if lowered is None or self._left() <= 0.0:
+                break
+            prices = lowered
+            result = self._priced(prices)
+            found += self._add(result.points, prices, math.inf)
+        self.seconds_pricing += time.monotonic() - started
+        if found:
+            return None
+        return {
+            SearchStatus.TIME_LIMIT: EnvelopeStatus.TIME_LIMIT,
+            SearchStatus.MEMORY_LIMIT: EnvelopeStatus.MEMORY_LIMIT,
+        }.get(result.status, EnvelopeStatus.STALLED)
+
+    def _priced(self, prices: Array) -> SearchResult:
+        """The search for the cheapest column, which raises the bound."""
         result = self.pricer.run(
             prices,
             cutoff=-CUTOFF_SHARE * self._aim,
@@ -357,21 +349,32 @@ class Generation:
             time_limit=self._left(),
             progress=lambda m: self._report(envelope_bound(prices, self.target, m)),
         )
-        self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         lower = envelope_bound(prices, self.target, result.bound)
         if lower > self.bound:
             self.bound, self.dual, self._depth = lower, prices, -result.bound
-        if self._add(result.points, prices, math.inf):
+        return result
+
+    def _lowered(self, prices: Array, result: SearchResult) -> Array | None:
+        """Prices at which the columns found no longer gain, where rare coordinates alone have to pay for that.
+
+        The master knows a price as well as its coordinate is worth: to 1e-10 of a probability of 1e-8 is not known
+        at all, and a column that gains much, of which there can be next to nothing, would open the whole bound.
+        """
+        points = result.points
+        if not len(points) or result.bound > -CUTOFF_SHARE * self._aim:
             return None
-        return {
-            SearchStatus.TIME_LIMIT: EnvelopeStatus.TIME_LIMIT,
-            SearchStatus.MEMORY_LIMIT: EnvelopeStatus.MEMORY_LIMIT,
-        }.get(result.status, EnvelopeStatus.STALLED)
+        excess = points.dot(prices) - self.cost.of(points)
+        first, worth = points.indptr[:-1], self.target[points.indices] / points.data
+        least = np.repeat(np.minimum.reduceat(worth, first), np.diff(points.indptr))
+        rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
+        drop = np.zeros_like(prices)
+        np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
+        return prices - drop if float(drop @ self.target) <= LOWERING_SHARE * self._aim else None
 
     def _polish(self) -> None:
         """Local searches at the new prices: far cheaper than the next tree, for which they clear the way."""
-        while not self.exhaustive and self.stabilise and self._credit > 0.0 and self._left() > 0.0:
+        while self.stabilise and self._credit > 0.0 and self._left() > 0.0:
             pivots = self.counts.pivots
             solution = self._solve()
             found = 0 if isinstance(solution, EnvelopeStatus) else self._look_around(solution, solution.dual)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,16 +58,27 @@ def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
 
 
 class LineSearch:
-    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex."""
+    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex.
+
+    `a` (n,) holds the numbers of the symbols, `inner` the ends that outputs keep to, `units` (n,) the symbols that
+    are outputs by themselves.
+    """
 
     def __init__(self, polytope: Polytope, relaxation: Polytope, lead: int, cost: str = "entropy") -> None:
         self.cost = cost_named(cost)
         self.n = polytope.n
-        self._a = polytope.rows[lead]
-        self._inner = _interval(polytope, lead, -1.0)
+        self.a = polytope.rows[lead]
+        self.inner = _interval(polytope, lead, -1.0)
         self._outer = _interval(relaxation, lead, 1.0)
         inside = (polytope.rows >= polytope.lower[:, None]) & (polytope.rows <= polytope.upper[:, None])
-        self._units = np.logical_and.reduce(inside, axis=0)
+        self.units = np.logical_and.reduce(inside, axis=0)
+
+    def over(self, a: Array) -> LineSearch:
+        """The same for other symbols, whose numbers are given."""
+        other = copy(self)
+        other.n, other.a, other._outer = len(a), a, self.inner
+        other.units = (a >= self.inner[0]) & (a <= self.inner[1])
+        return other
 
     def run(
         self,
@@ -87,25 +99,25 @@ class LineSearch:
     ) -> SearchResult:
         """Every vertex is priced, so the tree's parameters do not apply."""
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit
-        between = (self._a >= self._outer[0]) & (self._a <= self._outer[1])
+        between = (self.a >= self._outer[0]) & (self.a <= self._outer[1])
         bound = -float(np.max(prices[between], initial=-np.inf))
-        found = [Points.units(np.flatnonzero(self._units & (-prices < column_cutoff)), self.n)]
+        found = [Points.units(np.flatnonzero(self.units & (-prices < column_cutoff)), self.n)]
         counts = 0
         # Every vertex has been looked at anyway, so all good ones may go to the master at once.
         columns = max(columns, self.n)
         for end, proving in self._passes():
-            level = (self._outer if proving else self._inner)[end]
-            for below, above in self._blocks(level):
+            level = (self._outer if proving else self.inner)[end]
+            for below, above in self.blocks(level):
                 if time.monotonic() > deadline:
                     points = Points.concatenate(found)
                     return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, points, SearchCounts(counts))
-                value, lowest = self._price(below, above, level, prices)
+                value, lowest = self.price(below, above, level, prices)
                 bound = min(bound, lowest) if proving else bound
                 counts += value.size
                 i = np.concatenate([below, below[value.argmin(axis=0)]])
                 j = np.concatenate([above[value.argmin(axis=1)], above])
                 cheap = np.concatenate([value.min(axis=1), value.min(axis=0)]) < column_cutoff
-                found.append(self._pairs(i[cheap], j[cheap], self._inner[end]))
+                found.append(self.pairs(i[cheap], j[cheap], self.inner[end]))
         points = Points.concatenate(found)
         reduced = self.cost.of(points) - points.dot(prices)
         order = np.argsort(reduced, kind="stable")[:columns]
@@ -118,27 +130,29 @@ class LineSearch:
         """
         passes = [(0, True), (1, True)]
         for end in range(2):
-            outer, inner = self._outer[end], self._inner[end]
-            if ((self._a < outer) != (self._a < inner)).any() or (
-                (self._a > outer) != (self._a > inner)
-            ).any():
+            outer, inner = self._outer[end], self.inner[end]
+            if ((self.a < outer) != (self.a < inner)).any() or ((self.a > outer) != (self.a > inner)).any():
                 passes.append((end, False))
         return passes
 
-    def _blocks(self, end: float) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        below, above = np.flatnonzero(self._a < end), np.flatnonzero(self._a > end)
+    def blocks(
+        self, end: float, *, both: bool = False
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Some symbols below the end, and all above it; with `both` the other way round, too."""
+        below, above = np.flatnonzero(self.a < end), np.flatnonzero(self.a > end)
         if not (below.size and above.size and np.isfinite(end)):
             return
-        step = max(1, BLOCK // above.size)
-        for start in range(0, below.size, step):
-            yield below[start : start + step], above
+        for some, others in ((below, above), (above, below))[: 1 + both]:
+            step = max(1, BLOCK // others.size)
+            for start in range(0, some.size, step):
+                yield some[start : start + step], others
 
-    def _price(
+    def price(
         self, below: NDArray[np.intp], above: NDArray[np.intp], end: float, prices: Array
     ) -> tuple[Array, float]:
         """Reduced cost of every pair that meets `end`, and a valid lower bound of their minimum."""
-        gap = self._a[above][None, :] - self._a[below][:, None]
-        theta = (end - self._a[below])[:, None] / gap
+        gap = self.a[above][None, :] - self.a[below][:, None]
+        theta = (end - self.a[below])[:, None] / gap
         term = self.cost.term
         y_below, y_above = prices[below][:, None], prices[above][None, :]
         value = term(theta) + term(1.0 - theta) - (1.0 - theta) * y_below - theta * y_above
@@ -149,8 +163,9 @@ class LineSearch:
         )
         return value, float(value.min() - slack)
 
-    def _pairs(self, i: NDArray[np.intp], j: NDArray[np.intp], end: float) -> Points:
-        theta = (end - self._a[i]) / (self._a[j] - self._a[i])
+    def pairs(self, i: NDArray[np.intp], j: NDArray[np.intp], end: float | Array) -> Points:
+        """The outputs of two symbols whose number is the end (one, or one for each)."""
+        theta = (end - self.a[i]) / (self.a[j] - self.a[i])
         ok = (theta > 0.0) & (theta < 1.0)
         i, j, theta = i[ok], j[ok], theta[ok]
         indices = np.column_stack([i, j]).astype(np.int32).ravel()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.concave import SearchCounts
+from solvers.concave import SearchCounts, SearchResult, SearchStatus
 from solvers.points import Points
 
 Array = NDArray[np.float64]
@@ -86,3 +89,20 @@ class Envelope:
     def is_optimal(self, tolerance: float) -> bool:
         """Whether the proven gap is at most `tolerance`."""
         return self.gap <= tolerance
+
+
+class Pricer(Protocol):
+    """What `ConcaveSearch` and `LineSearch` have in common."""
+
+    @property
+    def run(self) -> Callable[..., SearchResult]:
+        """See `ConcaveSearch.run`."""
+        ...
+
+
+class NoPricer:
+    """In the place of a pricer that Ctrl-C left unfinished: proves nothing and finds nothing."""
+
+    def run(self, prices: Array, **_: object) -> SearchResult:
+        """No bound and no points."""
+        return SearchResult(SearchStatus.TIME_LIMIT, -math.inf, Points.empty(len(prices)), SearchCounts())

@@ -14,10 +14,10 @@ from solvers.checks import check_limits, check_positive, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
 from solvers.errors import BackendFailure, InvalidOption
-from solvers.generation import Generation, NoPricer, Pricer
+from solvers.generation import Generation
 from solvers.points import Points
 from solvers.programs import new_master
-from solvers.results import Envelope, EnvelopeStatus, Progress
+from solvers.results import Envelope, EnvelopeStatus, NoPricer, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
 Array = NDArray[np.float64]

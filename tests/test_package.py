@@ -51,6 +51,7 @@ PUBLIC = [
     "identifiability",
     "posterior_table",
     "record_weights",
+    "report",
     "sanitise_file",
     "sanitise_frame",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from mechdesign.analysis.counting import Advance, Counted, count_pairs, count_re
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.released_file import Columns, renamed
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.inputs import TextOptions
@@ -33,8 +34,8 @@ Array = NDArray[np.float64]
 
 
 def check_release(
-    released: PathLike,
     channel: Channel,
+    released: PathLike,
     *,
     original: PathLike | None = None,
     columns: Mapping[str, str] | None = None,
@@ -54,10 +55,10 @@ def check_release(
 
     Parameters
     ----------
-    released : path
-        CSV or Parquet.
     channel : Channel
         With or without its table.
+    released : path
+        CSV or Parquet. The channel may also come second.
     original : path, optional
         Then rows, pairs of symbol and label, and all other columns are compared, and the frequencies of the labels
         are tested symbol by symbol.
@@ -91,6 +92,11 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
+    if isinstance(released, Channel):
+        channel, released = released, channel  # type: ignore[assignment]
+    expected("channel", channel, Channel)
+    if not isinstance(released, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"released must be the path of a CSV or Parquet file, not {type(released).__name__}")
     check_level(level)
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_of(channel, names, released_columns, form, keep_sensitive, ignored)

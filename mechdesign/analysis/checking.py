@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.likelihood import maximum_likelihood
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 
 Array = NDArray[np.float64]
@@ -217,8 +218,8 @@ class Finding:
     records: int = 0
 
 
-@dataclass(frozen=True)
-class ReleaseCheck:
+@dataclass(frozen=True, repr=False)
+class ReleaseCheck(Displayed):
     """What was found in a released file."""
 
     records: int
@@ -226,6 +227,10 @@ class ReleaseCheck:
     frequencies: FrequencyTest
     also: FrequencyTest | None
     notices: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        verdict = "plausible" if self.plausible else "NOT PLAUSIBLE"
+        return f"ReleaseCheck({verdict}, {self.records:,} records, {len(self.findings):,} findings)"
 
     @property
     def plausible(self) -> bool:

@@ -34,6 +34,7 @@ from mechdesign.analysis.model import (
     release_model,
 )
 from mechdesign.channel.channel import Channel
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 
@@ -52,8 +53,8 @@ RESAMPLES = 400
 """Bootstrap resamples: percentiles of a 95 % interval then have some ten values beyond them."""
 
 
-@dataclass(frozen=True)
-class Frequencies:
+@dataclass(frozen=True, repr=False)
+class Frequencies(Displayed):
     """Estimated frequencies, one entry for each of `names`.
 
     Parameters
@@ -90,6 +91,10 @@ class Frequencies:
     level: float
     notices: tuple[str, ...] = ()
     likelihood: MaximumLikelihood | None = None
+
+    def __repr__(self) -> str:
+        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
+        return f"Frequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
 
     def as_dict(self) -> dict[str, float]:
         """Name to estimate."""
@@ -327,8 +332,8 @@ def _rare(model: ReleaseModel, counts: NDArray[np.int64]) -> tuple[str, ...]:
     )
 
 
-@dataclass(frozen=True)
-class JointFrequencies:
+@dataclass(frozen=True, repr=False)
+class JointFrequencies(Displayed):
     """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
 
     Parameters
@@ -356,6 +361,10 @@ class JointFrequencies:
     target: str
     level: float
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
+        return f"JointFrequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
 
     def rows(self) -> list[dict[str, Any]]:
         """One record a cell: name, other, estimate, standard_error, lower, upper."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mechdesign.analysis.linear import SUPPORT_TOLERANCE, Identification, coefficients, group_name, identify
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import encode
 from mechdesign.release.binned import FORMS, LABEL, by_output, released_variable
@@ -57,6 +57,7 @@ class ReleaseModel:
 
 def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
     """The model of a column released by `channel`."""
+    expected("channel", channel, Channel, "; the channel comes first, then what was released")
     if form not in FORMS:
         raise InputError(f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}")
     prior = None if channel.joint is None else channel.joint.p_x

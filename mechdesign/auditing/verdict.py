@@ -19,7 +19,9 @@ from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, ext
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import FIRST_BITS, precision
-from mechdesign.core.errors import InputError
+from mechdesign.core.decimals import at_most
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
 from mechdesign.tables.joint import Joint
@@ -52,8 +54,8 @@ class Worst:
     against: str | None = None
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Displayed):
     """An exact verdict, what the channel achieves, and where it is worst.
 
     `achieved` always speaks of single lifts; for a notion on averages over S (l1, chi2, alpha) `used` says
@@ -66,6 +68,12 @@ class Audit:
     achieved: Achieved
     worst: Worst
     used: Used | None = None
+
+    def __repr__(self) -> str:
+        achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
+        return (
+            f"Audit({self.notion.text}: {'satisfied' if self.satisfied else 'VIOLATED'}; achieved {achieved})"
+        )
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
@@ -84,6 +92,9 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
     InputError
         If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
+    expected("channel", channel, Channel)
+    expected("joint", joint, Joint)
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]

@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted
+from mechdesign.notions import from_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, check_text
 
@@ -29,8 +31,8 @@ DENOMINATOR = 2**53
 """Common denominator of every designed channel: its probabilities are doubles without rounding."""
 
 
-@dataclass(frozen=True)
-class Channel:
+@dataclass(frozen=True, repr=False)
+class Channel(Displayed):
     """W(y|x) = rows[x][y] / denominator, exactly; rows are inputs x, columns outputs y.
 
     Being a `Channel` says that the rows are probabilities, nothing about privacy: `auditing.audit` says that.
@@ -64,6 +66,11 @@ class Channel:
     joint: Joint | None = None
     sensitive: Variable | None = None
     record: ChannelRecord = field(default_factory=ChannelRecord)
+
+    def __repr__(self) -> str:
+        protected = "" if self.sensitive is None else f", protects {self.sensitive.brief}"
+        promised = "" if self.record.notion is None else f", {from_record(self.record.notion).text}"
+        return f"Channel({self.useful.brief} to {len(self.outputs):,} outputs{protected}{promised})"
 
     def __post_init__(self) -> None:
         outputs = tuple(check_text(label, "an output label") for label in self.outputs)

@@ -7,23 +7,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv` (default: those of the process) and return its exit code."""
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
+    from mechdesign.core.errors import MechdesignError
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     _speak_utf8()
     reporter = Reporter.from_arguments(arguments)
-    with reporter.hearing():
-        return _run(arguments, reporter)
+    before, MechdesignError.says_options = MechdesignError.says_options, True
+    try:
+        with reporter.hearing():
+            return _run(arguments, reporter)
+    finally:
+        MechdesignError.says_options = before
 
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
-    from mechdesign.cli.failures import INTERRUPTED, NOBODY_READS, Failure, failure_of, interrupted
-    from mechdesign.cli.reporting import PROGRAM
+    from mechdesign.cli.console import INTERRUPTED, NOBODY_READS, PROGRAM, Failure, failure_of, interrupted
 
     debug = "--debug" in arguments
     failure: Failure | None = None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
-
-import typer
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.line import option
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
@@ -19,99 +18,85 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
 
-Source = Annotated[
-    str, typer.Argument(metavar="IN", help="CSV or Parquet file with the useful column; - is standard input.")
-]
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="OUT",
-        help="Where to write the same file with the outputs in its place; - is standard output.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """What is read and written."""
+
+    source: str = argument("IN", "CSV or Parquet file with the useful column; - is standard input.")
+    target: str = argument(
+        "OUT", "Where to write the same file with the outputs in its place; - is standard output."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions(o.PrivateColumns):
-    """Which columns are released, and where."""
-
-    PANEL: ClassVar[str] = "Which columns"
+    """Which columns"""
 
     also: list[str] | None = option(
-        "--also",
-        metavar="CHANNEL",
-        help="Another channel for another column, in the same pass; may be repeated.",
+        "--also", "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
     )
     add: list[str] | None = option(
         "--add",
-        metavar="NAME[,NAME..]",
-        help="Add the released column at the end under this name and keep the original (no release yet); once for "
+        "NAME[,NAME..]",
+        "Add the released column at the end under this name and keep the original (no release yet); once for "
         "each channel.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """Where draws come from."""
-
-    PANEL: ClassVar[str] = "Draws and jobs"
+    """Draws and jobs"""
 
     identity: str | None = option(
         "--identity",
-        metavar="COL[,COL..]",
-        help="Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
+        "COL[,COL..]",
+        "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
     job: str | None = option(
         "--job",
-        metavar="FILE",
-        help="Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
+        "FILE",
+        "Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
     )
-    fresh_draw: bool = option(
+    fresh_draw: bool = flag(
         "--fresh-draw",
-        default=False,
-        help="Draw anew what this job has released before: two draws of a record can tell far more than one.",
+        "Draw anew what this job has released before: two draws of a record can tell far more than one.",
     )
     insecure_seed: int | None = option(
         "--insecure-seed",
-        metavar="N",
-        help="Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
+        "N",
+        "Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideOptions:
-    """Files beside the release."""
-
-    PANEL: ClassVar[str] = "What else is written"
+    """What else is written"""
 
     manifest: str | None = option(
         "--manifest",
-        metavar="FILE",
-        help="What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
+        "FILE",
+        "What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
     )
     internal_manifest: str | None = option(
         "--internal-manifest",
-        metavar="FILE",
-        help="The same with hashes and counts of the original data: not to be given away.",
+        "FILE",
+        "The same with hashes and counts of the original data: not to be given away.",
     )
     codebook: str | None = option(
-        "--codebook",
-        metavar="FILE",
-        help="CSV that says which symbols each output stands for, and how likely.",
+        "--codebook", "FILE", "CSV that says which symbols each output stands for, and how likely."
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputFormat(o.TextFormat):
-    """How CSV input and output are written."""
-
-    PANEL: ClassVar[str] = "How a CSV file is written"
+    """How a CSV file is written"""
 
     compress: str | None = option(
         "--compress",
-        metavar="NAME",
-        help="gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
+        "NAME",
+        "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
     )
 
     @property
@@ -123,10 +108,9 @@ class OutputFormat(o.TextFormat):
 
 
 def apply(
-    context: typer.Context,
+    reporter: Reporter,
     channel: o.ChannelPath,
-    source: Source,
-    target: Target,
+    files: Files,
     columns: ColumnOptions,
     published: o.PolicyOptions,
     draws: JobOptions,
@@ -143,20 +127,20 @@ def apply(
     killed is run again, and writes the same bytes. OUT is complete or not there at all.
     """
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.sanitise.apply import keep_apart, sanitise_file
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
+    source, target = files.source, files.target
     if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
         )
-    reporter = reporter_of(context)
-    files = asdict(sides)
+    beside = asdict(sides)
     if sides.manifest is None and target != STANDARD:
-        files["manifest"] = f"{target}.manifest.json"
+        beside["manifest"] = f"{target}.manifest.json"
     policy, written = published.policy(), text.text()
+    identity = None if draws.identity is None else names("--identity", [draws.identity])
     if m.is_mechanism(channel):
         return m.apply_to(
             channel,
@@ -165,15 +149,14 @@ def apply(
             reporter,
             common,
             numbers,
-            renamed=columns.renamed,
-            individual=() if draws.identity is None else names("--identity", [draws.identity]),
-            text=written,
-            compression=text.compression,
+            columns.renamed,
+            identity or (),
+            text,
             force=force,
         )
     paths = (channel, *(columns.also or []))
     channels = [Channel.load(path) for path in paths]
-    outputs = [path for path in (target, *files.values()) if path is not None]
+    outputs = [path for path in (target, *beside.values()) if path is not None]
     keep_apart(outputs, [("the channel file", path) for path in paths])
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
@@ -186,7 +169,7 @@ def apply(
                     columns=columns.renamed,
                     form=published.form,
                     into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
-                    identity=None if draws.identity is None else names("--identity", [draws.identity]),
+                    identity=identity,
                     policy=policy,
                     keep_sensitive=columns.keep_sensitive,
                     correlated=names("--correlated", columns.correlated),
@@ -199,13 +182,13 @@ def apply(
                     channel_files=paths,
                     force=force,
                     progress=work.at,
-                    **files,
+                    **beside,
                 )
             reporter.finished = True
             reporter.notices(result.notices)
             reporter.done("applied", f"written to {target}", output=target, **asdict(result))
             if target != STANDARD:
-                record = {"output": target, "manifest": files["manifest"], **asdict(result)}
+                record = {"output": target, "manifest": beside["manifest"], **asdict(result)}
                 common.answer(lambda: record, lambda: _written(result, target))
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
@@ -27,37 +28,33 @@ EXAMPLE = (
 NO = 1
 """Exit code when the answer is no."""
 
-MaybeChannel = Annotated[
-    str | None,
-    typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.", show_default=False),
-]
-Matrix = Annotated[
-    str | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What is audited."""
+
+    channel: str | None = argument("CHANNEL", "A channel file written by `design`.", default=None)
+    matrix: str | None = option(
         "--matrix",
-        metavar="W.csv",
-        help="Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
-    ),
-]
+        "W.csv",
+        "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
+    )
 
 
 def audit(
-    context: typer.Context,
+    reporter: Reporter,
+    what: AuditOptions,
     table: o.OtherTable,
     budget: o.MaybeBudget,
     common: o.CommonOptions,
-    channel: MaybeChannel = None,
-    matrix: Matrix = None,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
 
     A channel file is checked against its own table and notion unless others are given.
     """
-    from mechdesign.cli.reporting import reporter_of
-
+    channel, matrix = what.channel, what.matrix
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
-    reporter = reporter_of(context)
     if channel is not None and m.is_mechanism(channel):
         return m.audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
@@ -95,7 +92,7 @@ def audit(
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
     from mechdesign.report.population_text import population_sentences
-    from mechdesign.report.records import audit_record
+    from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
 
     said = [] if promise is None else population_sentences(promise, chosen, joint.total)

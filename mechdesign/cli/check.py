@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from dataclasses import dataclass
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names, number
 
 EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
@@ -15,42 +15,34 @@ EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --orig
 NO = 1
 """Exit code when the answer is no."""
 
-Original = Annotated[
-    str | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """What is compared, and when it is called implausible."""
+
+    original: str | None = option(
         "--original",
-        metavar="IN",
-        help="The file that was sanitised: then every record and every other column is compared, too.",
-    ),
-]
-FalseAlarm = Annotated[
-    str,
-    typer.Option(
+        "IN",
+        "The file that was sanitised: then every record and every other column is compared, too.",
+    )
+    false_alarm: str = option(
         "--false-alarm",
-        metavar="P",
-        help="Chance that the frequencies of a faithful release are called implausible.",
-    ),
-]
-AnyData = Annotated[
-    bool,
-    typer.Option(
-        "--any-data",
-        metavar="",
-        help="Without --original: do not expect the frequencies of the channel's own table.",
-    ),
-]
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option(
+        "P",
+        "Chance that the frequencies of a faithful release are called implausible.",
+        "0.001",
+    )
+    any_data: bool = flag(
+        "--any-data", "Without --original: do not expect the frequencies of the channel's own table."
+    )
+    ignore: list[str] | None = option(
         "--ignore",
-        metavar="COL[,COL..]",
-        help="Columns not to compare: removed, or released by another channel; may be repeated.",
-    ),
-]
+        "COL[,COL..]",
+        "Columns not to compare: removed, or released by another channel; may be repeated.",
+    )
 
 
 def check(
-    context: typer.Context,
+    reporter: Reporter,
     released: o.ReleasedPath,
     channel: o.ChannelOption,
     columns: o.PrivateColumns,
@@ -58,11 +50,8 @@ def check(
     reading: o.ReleaseReading,
     text: o.TextFormat,
     numbers: m.MechanismOptions,
+    compared: CheckOptions,
     common: o.CommonOptions,
-    original: Original = None,
-    false_alarm: FalseAlarm = "0.001",
-    any_data: AnyData = False,
-    ignore: Ignore = None,
 ) -> int:
     """Check a released file against its channel: exit 0 if it is a plausible draw, 1 if not.
 
@@ -72,11 +61,9 @@ def check(
     """
     from mechdesign.analysis.check_file import check_release
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report.releases import check_record, check_text
 
-    level, policy, written = number("--false-alarm", false_alarm), published.policy(), text.text()
-    reporter = reporter_of(context)
+    level, policy, written = number("--false-alarm", compared.false_alarm), published.policy(), text.text()
     if m.is_mechanism(channel):
         return m.check_against(
             channel,
@@ -84,23 +71,23 @@ def check(
             reporter,
             common,
             numbers,
-            original=original,
+            original=compared.original,
             renamed=columns.renamed,
             text=written,
         )
     loaded = Channel.load(channel)
     with reporter.work("checking", unit="records") as advance:
         result = check_release(
-            released,
             loaded,
-            original=original,
+            released,
+            original=compared.original,
             columns=columns.renamed,
             form=published.form,
             policy=policy,
             level=level,
-            any_data=any_data,
+            any_data=compared.any_data,
             keep_sensitive=columns.keep_sensitive,
-            ignored=names("--ignore", ignore),
+            ignored=names("--ignore", compared.ignore),
             correlated=names("--correlated", columns.correlated),
             text=written,
             advance=advance,

@@ -6,13 +6,13 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import typer
+from functools import partial
+from typing import Any
 
 from mechdesign.cli import options as o
-from mechdesign.cli.line import option
-from mechdesign.core.errors import InputError, MechdesignError
+from mechdesign.cli.console import Interrupted, Reporter, listen
+from mechdesign.cli.line import flag, option
+from mechdesign.core.errors import InputError
 
 EXAMPLE = (
     "Example:  mechdesign compare people.csv --sensitive relationship --useful occupation --epsilons 0.25:8:0.25 "
@@ -22,29 +22,21 @@ EXAMPLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions:
-    """What is compared."""
-
-    PANEL: ClassVar[str] = "What is compared"
+    """What is compared"""
 
     epsilons: str = option(
-        "--epsilons",
-        metavar="GRID",
-        default="0.25:8:0.25",
-        help="Budgets: START:STOP:STEP, a list with commas, or both.",
+        "--epsilons", "GRID", "Budgets: START:STOP:STEP, a list with commas, or both.", "0.25:8:0.25"
     )
     lams: str | None = option(
         "--lams",
-        metavar="LIST",
-        help="Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
+        "LIST",
+        "Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
     )
     mechanisms: str | None = option(
-        "--mechanisms", metavar="LIST", help="Names with commas, as for `design` (default: all)."
+        "--mechanisms", "LIST", "Names with commas, as for `design` (default: all)."
     )
     notions: str = option(
-        "--notions",
-        metavar="LIST",
-        default="alip",
-        help="Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.",
+        "--notions", "LIST", "Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.", "alip"
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -61,14 +53,12 @@ class GridOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions(o.SearchOptions):
-    """How every optimum is searched."""
+    """How it is found"""
 
-    as_published: bool = option(
-        "--as-published",
-        default=False,
-        help="Leave out the repair of the heuristics, for study: rows may violate their notion.",
+    as_published: bool = flag(
+        "--as-published", "Leave out the repair of the heuristics, for study: rows may violate their notion."
     )
-    workers: str = option("--workers", metavar="N", default="1", help="Processes to use.")
+    workers: str = option("--workers", "N", "Processes to use.", "1")
 
     def arguments(self) -> dict[str, Any]:
         """As `comparison.compare` takes them."""
@@ -84,21 +74,17 @@ class SweepOptions(o.SearchOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """What is written."""
-
-    PANEL: ClassVar[str] = "What is written"
+    """What is written"""
 
     output: str | None = option(
-        "--output",
-        "-o",
-        metavar="CSV",
-        help="Write the rows here as they come; run again to go on where a run of the same table stopped.",
+        "--output -o",
+        "CSV",
+        "Write the rows here as they come; run again to go on where a run of the same table stopped.",
     )
-    plot: str | None = option("--plot", metavar="FILE", help="Draw the curves: .png, .svg or .pdf.")
-    recommend: bool = option(
+    plot: str | None = option("--plot", "FILE", "Draw the curves: .png, .svg or .pdf.")
+    recommend: bool = flag(
         "--recommend",
-        default=False,
-        help="Say what 'at most twice as likely' costs, and where keeping 90 % of the information begins.",
+        "Say what 'at most twice as likely' costs, and where keeping 90 % of the information begins.",
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -113,14 +99,8 @@ class OutputOptions:
             check_target(self.output, force=True, sources=sources)
 
 
-class Interrupted(MechdesignError):
-    """The user stopped a comparison (exit 130, as shells expect)."""
-
-    exit_code = 130
-
-
 def compare(
-    context: typer.Context,
+    reporter: Reporter,
     table: o.InputTable,
     grid: GridOptions,
     search: SweepOptions,
@@ -132,12 +112,11 @@ def compare(
 
     The CSV has a line for each mechanism, notion, lam and budget; every channel behind it was verified exactly.
     """
-    from mechdesign.cli.reporting import reporter_of
-    from mechdesign.cli.workers import pool
+    from mechdesign.comparison.workers import pool
 
     what, processes = grid.arguments() | search.arguments(), search.processes
     files.check((table.table,), force=force)
-    reporter = reporter_of(context)
+    prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
         joint = table.read()
     from mechdesign.comparison.recommending import recommend
@@ -145,7 +124,7 @@ def compare(
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
-    with _interruptible(files.output), work, pool(processes, reporter) as executor:
+    with _interruptible(files.output), work, pool(processes, prepare) as executor:
         result = run(joint, **what, executor=executor, output=files.output, force=force, progress=work.at)
     advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
     if files.plot is not None:

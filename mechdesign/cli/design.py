@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
-
-import typer
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
-from mechdesign.cli.line import COMMAND, command_line, option
-from mechdesign.cli.report_files import ReportPaths, check_writable
+from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.line import COMMAND, command_line, flag, option
+from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,25 +25,19 @@ NO = 1
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """The channel file."""
-
-    PANEL: ClassVar[str] = "What is written"
+    """What is written"""
 
     output: str | None = option(
-        "--output", "-o", metavar="FILE", help="Write the channel file here.", public=o.PUBLIC_CHANNEL
+        "--output -o", "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL
     )
-    public: bool = option(
-        "--public",
-        default=False,
-        public="",
-        help="Write the channel file without the table and whatever else discloses it.",
+    public: bool = flag(
+        "--public", "Write the channel file without the table and whatever else discloses it.", public=""
     )
 
-    all_measures: bool = option(
+    all_measures: bool = flag(
         "--all-measures",
-        default=False,
+        "Say what follows for every measure of leakage, and what this channel attains.",
         again=False,
-        help="Say what follows for every measure of leakage, and what this channel attains.",
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -59,7 +52,7 @@ class OutputOptions:
 
 
 def design(
-    context: typer.Context,
+    reporter: Reporter,
     table: o.InputTable,
     budget: o.BudgetOptions,
     confidence: o.ConfidenceOptions,
@@ -75,15 +68,12 @@ def design(
     TABLE holds one record a row, or counts. The channel says with which probabilities to publish which
     output for each useful symbol, so that no output says much about the sensitive column.
     """
-    from mechdesign.cli.reporting import reporter_of
-
     notion, how = budget.notion_or("alip"), search.arguments() | study.arguments()
     how |= confidence.arguments()
     paths = ReportPaths(reports.report, reports.public_report, force)
     _refuse_for_study(study, output, paths)
     output.check((table.table,), force=force)
     paths.check((table.table,), {"--output": output.output})
-    reporter = reporter_of(context)
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
     from mechdesign.mechanisms import design as run
@@ -100,10 +90,12 @@ def design(
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
     if paths.asked:
-        from mechdesign.cli.design_report import save_reports
-
         line = command_line("design", *typed)
-        save_reports(result, joint, table.table, paths, line, path, reporter)
+        try:
+            paths.save(result.channel, result, reporter, line=line, table=table.table, output=path)
+        except KeyboardInterrupt:
+            kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
+            raise Interrupted(f"interrupted; {kept}") from None
     reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
     reporter.done(
         "designed",
@@ -117,7 +109,7 @@ def design(
         fallback_from=result.fallback_from,
         verified=result.verified,
     )
-    from mechdesign.report.records import design_record
+    from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
     common.answer(

@@ -2,52 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import option
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --method ml --level 0.9"
 
-Method = Annotated[
-    str,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class EstimateOptions:
+    """What is estimated, and how."""
+
+    method: str = option(
         "--method",
-        metavar="NAME",
-        help="unbiased (linear; estimates can be negative) or ml (maximum likelihood).",
-    ),
-]
-Level = Annotated[str, typer.Option("--level", metavar="SHARE", help="Confidence level of the intervals.")]
-Target = Annotated[
-    str,
-    typer.Option(
+        "NAME",
+        "unbiased (linear; estimates can be negative) or ml (maximum likelihood).",
+        "unbiased",
+    )
+    level: str = option("--level", "SHARE", "Confidence level of the intervals.", "0.95")
+    target: str = option(
         "--target",
-        metavar="WHAT",
-        help="population (of which the records are a sample) or records (those of the file itself).",
-    ),
-]
-By = Annotated[
-    str | None,
-    typer.Option("--by", metavar="COL", help="Joint frequencies with a column that was kept as it was."),
-]
+        "WHAT",
+        "population (of which the records are a sample) or records (those of the file itself).",
+        "population",
+    )
+    by: str | None = option("--by", "COL", "Joint frequencies with a column that was kept as it was.")
 
 
 def estimate(
-    context: typer.Context,
+    reporter: Reporter,
     released: o.ReleasedPath,
     channel: o.ChannelOption,
     columns: o.FileColumns,
     published: o.PublishedForm,
     reading: o.ReleaseReading,
     text: o.TextFormat,
+    asked: EstimateOptions,
     common: o.CommonOptions,
-    method: Method = "unbiased",
-    level: Level = "0.95",
-    target: Target = "population",
-    by: By = None,
     as_csv: o.AsCsv = False,
 ) -> None:
     """Estimate the frequencies of the useful column from a released file, with confidence intervals.
@@ -58,23 +55,21 @@ def estimate(
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.analysis.estimate_file import estimate_file
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import releases
 
-    share, written = number("--level", level), text.text()
+    share = number("--level", asked.level)
     loaded = Channel.load(channel)
-    reporter = reporter_of(context)
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
             released,
             loaded,
-            method=method,
+            method=asked.method,
             level=share,
-            target=target,
-            by=by,
+            target=asked.target,
+            by=asked.by,
             columns=columns.renamed,
             form=published.form,
-            text=written,
+            text=text.text(),
             advance=advance,
             **reading.arguments(),
         )
@@ -82,9 +77,9 @@ def estimate(
     column = ",".join(loaded.useful.columns)
     if as_csv:
         reporter.notices(result.notices)
-        typer.echo(releases.estimate_csv(result, column, by), nl=False)
+        typer.echo(releases.estimate_csv(result, column, asked.by), nl=False)
         return
     common.answer(
-        lambda: releases.estimate_record(result, column, by),
-        lambda: releases.estimate_text(result, column, by),
+        lambda: releases.estimate_record(result, column, asked.by),
+        lambda: releases.estimate_text(result, column, asked.by),
     )

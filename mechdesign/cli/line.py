@@ -1,12 +1,14 @@
 """Between groups of options and the command line, in both directions.
 
-A group is a frozen dataclass whose fields are made by `option`. `command` spreads the groups that a command
+A group is a frozen dataclass whose fields are made by `option`, and whose docstring is their title in the help, or a
+sentence where they have none. `command` spreads the groups that a command
 takes over the parameters that typer reads; `command_line` writes groups down again, as a line for the shell.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -15,7 +17,7 @@ from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
-PROGRAM = "mechdesign"
+from mechdesign.cli.console import PROGRAM, reporter_of
 
 COMMAND = "command"
 """Where a channel file keeps the line that makes it again, among what it says of its origin."""
@@ -23,8 +25,8 @@ COMMAND = "command"
 OPTION = "option"
 """Where a field keeps its declaration, among its metadata."""
 
-PANEL = "PANEL"
-"""The class variable of a group with the title that its options have in the help, if they have one."""
+REPORTER = "reporter"
+"""The parameter of a command through which it says what is not its result."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,17 @@ class Declared:
 
 
 def option(
-    *names: str,
-    help: str,
-    metavar: str = "",
-    default: Any = None,
-    public: str | None = None,
-    again: bool = True,
+    names: str, metavar: str, help: str, default: Any = None, *, public: str | None = None, again: bool = True
 ) -> Any:
-    """A field that is an option; parameters as those of `Declared`."""
-    return field(default=default, metadata={OPTION: Declared(names, metavar, help, public, again)})
+    """A field that is an option; `names` with blanks between them, other parameters as those of `Declared`."""
+    return field(
+        default=default, metadata={OPTION: Declared((*names.split(),), metavar, help, public, again)}
+    )
+
+
+def flag(names: str, help: str, *, public: str | None = None, again: bool = True) -> Any:
+    """A field that is an option without a value."""
+    return option(names, "", help, False, public=public, again=again)
 
 
 def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | None = None) -> Any:
@@ -64,12 +68,18 @@ def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared]]:
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     """The command for typer: for every group of options that `function` takes, the options themselves.
 
-    Other parameters stay as they are. What `function` returns is the exit code.
+    A parameter `reporter` is the one that `main` made. Others stay as they are. What `function` returns is the exit
+    code.
     """
     hints = get_type_hints(function, include_extras=True)
     groups: dict[str, type[Any]] = {}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(function).parameters.items():
+        if name == REPORTER:
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+            )
+            continue
         if not is_dataclass(hints[name]):
             parameters.append(parameter.replace(annotation=hints[name]))
             continue
@@ -81,6 +91,8 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
             name: group(**{each.name: given.pop(each.name) for each, _ in _declared(group)})
             for name, group in groups.items()
         }
+        if REPORTER in given:
+            given[REPORTER] = reporter_of(given[REPORTER])
         return function(**given, **taken)
 
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
@@ -122,9 +134,10 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
 
 
 def _panel(group: type[Any], name: str) -> str | None:
-    """The title that the class which declares a field has for its options."""
+    """The title of the options of the class which declares a field: its docstring, unless that is a sentence."""
     home = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
-    return getattr(home, PANEL, None)
+    title = home.__doc__ or "."
+    return getattr(home, "PANEL", None if title.endswith(".") else title)
 
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
@@ -139,7 +152,9 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             value = getattr(group, each.name)
             if not declared.again or value == each.default:
                 continue
-            shown = declared.public if public and declared.public is not None else value
+            shown = value
+            if declared.public is not None:
+                shown = declared.public if public else _relative(value)
             if shown == "" and public:
                 continue
             if declared.names:
@@ -147,6 +162,11 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
             else:
                 words.append(shown)
     return shell_line(name, words, options)
+
+
+def _relative(value: Any) -> Any:
+    """A file without the folders of whoever typed them all."""
+    return os.path.basename(value) if isinstance(value, str) and os.path.isabs(value) else value
 
 
 def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:

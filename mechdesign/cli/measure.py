@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
+from dataclasses import dataclass
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import flag, option
 
 EXAMPLE = "Example:  mechdesign measure channel.json --alpha 2 --alpha 10"
 
-Alphas = Annotated[
-    list[float] | None,
-    typer.Option(
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureOptions:
+    """What is measured beside what always is."""
+
+    alphas: list[float] | None = option(
         "--alpha",
-        metavar="A",
-        help="Order above 1 of the alpha-lift and its relatives; may be repeated (default 2).",
-    ),
-]
-Orders = Annotated[
-    list[float] | None,
-    typer.Option(
+        "A",
+        "Order above 1 of the alpha-lift and its relatives; may be repeated (default 2).",
+    )
+    orders: list[float] | None = option(
         "--order",
-        metavar="R",
-        help="A further positive order, or inf, of Sibson's and Arimoto's information; may be repeated.",
-    ),
-]
-PerOutput = Annotated[
-    bool,
-    typer.Option("--per-output", metavar="", help="Print the measures of every output, too (JSON has them)."),
-]
+        "R",
+        "A further positive order, or inf, of Sibson's and Arimoto's information; may be repeated.",
+    )
+    per_output: bool = flag("--per-output", "Print the measures of every output, too (JSON has them).")
 
 
 def measure(
-    context: typer.Context,
+    reporter: Reporter,
     channel: o.ChannelPath,
     table: o.OtherTable,
+    asked: MeasureOptions,
     common: o.CommonOptions,
-    alphas: Alphas = None,
-    orders: Orders = None,
-    per_output: PerOutput = False,
 ) -> None:
     """Print every measure of what a channel keeps of the useful column and says about the sensitive one.
 
@@ -48,22 +42,22 @@ def measure(
     """
     from mechdesign.auditing.channel_measures import measure as measures_of
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
 
-    reporter = reporter_of(context)
     if m.is_mechanism(channel):
         m.measure_mechanism(channel, reporter, common)
         return
     loaded = Channel.load(channel)
     with reporter.work("measuring"):
         joint = table.read_for(loaded, channel)
-        result = measures_of(loaded, joint, tuple(alphas) if alphas else (2.0,), tuple(orders or ()))
+        result = measures_of(loaded, joint, tuple(asked.alphas or (2.0,)), tuple(asked.orders or ()))
     reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
-    from mechdesign.report.records import measures_record
+    from mechdesign.report.record import measures_record
     from mechdesign.report.terminal import measures_text, outputs_text
 
     def text() -> str:
-        return measures_text(result) + (f"\n\nOutput by output\n{outputs_text(result)}" if per_output else "")
+        return measures_text(result) + (
+            f"\n\nOutput by output\n{outputs_text(result)}" if asked.per_output else ""
+        )
 
     common.answer(lambda: measures_record(result), text)

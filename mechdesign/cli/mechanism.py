@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,8 +12,8 @@ from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.cli.reporting import Reporter
-    from mechdesign.formats.compression import Compression
+    from mechdesign.cli.apply import OutputFormat
+    from mechdesign.cli.console import Reporter
     from mechdesign.formats.inputs import TextOptions
     from mechdesign.sanitise.quantized import Outside
 
@@ -29,17 +29,13 @@ NO = 1
 
 @dataclass(frozen=True, kw_only=True)
 class MechanismOptions:
-    """What is said for a mechanism file alone."""
+    """With a mechanism file of `quantize` in place of a channel"""
 
-    PANEL: ClassVar[str] = "With a mechanism file of `quantize` in place of a channel"
-
-    equals: str | None = option(
-        "--equals", metavar="VALUE", help="For a count: count the records with this value."
-    )
+    equals: str | None = option("--equals", "VALUE", "For a count: count the records with this value.")
     outside: str | None = option(
         "--outside",
-        metavar="WHAT",
-        help="A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
+        "WHAT",
+        "A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
     )
 
 
@@ -55,7 +51,7 @@ def is_mechanism(path: str | None) -> bool:
 def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
     """Count everything again that the file claims."""
     from mechdesign.nonstochastic.verification import verify_file
-    from mechdesign.report.mechanism_text import verdict_record, verdict_text
+    from mechdesign.report.ranges import verdict_record, verdict_text
 
     with reporter.work("auditing"):
         found = verify_file(path)
@@ -68,7 +64,7 @@ def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> i
 def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as_csv: bool) -> None:
     """Print the cells."""
     from mechdesign.nonstochastic.verification import read_verified
-    from mechdesign.report.mechanism_text import cells_csv, cells_text, verdict_record
+    from mechdesign.report.ranges import cells_csv, cells_text, verdict_record
 
     found = read_verified(path)
     reporter.done("shown", f"{path} is shown")
@@ -81,7 +77,7 @@ def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as
 def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:
     """Print the budget and the error of each size of group."""
     from mechdesign.nonstochastic.verification import read_verified
-    from mechdesign.report.mechanism_text import budget_rows, budget_text
+    from mechdesign.report.ranges import budget_rows, budget_text
 
     found = read_verified(path)
     reporter.done("measured", f"{path} is measured")
@@ -95,15 +91,14 @@ def apply_to(
     reporter: Reporter,
     common: o.CommonOptions,
     numbers: MechanismOptions,
-    *,
     renamed: dict[str, str],
     individual: tuple[str, ...],
-    text: TextOptions,
-    compression: Compression | None,
+    text: OutputFormat,
+    *,
     force: bool,
 ) -> int:
     """Release the numbers of a table through the mechanism."""
-    from mechdesign.report.mechanism_text import applied_record, applied_text
+    from mechdesign.report.ranges import applied_record, applied_text
     from mechdesign.sanitise.quantized import OUTSIDE, apply_mechanism
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
@@ -124,8 +119,8 @@ def apply_to(
                     individual=next(iter(individual), None),
                     equals=numbers.equals,
                     outside=outside,
-                    text=text,
-                    compression=compression,
+                    text=text.text(),
+                    compression=text.compression,
                     force=force,
                     progress=work.at,
                 )
@@ -154,7 +149,7 @@ def check_against(
     """Check a released file against the mechanism."""
     from dataclasses import asdict
 
-    from mechdesign.report.mechanism_text import release_check_text
+    from mechdesign.report.ranges import release_check_text
     from mechdesign.sanitise.quantized_check import check_quantised
 
     with reporter.work("checking"):

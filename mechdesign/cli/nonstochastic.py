@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
 
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.line import command
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, command, flag, option
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
 
@@ -18,89 +19,59 @@ NO = 1
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
 
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="CSV or Parquet, one record a row.")]
-PrivateColumns = Annotated[
-    str | None, typer.Option("--x", metavar="COL[,COL..]", help="Private column(s); several are crossed.")
-]
-ReleasedColumns = Annotated[
-    str | None, typer.Option("--y", metavar="COL[,COL..]", help="Released column(s); several are crossed.")
-]
-Feature = Annotated[
-    str | None,
-    typer.Option("--feature", metavar="COL[,COL..]", help="A feature of the private columns, to guess."),
-]
-Hypothesis = Annotated[
-    str | None,
-    typer.Option(
-        "--hypothesis", metavar="COL=VALUE", help="A hypothesis to test: the column has this value."
-    ),
-]
-Bits = Annotated[
-    str | None,
-    typer.Option(
-        "--epsilon",
-        metavar="BITS",
-        help="Ask whether the release is epsilon-identifiable: exit 1 if it is not.",
-    ),
-]
-ZeroError = Annotated[
-    bool, typer.Option("--zero-error", help="Also bound the zero-error capacity (a mixed-integer program).")
-]
 
+@dataclass(frozen=True, kw_only=True)
+class RangeOptions:
+    """What is measured."""
 
-Missing = Annotated[
-    str,
-    typer.Option(
+    table: str = argument("TABLE", "CSV or Parquet, one record a row.")
+    x: str | None = option("--x", "COL[,COL..]", "Private column(s); several are crossed.")
+    y: str | None = option("--y", "COL[,COL..]", "Released column(s); several are crossed.")
+    feature: str | None = option("--feature", "COL[,COL..]", "A feature of the private columns, to guess.")
+    hypothesis: str | None = option(
+        "--hypothesis", "COL=VALUE", "A hypothesis to test: the column has this value."
+    )
+    epsilon: str | None = option(
+        "--epsilon", "BITS", "Ask whether the release is epsilon-identifiable: exit 1 if it is not."
+    )
+    zero_error: bool = flag("--zero-error", "Also bound the zero-error capacity (a mixed-integer program).")
+    missing: str = option(
         "--missing",
-        metavar="WHAT",
-        help="What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
-    ),
-]
+        "WHAT",
+        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+        "refuse",
+    )
 
 
 @app.callback()
 def _root() -> None: ...
 
 
-def measure(
-    context: typer.Context,
-    table: Table,
-    text: o.TextFormat,
-    common: o.CommonOptions,
-    x: PrivateColumns = None,
-    y: ReleasedColumns = None,
-    feature: Feature = None,
-    hypothesis: Hypothesis = None,
-    epsilon: Bits = None,
-    zero_error: ZeroError = False,
-    missing: Missing = "refuse",
-) -> int:
+def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common: o.CommonOptions) -> int:
     """Measure what the released columns tell about the private ones: ranges only, no probabilities (bits)."""
-    private, released = columns("--x", x), columns("--y", y)
+    private, released = columns("--x", asked.x), columns("--y", asked.y)
     if private is None or released is None:
         raise InputError(f"{'--x' if private is None else '--y'} COL is missing: which column?")
-    tested = _equation(hypothesis)
+    tested = _equation(asked.hypothesis)
     roles = {"x": private, "y": released, "hypothesis": (tested[0],) if tested else ()}
-    roles["feature"] = columns("--feature", feature) or ()
+    roles["feature"] = columns("--feature", asked.feature) or ()
 
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.table_measures import measure_table
     from mechdesign.nonstochastic.text_columns import read_text_columns
 
-    reporter = reporter_of(context)
     with reporter.work("measuring"):
-        read = read_text_columns(table, roles, missing, text=text.text())
+        read = read_text_columns(asked.table, roles, asked.missing, text=text.text())
         measured = measure_table(
             read.cells,
             read.roles["x"],
             read.roles["y"],
             feature=read.roles["feature"],
             hypothesis=tested,
-            epsilon=epsilon,
-            zero_error=zero_error,
+            epsilon=asked.epsilon,
+            zero_error=asked.zero_error,
         )
     reporter.done(
-        "measured", f"{table} is measured", records=measured.records, identifiable=measured.identifiable
+        "measured", f"{asked.table} is measured", records=measured.records, identifiable=measured.identifiable
     )
     from mechdesign.report.ranges import ranges_record, ranges_text
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from mechdesign.cli.line import argument, option
+from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import (
     bins_of,
     confidence_of,
@@ -53,25 +53,23 @@ AsCsv: TypeAlias = Annotated[
 class ConsoleOptions:
     """What is said on standard error. `main` looks for these in what was typed, before anything can fail."""
 
-    quiet: bool = option("--quiet", default=False, help="Say nothing on standard error but errors.")
-    log_json: bool = option(
-        "--log-json",
-        default=False,
-        help="Notes, progress and errors as JSON lines on standard error, for logs.",
+    quiet: bool = flag("--quiet", "Say nothing on standard error but errors.")
+    log_json: bool = flag(
+        "--log-json", "Notes, progress and errors as JSON lines on standard error, for logs."
     )
-    debug: bool = option("--debug", default=False, help="Show the traceback of an error.")
+    debug: bool = flag("--debug", "Show the traceback of an error.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions(ConsoleOptions):
     """What every command has."""
 
-    as_json: bool = option("--json", default=False, help="Print one JSON object and nothing else.")
+    as_json: bool = flag("--json", "Print one JSON object and nothing else.")
 
     def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print the result: as one JSON object, or for people."""
         if self.as_json:
-            from mechdesign.report.records import to_json
+            from mechdesign.report.record import to_json
 
             typer.echo(to_json(record()))
         else:
@@ -80,17 +78,11 @@ class CommonOptions(ConsoleOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TextFormat:
-    """How a CSV file is written."""
+    """How a CSV file is written"""
 
-    PANEL: ClassVar[str] = "How a CSV file is written"
-
-    delimiter: str = option(
-        "--delimiter", metavar="CHAR", default=",", help="Between cells; tab may be written so."
-    )
-    quote: str = option(
-        "--quote", metavar="CHAR", default='"', help="Around cells; none if there are no quotes."
-    )
-    encoding: str = option("--encoding", metavar="NAME", default="utf-8", help="Of the text.")
+    delimiter: str = option("--delimiter", "CHAR", "Between cells; tab may be written so.", ",")
+    quote: str = option("--quote", "CHAR", "Around cells; none if there are no quotes.", '"')
+    encoding: str = option("--encoding", "NAME", "Of the text.", "utf-8")
 
     def text(self) -> TextOptions:
         """As the readers take it."""
@@ -105,40 +97,31 @@ class TextFormat:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """What the columns of a table are, and how it is laid out."""
+    """The table"""
 
-    PANEL: ClassVar[str] = "The table"
-
-    sensitive: str | None = option(
-        "--sensitive", metavar="COL[,COL..]", help="Column(s) to protect; several are crossed."
-    )
+    sensitive: str | None = option("--sensitive", "COL[,COL..]", "Column(s) to protect; several are crossed.")
     useful: str | None = option(
         "--useful",
-        metavar="COL[,COL..]",
-        help="Column(s) to release; with --contingency, the name that `apply` will look for.",
+        "COL[,COL..]",
+        "Column(s) to release; with --contingency, the name that `apply` will look for.",
     )
-    weight: str | None = option(
-        "--weight", metavar="COL", help="Column with the count or the survey weight of each row."
-    )
-    contingency: bool = option(
+    weight: str | None = option("--weight", "COL", "Column with the count or the survey weight of each row.")
+    contingency: bool = flag(
         "--contingency",
-        default=False,
-        help="A wide table of counts: sensitive symbols down the first column, useful ones along the header.",
+        "A wide table of counts: sensitive symbols down the first column, useful ones along the header.",
     )
-    probabilities: bool = option(
-        "--probabilities", default=False, help="A wide table of probabilities instead of counts."
-    )
+    probabilities: bool = flag("--probabilities", "A wide table of probabilities instead of counts.")
     missing: str = option(
         "--missing",
-        metavar="WHAT",
-        default="refuse",
-        help="What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+        "WHAT",
+        "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
+        "refuse",
     )
 
     bins: list[str] | None = option(
         "--bin",
-        metavar="[COL=]BINS",
-        help="Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
+        "[COL=]BINS",
+        "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
         "auto:N, or edges with commas (-inf and inf, too); `design` has auto. Repeat it for crossed columns.",
     )
 
@@ -176,10 +159,10 @@ class InputTable(TextFormat, TableOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OtherTable(TextFormat, TableOptions):
-    """A table to hold against a channel, in place of its own."""
+    """The table"""
 
     table: str | None = option(
-        "--table", metavar="TABLE", help="The table to check against: CSV or Parquet.", public=PUBLIC_TABLE
+        "--table", "TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE
     )
 
     def read_for(self, channel: Channel, path: str) -> Joint:
@@ -208,36 +191,29 @@ class OtherTable(TextFormat, TableOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions:
-    """The notion and its budgets, as typed."""
-
-    PANEL: ClassVar[str] = "What is promised"
+    """What is promised"""
 
     notion: str | None = option(
-        "--notion",
-        metavar="NAME",
-        default="alip",
-        help="alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.",
+        "--notion", "NAME", "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.", "alip"
     )
-    epsilon: str | None = option("--epsilon", metavar="NATS", help="Privacy budget, in (0, 700].")
+    epsilon: str | None = option("--epsilon", "NATS", "Privacy budget, in (0, 700].")
     lam: str | None = option(
         "--lam",
-        metavar="SHARE",
-        help="alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
+        "SHARE",
+        "alip, l1, chi2, alpha: eps_l = lam * epsilon, eps_u = (1 - lam) * epsilon (default 0.5).",
     )
     eps_l: str | None = option(
         "--eps-l",
-        metavar="NATS|inf",
-        help="Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, chi2, alpha.",
+        "NATS|inf",
+        "Budget of the lower side: every lift is at least exp(-eps_l); of the inverse for l1, chi2, alpha.",
     )
     eps_u: str | None = option(
         "--eps-u",
-        metavar="NATS|inf",
-        help="Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
+        "NATS|inf",
+        "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
     )
     alpha: str | None = option(
-        "--alpha",
-        metavar="A",
-        help="alpha only: its order, above 1; inf is the largest lift (default 2).",
+        "--alpha", "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
     )
 
     def notion_or(self, default: str) -> Notion:
@@ -254,19 +230,17 @@ class BudgetOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ConfidenceOptions:
-    """Whether the promise is about the table or about the population."""
-
-    PANEL: ClassVar[str] = "What is promised"
+    """What is promised"""
 
     confidence: str | None = option(
         "--confidence",
-        metavar="LEVEL",
-        help="The promise holds for the population that the counts are a sample of, at this level, in [0.5, 1).",
+        "LEVEL",
+        "The promise holds for the population that the counts are a sample of, at this level, in [0.5, 1).",
     )
     known_shares: str | None = option(
         "--known-shares",
-        metavar="FILE",
-        help="With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
+        "FILE",
+        "With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
         public="SHARES.csv",
     )
 
@@ -277,12 +251,12 @@ class ConfidenceOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MaybeBudget(BudgetOptions):
-    """A notion other than that of the channel file."""
+    """What is promised"""
 
     notion: str | None = option(
         "--notion",
-        metavar="NAME",
-        help="alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
+        "NAME",
+        "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha "
         "(default: that of the channel file; alip for a matrix).",
     )
 
@@ -294,35 +268,30 @@ class MaybeBudget(BudgetOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How an optimum is searched."""
-
-    PANEL: ClassVar[str] = "How it is found"
+    """How it is found"""
 
     method: str = option(
-        "--method",
-        metavar="NAME",
-        default="auto",
-        help="How the optimum is searched: vertices, columns, or auto.",
+        "--method", "NAME", "How the optimum is searched: vertices, columns, or auto.", "auto"
     )
     gap: str = option(
-        "--gap",
-        metavar="SHARE",
-        default="1e-4",
-        help="Stop when the proven bound is this close, as a share of H(X).",
+        "--gap", "SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4"
     )
     time_limit: str | None = option(
-        "--time-limit",
-        metavar="SECONDS",
-        help="Stop each search then, with the best verified channel and its proven gap.",
+        "--time-limit", "SECONDS", "Stop each search then, with the best verified channel and its proven gap."
+    )
+
+    enumerate: str = option(
+        "--enumerate",
+        "NAME",
+        "Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
+        "(rational numbers; needs the full pycddlib).",
+        "auto",
     )
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
-        return {
-            "method": self.method,
-            "gap": number("--gap", self.gap, zero=True),
-            "time_limit": self.seconds,
-        }
+        gap = number("--gap", self.gap, zero=True)
+        return {"method": self.method, "gap": gap, "time_limit": self.seconds, "enumerate": self.enumerate}
 
     @property
     def seconds(self) -> float | None:
@@ -332,63 +301,47 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DesignOptions(SearchOptions):
-    """Which channel is designed, and how it is searched."""
+    """How it is found"""
 
     mechanism: str = option(
-        "--mechanism",
-        metavar="NAME",
-        default="optimal",
-        help="optimal, subset-response, subset-merging or complete-merging.",
+        "--mechanism", "NAME", "optimal, subset-response, subset-merging or complete-merging.", "optimal"
     )
-    enumerate: str = option(
-        "--enumerate",
-        metavar="NAME",
-        default="auto",
-        help="Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "
-        "(rational numbers; needs the full pycddlib).",
+    no_fallback: bool = flag(
+        "--no-fallback", "Exit 3 instead of emitting subset merging when the optimum fails."
     )
-    no_fallback: bool = option(
-        "--no-fallback",
-        default=False,
-        help="Exit 3 instead of emitting subset merging when the optimum fails.",
-    )
-    seed: int = option("--seed", metavar="N", default=0, help="Seed of the search.")
-    allow_identifier: bool = option(
+    seed: int = option("--seed", "N", "Seed of the search.", 0)
+    allow_identifier: bool = flag(
         "--allow-identifier",
-        default=False,
-        help="Design although the useful column has nearly as many symbols as there are records.",
+        "Design although the useful column has nearly as many symbols as there are records.",
     )
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
-        return super().arguments() | own | {k: getattr(self, k) for k in ("enumerate", "allow_identifier")}
+        return super().arguments() | own | {"allow_identifier": self.allow_identifier}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """How the heuristics work."""
-
-    PANEL: ClassVar[str] = "How the heuristics work"
+    """How the heuristics work"""
 
     risk: str = option(
         "--risk",
-        metavar="NAME",
-        default="auto",
-        help="How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
+        "NAME",
+        "How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
         "it for alip), or auto.",
+        "auto",
     )
     randomisation: str = option(
         "--randomisation",
-        metavar="R",
-        default="merge",
-        help="How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
+        "R",
+        "How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
         "0.5,0.3,0.2.",
+        "merge",
     )
-    as_published: bool = option(
+    as_published: bool = flag(
         "--as-published",
-        default=False,
-        help="Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written.",
+        "Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written.",
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -399,34 +352,28 @@ class StudyOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """Reports to write."""
-
-    PANEL: ClassVar[str] = "Reports"
+    """Reports"""
 
     report: str | None = option(
         "--report",
-        metavar="FILE",
-        help="A report for those who may see the table: .html (one file, works offline), .md or .json.",
+        "FILE",
+        "A report for those who may see the table: .html (one file, works offline), .md or .json.",
         again=False,
     )
     public_report: str | None = option(
         "--public-report",
-        metavar="FILE",
-        help="A report for everybody: without the table and whatever is computed from it, except the channel.",
+        "FILE",
+        "A report for everybody: without the table and whatever is computed from it, except the channel.",
         again=False,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileColumns:
-    """Which column of a file is which of a channel."""
-
-    PANEL: ClassVar[str] = "Which columns"
+    """Which columns"""
 
     rename: list[str] | None = option(
-        "--column",
-        metavar="NAME=COL",
-        help="The channel's column NAME is called COL in the file; may be repeated.",
+        "--column", "NAME=COL", "The channel's column NAME is called COL in the file; may be repeated."
     )
 
     @property
@@ -437,58 +384,48 @@ class FileColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateColumns(FileColumns):
-    """Columns that must not be in a release."""
+    """Which columns"""
 
-    keep_sensitive: bool = option(
-        "--keep-sensitive",
-        default=False,
-        help="Let sensitive and correlated columns stay in the output (refused by default).",
+    keep_sensitive: bool = flag(
+        "--keep-sensitive", "Let sensitive and correlated columns stay in the output (refused by default)."
     )
     correlated: list[str] | None = option(
         "--correlated",
-        metavar="COL[,COL..]",
-        help="Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
+        "COL[,COL..]",
+        "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedForm:
-    """What is published for a record."""
-
-    PANEL: ClassVar[str] = "What is published"
+    """What is published"""
 
     form: str = option(
         "--as",
-        metavar="WHAT",
-        default="label",
-        help="label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
+        "WHAT",
+        "label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
         "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
         "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
+        "label",
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyOptions(PublishedForm):
-    """What is published for a record, also where the channel does not know its symbol."""
+    """What is published"""
 
     unknown: str = option(
         "--unknown",
-        metavar="WHAT",
-        default="refuse",
-        help="A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as for a record of "
+        "WHAT",
+        "A symbol that the channel does not know: refuse, output:LABEL, or marginal (drawn as for a record of "
         "which nothing is known).",
+        "refuse",
     )
     null: str = option(
-        "--null",
-        metavar="WHAT",
-        default="refuse",
-        help="An empty cell, the same: refuse, output:LABEL, or marginal.",
+        "--null", "WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse"
     )
     normalise: str = option(
-        "--normalise",
-        metavar="FORM",
-        default="none",
-        help="Compare symbols in this Unicode form: none, NFC, NFD, NFKC or NFKD.",
+        "--normalise", "FORM", "Compare symbols in this Unicode form: none, NFC, NFD, NFKC or NFKD.", "none"
     )
 
     def policy(self) -> Policy:
@@ -504,13 +441,13 @@ class ReleaseReading:
 
     released_column: list[str] | None = option(
         "--released-column",
-        metavar="COL[,COL..]",
-        help="Name of the released column, where it was added under another name.",
+        "COL[,COL..]",
+        "Name of the released column, where it was added under another name.",
     )
     identity: list[str] | None = option(
         "--identity",
-        metavar="COL[,COL..]",
-        help="The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
+        "COL[,COL..]",
+        "The job drew by this identifier: as given to `apply`. The same identifier has the same label and "
         "counts once.",
     )
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
-from mechdesign.cli.line import option
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.cli.reporting import Reporter
+    from mechdesign.cli.console import Reporter
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
 EXAMPLE = (
@@ -22,44 +21,42 @@ EXAMPLE = (
     "--range 0,100 --individual household"
 )
 
-Source = Annotated[str, typer.Argument(metavar="DATA", help="CSV or Parquet file, one record a row.")]
-Target = Annotated[
-    str, typer.Argument(metavar="OUT", help="Where to write the release (the same kind of file).")
-]
-MechanismPath = Annotated[
-    str | None,
-    typer.Option(
-        "--mechanism", metavar="FILE", help="Where to write the mechanism file (OUT.mechanism.json)."
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RangeBudget:
-    """What is promised, and to whom."""
-
-    PANEL: ClassVar[str] = o.BudgetOptions.PANEL
+    """What is promised"""
 
     epsilon: str | None = option(
         "--epsilon",
-        metavar="BITS",
-        help="Budget of one answer: one individual can bring about at most floor(2^BITS) outputs.",
+        "BITS",
+        "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs.",
     )
     total_epsilon: str | None = option(
         "--total-epsilon",
-        metavar="BITS",
-        help="Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
+        "BITS",
+        "Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
         "--individual.",
     )
     range_text: str | None = option(
         "--range",
-        metavar="LO,HI",
-        help="The smallest and largest value that anybody's cell could have; not taken from the data.",
+        "LO,HI",
+        "The smallest and largest value that anybody's cell could have; not taken from the data.",
     )
     individual: str | None = option(
         "--individual",
-        metavar="COL",
-        help="Column that says whose record it is; then the budgets of one individual's answers are added up.",
+        "COL",
+        "Column that says whose record it is; then the budgets of one individual's answers are added up.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryFiles:
+    """What is read and written."""
+
+    source: str = argument("DATA", "CSV or Parquet file, one record a row.")
+    target: str = argument("OUT", "Where to write the release (the same kind of file).")
+    mechanism: str | None = option(
+        "--mechanism", "FILE", "Where to write the mechanism file (OUT.mechanism.json)."
     )
 
 
@@ -67,43 +64,37 @@ class RangeBudget:
 class QueryOptions:
     """What is answered, and how coarsely."""
 
-    column: str | None = option("--column", metavar="COL", help="The column of numbers to release.")
+    column: str | None = option("--column", "COL", "The column of numbers to release.")
     query: str = option(
         "--query",
-        metavar="NAME",
-        default="identity",
-        help="identity (each record's own value), mean, sum or count, of all records or of each group.",
+        "NAME",
+        "identity (each record's own value), mean, sum or count, of all records or of each group.",
+        "identity",
     )
-    group_by: str | None = option(
-        "--group-by", metavar="COL[,COL..]", help="One answer for each value of these columns."
-    )
-    clip: bool = option("--clip", default=False, help="Move values outside the range to its ends.")
-    equals: str | None = option(
-        "--equals", metavar="VALUE", help="With --query count: count the records with this value."
-    )
+    group_by: str | None = option("--group-by", "COL[,COL..]", "One answer for each value of these columns.")
+    clip: bool = flag("--clip", "Move values outside the range to its ends.")
+    equals: str | None = option("--equals", "VALUE", "With --query count: count the records with this value.")
     layout: str = option(
         "--layout",
-        metavar="NAME",
-        default="widest",
-        help="widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
+        "NAME",
+        "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
+        "widest",
     )
     missing: str = option(
         "--missing",
-        metavar="WHAT",
-        default="refuse",
-        help="What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
+        "WHAT",
+        "What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
+        "refuse",
     )
 
 
 def quantize(
-    context: typer.Context,
-    source: Source,
-    target: Target,
+    reporter: Reporter,
+    files: QueryFiles,
     budget: RangeBudget,
     asked: QueryOptions,
     text: o.TextFormat,
     common: o.CommonOptions,
-    mechanism: MechanismPath = None,
     force: o.Force = False,
 ) -> None:
     """Release a column, or its mean, sum or count, in cells so coarse that no individual changes much.
@@ -116,7 +107,6 @@ def quantize(
         raise InputError(f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing")
     if budget.epsilon is not None and budget.total_epsilon is not None:
         raise InputError("--epsilon is the budget of one answer and --total-epsilon of all: give one of them")
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.nonstochastic.quantize_job import quantize_file
     from mechdesign.nonstochastic.quantize_options import QuantizeOptions, layout_named
     from mechdesign.report.ranges import quantize_record, quantize_text
@@ -126,8 +116,8 @@ def quantize(
     groups = names("--group-by", None if asked.group_by is None else [asked.group_by])
     typed["group_by"] = groups
     options = QuantizeOptions(**typed)
-    beside = mechanism or f"{target}.mechanism.json"
-    reporter = reporter_of(context)
+    source, target = files.source, files.target
+    beside = files.mechanism or f"{target}.mechanism.json"
     if total is not None:
         _within_total(source, target, options, total, beside, reporter, common, force=force)
         return
@@ -154,7 +144,7 @@ def _within_total(
     *,
     force: bool,
 ) -> None:
-    from mechdesign.report.mechanism_text import applied_record, applied_text
+    from mechdesign.report.ranges import applied_record, applied_text
     from mechdesign.sanitise.quantise import quantise_table
 
     with reporter.work("quantising", unit="B") as work:

@@ -8,6 +8,7 @@ import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.console import Reporter
 from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign show channel.json        For other tools:  mechdesign show channel.json --csv > W.csv"
@@ -22,22 +23,19 @@ AsCsv = Annotated[
 ]
 
 
-def show(
-    context: typer.Context, channel: o.ChannelPath, common: o.CommonOptions, as_csv: AsCsv = False
-) -> None:
+def show(reporter: Reporter, channel: o.ChannelPath, common: o.CommonOptions, as_csv: AsCsv = False) -> None:
     """Print the probabilities of a channel, and what each output says about the useful column."""
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.channel.channel import Channel
-    from mechdesign.cli.reporting import reporter_of
     from mechdesign.report import terminal
-    from mechdesign.report.records import channel_record
+    from mechdesign.report.record import channel_record
 
     if m.is_mechanism(channel):
-        m.show_mechanism(channel, reporter_of(context), common, as_csv=as_csv)
+        m.show_mechanism(channel, reporter, common, as_csv=as_csv)
         return
     loaded = Channel.load(channel)
-    reporter_of(context).done("shown", f"{channel} is shown")
+    reporter.done("shown", f"{channel} is shown")
     if as_csv:
         typer.echo(terminal.matrix_csv(loaded), nl=False)
     else:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
-from mechdesign.comparison.run import Comparison, compare
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.comparison.run import Comparison, compare, has_optimum, row_of
+from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
-from mechdesign.mechanisms import OPTIMAL
-from mechdesign.mechanisms.posteriors import check_polytope
+from mechdesign.mechanisms import MECHANISMS, OPTIMAL
+from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LARGEST_BUDGET, Notion
 from mechdesign.tables.joint import Joint
 
@@ -73,53 +73,26 @@ def axis_of(notion: Notion) -> Axis | None:
     return Axis(notion.label, epsilon, lam) if epsilon <= LARGEST_BUDGET and 0.0 < lam < 1.0 else None
 
 
-def chosen_row(
-    axis: Axis,
-    notion: Notion,
-    achieved: Achieved,
-    *,
-    mechanism: str,
-    nmi: float,
-    upper_bound_nmi: float | None,
-    satisfied: bool,
-) -> ComparisonRow:
-    """The channel of the report as a row of the comparison."""
-    return ComparisonRow(
-        mechanism=mechanism,
-        notion=axis.notion,
-        epsilon=axis.epsilon,
-        lam=axis.lam,
-        eps_l=notion.sides[0],
-        eps_u=notion.sides[1],
-        nmi=nmi,
-        upper_bound_nmi=upper_bound_nmi,
-        max_log_lift=achieved.eps_u,
-        min_log_lift=0.0 - achieved.eps_l,
-        satisfied=satisfied,
-        repaired=False,
-        seconds=0.0,
-    )
-
-
 def curve_through(
-    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, seconds: float, progress: Progress | None
+    joint: Joint, design: Design, axis: Axis, progress: Progress | None
 ) -> tuple[Curve | None, str]:
-    """The curve through the chosen row, or why there is none."""
-    if seconds > LONGEST / FEWEST:
+    """The curve through a design, or why there is none."""
+    if design.seconds > LONGEST / FEWEST:
         return None, (
-            f"No curve: the channel took {seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its curve. "
-            f"{MORE}"
+            f"No curve: the channel took {design.seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its "
+            f"curve. {MORE}"
         )
-    collected = _collect(joint, notion, axis, chosen, progress)
-    rows = sorted(
-        [collected.chosen, *collected.rows], key=lambda row: (row.mechanism != chosen.mechanism, row.epsilon)
-    )
-    budgets = {row.epsilon for row in rows}
-    if len(budgets) < FEWEST:
-        return None, f"No curve: {collected.why_few}. {MORE}"
-    return Curve(
-        axis=axis.text, chosen=collected.chosen, rows=tuple(rows), remarks=collected.remarks(budgets)
-    ), ""
+    made_by = design.mechanism if design.mechanism in MECHANISMS else OPTIMAL
+    eps_l, eps_u = design.notion.sides
+    row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
+    found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u))
+    found.collect(joint, design.notion, axis, progress)
+    chosen = found.chosen
+    rows = sorted([chosen, *found.rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
+    budgets = len({row.epsilon for row in rows})
+    if budgets < FEWEST:
+        return None, f"No curve: {found.why_few}. {MORE}"
+    return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=found.remarks(budgets)), ""
 
 
 @dataclass
@@ -127,8 +100,8 @@ class _Collected:
     """The rows so far, and what went short."""
 
     chosen: ComparisonRow
-    rows: list[ComparisonRow]
-    wanted: int
+    rows: list[ComparisonRow] = field(default_factory=list[ComparisonRow])
+    wanted: int = 0
     cut_short: int = 0
     failed: int = 0
     stopped: bool = False
@@ -141,10 +114,10 @@ class _Collected:
             return "other budgets gave no verified channel"
         return f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
 
-    def remarks(self, budgets: set[float]) -> tuple[str, ...]:
+    def remarks(self, budgets: int) -> tuple[str, ...]:
         texts: list[str] = []
-        if len(budgets) < self.wanted:
-            texts.append(f"The curve has {len(budgets)} of {self.wanted} budgets: {self.why_few}. {MORE}")
+        if budgets < self.wanted:
+            texts.append(f"The curve has {budgets} of {self.wanted} budgets: {self.why_few}. {MORE}")
         if self.cut_short:
             texts.append(
                 f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
@@ -159,39 +132,35 @@ class _Collected:
             texts.append("Where a lift is 0 the loss of belief is infinite; such points are not drawn.")
         return tuple(texts)
 
-
-def _collect(
-    joint: Joint, notion: Notion, axis: Axis, chosen: ComparisonRow, progress: Progress | None
-) -> _Collected:
-    beside = [OPTIMAL] if chosen.mechanism != OPTIMAL and _has_optimum(notion) else []
-    # Only the optimum is missing at the chosen budget.
-    tasks = [(1.0, beside)] * bool(beside) + [(factor, [chosen.mechanism, *beside]) for factor in FACTORS]
-    tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
-    tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
-    found = _Collected(chosen, [], len({epsilon for epsilon, _ in tasks} | {axis.epsilon}))
-    started = time.monotonic()
-    slowest = 0.0
-    for k, (epsilon, names) in enumerate(tasks):
-        if progress is not None:
-            progress(k, len(tasks))
-        began = time.monotonic()
-        if began - started + slowest > LONGEST:
-            break
-        try:
-            made = _point(joint, axis, epsilon, names)
-        except KeyboardInterrupt:
-            found.stopped = True
-            break
-        except SolverFailure:
-            found.failed += 1
-            continue
-        slowest = max(slowest, time.monotonic() - began)
-        found.rows += made.rows
-        found.cut_short += len(made.notices)
-        if epsilon == axis.epsilon:
-            bounds = [row.upper_bound_nmi for row in made.rows if row.upper_bound_nmi is not None]
-            found.chosen = replace(chosen, upper_bound_nmi=min(bounds, default=None))
-    return found
+    def collect(self, joint: Joint, notion: Notion, axis: Axis, progress: Progress | None) -> None:
+        made_by = self.chosen.mechanism
+        beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(notion) else []
+        # Only the optimum is missing at the chosen budget.
+        tasks = [(1.0, beside)] * bool(beside) + [(factor, [made_by, *beside]) for factor in FACTORS]
+        tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
+        tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
+        self.wanted = len({epsilon for epsilon, _ in tasks} | {axis.epsilon})
+        started, slowest = time.monotonic(), 0.0
+        for k, (epsilon, names) in enumerate(tasks):
+            if progress is not None:
+                progress(k, len(tasks))
+            began = time.monotonic()
+            if began - started + slowest > LONGEST:
+                break
+            try:
+                made = _point(joint, axis, epsilon, names)
+            except KeyboardInterrupt:
+                self.stopped = True
+                break
+            except SolverFailure:
+                self.failed += 1
+                continue
+            slowest = max(slowest, time.monotonic() - began)
+            self.rows += made.rows
+            self.cut_short += len(made.notices)
+            if epsilon == axis.epsilon:
+                bounds = [row.upper_bound_nmi for row in made.rows if row.upper_bound_nmi is not None]
+                self.chosen = replace(self.chosen, upper_bound_nmi=min(bounds, default=None))
 
 
 def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
@@ -203,11 +172,3 @@ def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> C
         notions=[axis.notion],
         time_limit=LONGEST_POINT,
     )
-
-
-def _has_optimum(notion: Notion) -> bool:
-    try:
-        check_polytope(notion)
-    except InputError:
-        return False
-    return True

@@ -86,6 +86,13 @@ def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal)
     return [float(start + k * step) for k in range(int((stop - start) / step) + 1)]
 
 
+def listed_numbers(name: str, values: Iterable[float]) -> tuple[float, ...]:
+    """An argument that must be a list."""
+    if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{name} ({values!r}) must be a list of numbers, as in [0.5, 1, 2]")
+    return tuple(values)
+
+
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
     """Budgets in ascending order."""
     return _distinct(name, [check_budget(name, value, allow_infinite=False) for value in values])

@@ -60,9 +60,6 @@ class Recommendation:
 class Fall:
     """A mechanism that keeps less at the larger of two neighbouring budgets."""
 
-    notion: str
-    lam: float | None
-    mechanism: str
     before: ComparisonRow
     after: ComparisonRow
 
@@ -155,14 +152,11 @@ def _twice(notion: str, lam: float | None) -> float | None:
 def falls(rows: Sequence[ComparisonRow]) -> tuple[Fall, ...]:
     """The steepest fall of each curve that keeps less at a larger budget, as curves of heuristics may."""
     curves: dict[tuple[str, str, float | None], list[ComparisonRow]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.epsilon):
         curves.setdefault((row.mechanism, *row.curve), []).append(row)
     found: list[Fall] = []
-    for (mechanism, notion, lam), members in curves.items():
-        steps = list(pairwise(sorted(members, key=lambda row: row.epsilon)))
-        if not steps:
-            continue
-        before, after = min(steps, key=lambda step: step[1].nmi - step[0].nmi)
-        if before.nmi - after.nmi > FALL:
-            found.append(Fall(notion, lam, mechanism, before, after))
+    for members in curves.values():
+        steepest = min(pairwise(members), key=lambda step: step[1].nmi - step[0].nmi, default=None)
+        if steepest is not None and steepest[0].nmi - steepest[1].nmi > FALL:
+            found.append(Fall(*steepest))
     return tuple(found)

@@ -3,8 +3,6 @@
 A curve is a mechanism on a notion over ascending budgets. It is cut into chunks of neighbouring budgets, one task
 each, so that an optimum can start from the columns of the budget before; the cuts do not depend on the
 executor, so a parallel run gives the rows of a serial one.
-
-One task of a comparison: neighbouring budgets of a curve, run one after the other in whatever process.
 """
 
 from __future__ import annotations
@@ -13,16 +11,19 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import TypeAlias
 
-from mechdesign.comparison.grid import Case, ascending, curves, named, notion_labels
-from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.comparison.grid import Case, ascending, curves, listed_numbers, named, notion_labels
+from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, with_bounds, write_csv
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
+from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
@@ -39,49 +40,38 @@ class Settings:
     time_limit: float | None = None
     as_published: bool = False
 
-    def record(self) -> dict[str, Setting]:
-        """As the manifest has them."""
-        return asdict(self)
+
+Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
+"""A finished row and what was said about it."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Finished rows and what was said about them."""
-
-    rows: tuple[ComparisonRow, ...] = ()
-    notices: tuple[str, ...] = ()
+def solve(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str) -> list[Done]:
+    """A task; runs in whatever process the executor chooses."""
+    return list(each(joint, cases, settings, enumerate))
 
 
-def solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> Chunk:
-    """One chunk; runs in whatever process the executor chooses."""
-    parts = list(each(joint, cases, settings))
-    return Chunk(
-        tuple(r for part in parts for r in part.rows), tuple(n for part in parts for n in part.notices)
-    )
-
-
-def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Chunk]:
-    """The cases of a chunk one by one, each from the design before where that helps."""
+def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str) -> Iterator[Done]:
+    """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
+        how = settings if case.mechanism != OPTIMAL else replace(settings, as_published=False)
+        promise, mechanism = case.promise(), case.mechanism
         made = design(
             joint,
-            case.promise(),
-            mechanism=case.mechanism,
-            method=settings.method,
-            gap=settings.gap,
-            time_limit=settings.time_limit,
-            as_published=settings.as_published and case.mechanism != OPTIMAL,
+            promise,
+            mechanism=mechanism,
             start=neighbour,
+            enumerate=enumerate,
             allow_identifier=True,
+            **vars(how),
         )
         if _interrupted(made, settings):
             raise KeyboardInterrupt
         envelope = made.envelope
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
-        worth_a_word = made.fallback_from is not None or _open(made, settings)
-        notices = [f"{describe(case)}: {message}" for message in made.messages] if worth_a_word else []
-        yield Chunk((_row(case, made),), tuple(notices))
+        gap = made.certificate.gap_nmi
+        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings.gap)
+        yield row_of(case, made), [f"{describe(case)}: {text}" for text in made.messages if worth_a_word]
 
 
 def _interrupted(made: Design, settings: Settings) -> bool:
@@ -90,18 +80,14 @@ def _interrupted(made: Design, settings: Settings) -> bool:
     return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
 
 
-def _open(made: Design, settings: Settings) -> bool:
-    gap = made.certificate.gap_nmi
-    return gap is not None and gap > settings.gap
-
-
 def describe(case: Case) -> str:
     """``optimal, alip, epsilon 1, lam 0.5``."""
     lam = "" if case.lam is None else f", lam {case.lam:g}"
     return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
 
 
-def _row(case: Case, made: Design) -> ComparisonRow:
+def row_of(case: Case, made: Design) -> ComparisonRow:
+    """A design as a row of a comparison."""
     eps_l, eps_u = case.sides()
     return ComparisonRow(
         mechanism=case.mechanism,
@@ -130,8 +116,8 @@ NEED_POLYTOPE = (OPTIMAL, "subset-response")
 """Mechanisms that serve only notions whose posteriors form a polytope."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """What `compare` found.
 
     Attributes
@@ -147,6 +133,12 @@ class Comparison:
     rows: tuple[ComparisonRow, ...]
     kept: int = 0
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        budgets = [row.epsilon for row in self.rows] or [math.nan]
+        mechanisms = ", ".join(dict.fromkeys(row.mechanism for row in self.rows))
+        span = f"epsilon {min(budgets):g} to {max(budgets):g}"
+        return f"Comparison({len(self.rows):,} rows: {mechanisms}; {span})"
 
     def to_csv(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write the rows in the columns of the interface.
@@ -174,9 +166,10 @@ class _Run:
     notices: list[str]
     written: float = -math.inf
 
-    def add(self, chunk: Chunk) -> None:
-        self.known |= {row.case: row for row in chunk.rows}
-        self.notices += chunk.notices
+    def add(self, done: Iterable[Done]) -> None:
+        for row, said in done:
+            self.known[row.case] = row
+            self.notices += said
         self.report()
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
@@ -204,6 +197,7 @@ def compare(
     method: str = "auto",
     gap: float = 1e-4,
     time_limit: float | None = None,
+    enumerate: str = "auto",
     as_published: bool = False,
     executor: Executor | None = None,
     output: PathLike | None = None,
@@ -224,7 +218,7 @@ def compare(
         Default: every one that can serve the notion; a notice says which are left out.
     notions : names
         As on the command line; `alpha:A` is alpha-lift of order A.
-    method, gap, time_limit, as_published
+    method, gap, time_limit, enumerate, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
@@ -244,18 +238,21 @@ def compare(
     SolverFailure
         If the executor breaks down.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
     settings = Settings(method, gap, time_limit, as_published)
-    Search(method=method, gap=gap, time_limit=time_limit)  # refuses what is out of range before any work
+    Search(
+        method=method, gap=gap, time_limit=time_limit, enumeration=enumerate
+    )  # refuses what is out of range before any work
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
     wanted = curves(
         chosen,
         notion_labels(notions),
-        ascending("epsilon", epsilons),
-        None if lams is None else tuple(lams),
+        ascending("epsilon", listed_numbers("epsilons", epsilons)),
+        None if lams is None else listed_numbers("lams", lams),
     )
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
     cases = [case for curve in wanted for case in curve]
-    file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
+    file = None if output is None else ComparisonFile(output, joint, asdict(settings), force=force)
     known = {} if file is None else {row.case: row for row in file.kept}
     run = _Run(cases, file, progress, known, notices)
     kept = sum(case in run.known for case in cases)
@@ -265,39 +262,44 @@ def compare(
     try:
         if executor is None:
             for task in tasks:
-                for finished in each(joint, task, settings):
-                    run.add(finished)
+                for finished in each(joint, task, settings, enumerate):
+                    run.add([finished])
         else:
-            _spread(executor, joint, tasks, settings, run)
+            futures = [executor.submit(solve, joint, task, settings, enumerate) for task in tasks]
+            _gather(futures, run)
     finally:
         run.write()
     return Comparison(run.rows(), kept, tuple(run.notices))
 
 
+def has_optimum(notion: Notion) -> bool:
+    """Whether its posteriors form a polytope, so that an optimum can be searched."""
+    try:
+        check_polytope(notion)
+    except InputError:
+        return False
+    return True
+
+
 def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[list[Case]], list[str]]:
     """The curves that can be computed, and what is said of the others unless the user named them."""
     possible: list[list[Case]] = []
-    notices: list[str] = []
+    notices: dict[str, None] = {}
     for curve in wanted:
         case = curve[0]
         try:
             if case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())
+            possible.append(curve)
         except InputError as error:
             if named_by_user:
                 raise
-            notices.append(f"{case.mechanism} is left out for {case.notion}: {error}")
-        else:
-            possible.append(curve)
-    return possible, list(dict.fromkeys(notices))
+            notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
+    return possible, list(notices)
 
 
-def _spread(
-    executor: Executor, joint: Joint, tasks: Sequence[Sequence[Case]], settings: Settings, run: _Run
-) -> None:
-    futures: list[Future[Chunk]] = []
+def _gather(futures: Sequence[Future[list[Done]]], run: _Run) -> None:
     try:
-        futures = [executor.submit(solve, joint, task, settings) for task in tasks]
         for future in as_completed(futures):
             run.add(future.result())
     except BrokenExecutor as error:

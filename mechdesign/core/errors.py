@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import re
+from typing import TypeVar
+
+T = TypeVar("T")
+
+OPTION = re.compile(r"(\(?)(?<![\w-])--([a-z][a-z-]*)(?: ([^\s()]+)(?=\)))?")
+"""An option of the command line in a message, perhaps in parentheses and there perhaps with a value."""
+
 
 class MechdesignError(Exception):
     """Base of every error of this package; `exit_code` is that of the command line."""
 
     exit_code: int = 2
+    says_options: bool = False
+    """Whether messages name options of the command line, which sets this; else parameters, as Python has them."""
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if MechdesignError.says_options else OPTION.sub(_parameter, text)
+
+
+def _parameter(found: re.Match[str]) -> str:
+    """``(--missing symbol)`` as ``(missing='symbol')``, ``--force`` as ``force``."""
+    opened, name, value = found[1], found[2].replace("-", "_"), found[3]
+    return f"{opened}{name}" + ("=" if opened else "") + (repr(value.strip("'")) if value else "")
 
 
 class InputError(MechdesignError, ValueError):
@@ -23,3 +43,10 @@ class SolverFailure(MechdesignError):
     """The solver stopped without a verified channel (exit 3)."""
 
     exit_code = 3
+
+
+def expected(name: str, value: object, kind: type[T], hint: str = "") -> T:
+    """`value`, which is an argument of this name, if it is of this kind; else InputError."""
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"{name} must be a {kind.__name__}, not {type(value).__name__}{hint}")

@@ -171,12 +171,12 @@ def encode(column: Any, name: str) -> Encoded:
 
 
 def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
-    """The columns `names` of a pandas, polars or pyarrow table (a polars LazyFrame must be collected first)."""
+    """The columns `names` of a pandas, polars or pyarrow table, lazy ones collected."""
     import narwhals as nw
 
     try:
-        table = nw.from_native(frame, eager_only=True)
-        available = table.columns
+        table = nw.from_native(frame)
+        available = table.collect_schema().names()
     except (TypeError, nw.exceptions.DuplicateError) as error:
         reason = (
             "two columns have the same name"
@@ -186,7 +186,8 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
         raise InputError(f"the table must be a pandas, polars or pyarrow table; {reason}") from None
     for name in names:
         require_column(name, available)
-    return [encode(table[name].to_native(), name) for name in names]
+    found: Any = table.select(*dict.fromkeys(names)).collect() if isinstance(table, nw.LazyFrame) else table
+    return [encode(found[name].to_native(), name) for name in names]
 
 
 def require_column(name: str, available: Collection[Any]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
@@ -59,8 +59,14 @@ def _response(joint: Joint, notion: Notion, options: HeuristicOptions, search: S
     )
 
 
-def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
-    return subset_merging(joint, notion, risk=options.risk, as_published=options.as_published)
+def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, search: Search) -> Design:
+    return subset_merging(
+        joint,
+        notion,
+        risk=options.risk,
+        as_published=options.as_published,
+        time_limit=search.time_limit,
+    )
 
 
 def _complete(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
@@ -166,6 +172,8 @@ def design(
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
+    expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
+    expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     if bins is not None:
         started = time.perf_counter()
         given = {
@@ -222,7 +230,8 @@ def design(
         return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
     if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= gap:
         return best
-    merged = subset_merging(joint, notion)
+    left = None if time_limit is None else started + time_limit - time.perf_counter()
+    merged = subset_merging(joint, notion, time_limit=left)
     if merged.nmi <= best.nmi:
         return best
     bounded = replace(merged, certificate=best.certificate.at(merged.nmi))

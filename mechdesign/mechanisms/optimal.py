@@ -40,6 +40,10 @@ MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
 every table; at small budgets utility is steep in the budget, so the last ones are a last resort."""
 
+SPLITTING = 2e-15
+"""Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
+over all members. Smaller margins would only be tried in vain."""
+
 GAP_SHARE = 0.95
 """Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
 
@@ -48,6 +52,9 @@ LEAST_GAP = 1e-9
 
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
+
+MERGING_SHARE = 0.2
+"""Share of the time limit after which merging takes the quickest way to its end."""
 
 RESPONSE_SHARE = 0.15
 """Share of the time limit for the best response within merged sets: where a limit is short, it is the better
@@ -162,7 +169,8 @@ def _designed(
     known = _known(reduced, notion, search, target, started)
     start, dual = known.pool, known.dual
     failure: RoundingFailure | None = None
-    for margin in MARGINS:
+    least = SPLITTING * len(joint.useful) if reduced.is_reduced else 0.0
+    for margin in (m for m in MARGINS if m >= min(least, MARGINS[-1])):
         left = None if search.time_limit is None else max(0.0, known.end - time.perf_counter())
         try:
             envelope = lower_envelope(
@@ -214,10 +222,12 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
     end = math.inf if search.time_limit is None else started + search.time_limit
     channels: list[tuple[Array, Points]] = []
     merged: list[tuple[int, ...]] = []
-    for joint in (whole, table) if reduced.is_reduced else (table,):
+    merging = started + MERGING_SHARE * (end - started)
+    for joint in (table, whole) if reduced.is_reduced else (table,):
         lifts = MergedSets(joint.p, notion.limits, "auto")
         for merge in (merge_all, merge_subsets):
-            groups = merged = list(merge(lifts).groups)
+            groups = list(merge(lifts, end=merging).groups)
+            merged = groups if joint is table else merged
             blocks = Points.blocks(groups, joint.p_x)
             mass = np.array([math.fsum(joint.p_x[list(group)].tolist()) for group in groups])
             channels.append((mass, reduced.merged(blocks) if joint is whole else blocks))

@@ -12,6 +12,7 @@ set that is said to be `within` the limits is so exactly.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -244,9 +245,17 @@ def _columns(given_s: Array, groups: list[list[int]]) -> Array:
 
 
 def merge_subsets(
-    lifts: MergedSets, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
+    lifts: MergedSets,
+    harmless: NDArray[np.bool_] | None = None,
+    *,
+    repair: bool = True,
+    end: float = math.inf,
 ) -> Merging:
-    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails."""
+    """Subset merging (Zarrabian et al. 2023, Algorithm 1), repaired where it fails.
+
+    Each step looks at every set that is left; when `end` (of the performance counter) has come, these all join
+    the last set, and the repair takes what is quickest.
+    """
     kept, risky = _split(lifts, harmless)
     pool = _Pool(lifts, risky)
     done: list[list[int]] = []
@@ -255,6 +264,11 @@ def merge_subsets(
         members, given_s, mass = pool.pop(pool.riskiest())
         within = False  # a single risky symbol violates
         while not within and len(pool):
+            if time.perf_counter() > end:
+                members = [*members, *(x for g in pool.groups for x in g)]
+                within = lifts.complies(members, *lifts.merged(members))
+                pool.groups.clear()
+                break
             more, more_given_s, more_mass = pool.pop(pool.safest_with(given_s, mass))
             members, given_s, mass = members + more, given_s + more_given_s, mass + more_mass
             within = lifts.complies(members, given_s, mass)
@@ -262,17 +276,22 @@ def merge_subsets(
     if within:
         return _merging(done + kept)
     last, others = done[-1], done[:-1]
-    joined = _join(lifts, last, [list(g) for g in others])
+    late = time.perf_counter() > end
+    joined = None if late else _join(lifts, last, [list(g) for g in others])
     if joined is not None:
         return _merging(joined + kept)
     everything = [x for g in done for x in g]
     if not repair:
         return _merging([everything, *kept])
-    return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept))
+    return _repair(lifts, [(last, others + kept), (everything, kept)], len(kept), end)
 
 
 def merge_all(
-    lifts: MergedSets, harmless: NDArray[np.bool_] | None = None, *, repair: bool = True
+    lifts: MergedSets,
+    harmless: NDArray[np.bool_] | None = None,
+    *,
+    repair: bool = True,
+    end: float = math.inf,
 ) -> Merging:
     """Complete merging (Zarrabian et al. 2023, Section 3.1): the risky symbols become one, repaired if need be.
 
@@ -284,7 +303,7 @@ def merge_all(
         return _merging(kept)
     if not repair or lifts.complies(risky, *lifts.merged(risky)):
         return _merging([risky, *kept])
-    return _repair(lifts, [(risky, kept)], len(kept))
+    return _repair(lifts, [(risky, kept)], len(kept), end)
 
 
 def _split(lifts: MergedSets, harmless: NDArray[np.bool_] | None) -> tuple[list[list[int]], list[list[int]]]:
@@ -305,14 +324,16 @@ def _join(lifts: MergedSets, last: list[int], others: list[list[int]]) -> list[l
     return None
 
 
-def _repair(lifts: MergedSets, starts: list[tuple[list[int], list[list[int]]]], kept: int) -> Merging:
+def _repair(
+    lifts: MergedSets, starts: list[tuple[list[int], list[list[int]]]], kept: int, end: float
+) -> Merging:
     """Let a violating set take in others, fewest nats lost first; the cheapest of a few plans wins.
 
     Merging everything always complies (its lift is 1), so there is always a plan.
     """
     plans: list[tuple[float, list[list[int]], list[int]]] = []
     for core, pool in starts:
-        for taken in _plans(lifts, core, pool):
+        for taken in _plans(lifts, core, pool, end):
             merged = core + [x for k in taken for x in pool[k]]
             groups = [merged, *(g for k, g in enumerate(pool) if k not in set(taken))]
             # The harmless symbols stand last in the pool, one to a set.
@@ -322,8 +343,8 @@ def _repair(lifts: MergedSets, starts: list[tuple[list[int], list[list[int]]]], 
     return _merging(groups, repaired=True, borrowed=borrowed)
 
 
-def _plans(lifts: MergedSets, core: list[int], pool: list[list[int]]) -> list[list[int]]:
-    """Positions in `pool` to take into `core`, in a few ways, each pruned of what it turns out not to need."""
+def _plans(lifts: MergedSets, core: list[int], pool: list[list[int]], end: float) -> list[list[int]]:
+    """Positions in `pool` to take into `core`, in a few ways, each pruned (in time) of what it does not need."""
     if not pool:
         return [[]]
     given_s, mass = lifts.merged(core)
@@ -333,18 +354,21 @@ def _plans(lifts: MergedSets, core: list[int], pool: list[list[int]]) -> list[li
     alone = lifts.within(more + given_s[:, None], more_mass + mass)
     if alone.any():
         plans.append([next(int(k) for k in cheapest_first if alone[k])])
-    for order in (cheapest_first, _safest_first(lifts, given_s, mass, more, more_mass)):
+    orders = [cheapest_first]
+    if time.perf_counter() <= end:
+        orders.append(_safest_first(lifts, given_s, mass, more, more_mass, end))
+    for order in orders:
         sums = np.cumsum(more[:, order], axis=1) + given_s[:, None]
         enough = np.flatnonzero(lifts.within(sums, np.cumsum(more_mass[order]) + mass))
         taken = [int(k) for k in order[: enough[0] + 1 if enough.size else len(order)]]
-        plans.append(_pruned(lifts, given_s, mass, more, more_mass, taken) if enough.size else taken)
+        plans.append(_pruned(lifts, given_s, mass, more, more_mass, taken, end) if enough.size else taken)
     return plans
 
 
 def _safest_first(
-    lifts: MergedSets, given_s: Array, mass: float, more: Array, more_mass: Array
+    lifts: MergedSets, given_s: Array, mass: float, more: Array, more_mass: Array, end: float
 ) -> NDArray[np.intp]:
-    """The order in which each next set leaves the smallest risk."""
+    """The order in which each next set leaves the smallest risk; after `end` any."""
     left = np.arange(len(more_mass))
     order: list[int] = []
     while left.size:
@@ -353,18 +377,28 @@ def _safest_first(
         k = int(left[best])
         order.append(k)
         given_s, mass = given_s + more[:, k], mass + float(more_mass[k])
+        left = np.delete(left, best)
         if lifts.one_within(given_s, mass):
             return np.array(order)
-        left = np.delete(left, best)
-    return np.array(order)
+        if time.perf_counter() > end:
+            break
+    return np.array([*order, *left.tolist()])
 
 
 def _pruned(
-    lifts: MergedSets, given_s: Array, mass: float, more: Array, more_mass: Array, taken: list[int]
+    lifts: MergedSets,
+    given_s: Array,
+    mass: float,
+    more: Array,
+    more_mass: Array,
+    taken: list[int],
+    end: float,
 ) -> list[int]:
     """`taken` without the members that the limits do not need, the most expensive given back first."""
     needed = list(taken)
     for k in sorted(taken, key=lambda k: -more_mass[k]):
+        if time.perf_counter() > end:
+            break
         rest = [j for j in needed if j != k]
         if lifts.one_within(given_s + more[:, rest].sum(axis=1), mass + float(more_mass[rest].sum())):
             needed = rest

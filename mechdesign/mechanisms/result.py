@@ -12,6 +12,7 @@ from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
+from mechdesign.core.display import Displayed
 from mechdesign.notions import Notion, to_record
 from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
@@ -40,8 +41,8 @@ class Certificate:
         return replace(self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0)))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Design:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Design(Displayed):
     """A verified channel, its utility (nats) and what is known of the optimum.
 
     `mechanism` is the one that made the channel, `method` how ('vertices', 'columns', 'release',
@@ -72,6 +73,11 @@ class Design:
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        kept = f"{math.floor(10_000 * self.nmi) / 100:g} % of the information kept"
+        broken = "" if self.verified else ", NOT private"
+        return f"Design({self.mechanism}, {self.notion.text}, {self.outputs:,} outputs, {kept}{broken})"
 
     @property
     def outputs(self) -> int:

@@ -269,6 +269,9 @@ UNIT = 1.0 / DENOMINATOR
 LARGEST_MIXING = 2e-9
 """Largest t, in units of H(X) up to one nat: mixing t loses about t log(1/t), so less than 1e-7 of H(X)."""
 
+MOST_MIXED = 20_000_000
+"""Entries that mixing may add, one for each symbol and failing output: beyond it another design is cheaper."""
+
 MOST_REPAIRS = 6
 """Rounds of repair: the first asks for what is known to be missing, each further one for ten times more."""
 
@@ -345,7 +348,8 @@ def round_channel(
         at = kept[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1
-        if not added.sum() <= limit or repairs > MOST_REPAIRS:
+        too_many = np.count_nonzero(added) * design.n > MOST_MIXED
+        if not added.sum() <= limit or repairs > MOST_REPAIRS or too_many:
             worst = verdict.worst
             raise RoundingFailure(
                 f"the design breaks its budget by more than rounding can repair (output {quoted(worst.output)}, "

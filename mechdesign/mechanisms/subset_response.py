@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import ENUMERATIONS, GAP_SHARE, LEAST_GAP, MARGINS, Search, utility_entropy
+from mechdesign.mechanisms.optimal import (
+    ENUMERATIONS,
+    GAP_SHARE,
+    LEAST_GAP,
+    MARGINS,
+    MERGING_SHARE,
+    Search,
+    utility_entropy,
+)
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.responding import Effort, respond
@@ -41,7 +49,8 @@ def subset_response(
     """Respond at random within the sets of subset merging; verified, and never worse than these."""
     start = time.perf_counter()
     relaxation = posteriors(joint, notion)
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)
+    end = math.inf if search.time_limit is None else start + MERGING_SHARE * search.time_limit
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, end=end)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
     if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):
         return merged

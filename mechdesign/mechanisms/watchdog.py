@@ -11,6 +11,7 @@ Complete merging may draw its output from any distribution R(y) that is the same
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -98,11 +99,17 @@ class Watched:
 
 
 def subset_merging(
-    joint: Joint, notion: Notion, *, risk: Risk = "auto", as_published: bool = False
+    joint: Joint,
+    notion: Notion,
+    *,
+    risk: Risk = "auto",
+    as_published: bool = False,
+    time_limit: float | None = None,
 ) -> Design:
     """Merge the violating symbols in small sets (Algorithm 1), with repair; always private."""
     start = time.perf_counter()
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published)
+    end = math.inf if time_limit is None else start + time_limit
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, end=end)
     return designed(watched, joint, mechanism=SUBSETS, start=start, as_published=as_published)
 
 
@@ -123,6 +130,7 @@ def watch(
     risk: Risk = "auto",
     randomisation: Randomisation = MERGE,
     as_published: bool = False,
+    end: float = math.inf,
 ) -> Watched:
     """The partition of one of the two mechanisms, and its channel; arguments as those of the mechanisms."""
     if risk not in RISKS:
@@ -132,7 +140,7 @@ def watch(
     risky = [int(x) for x in np.flatnonzero(~harmless)]
     shares = shares_of(randomisation, [joint.useful.names[x] for x in risky]) if risky else []
     merge = merge_subsets if mechanism == SUBSETS else merge_all
-    merging = merge(lifts, harmless, repair=not as_published)
+    merging = merge(lifts, harmless, repair=not as_published, end=end)
     try:
         return Watched(
             merging, _channel(merging, joint, notion, risky, shares, must_satisfy=not as_published)

@@ -155,6 +155,7 @@ class Moved:
 
     column: str
     kind: Kind
+    edges: tuple[str, ...]
     labels: tuple[str, ...]
     distance: float
     correlation: float | None
@@ -172,7 +173,9 @@ def distance_text(distance: float, kind: Kind) -> str:
 
 
 def moved(channel: Channel) -> tuple[Moved, ...]:
-    """Of every column in bins; channels with a table only."""
+    """Of every column in bins; nothing for a public channel."""
+    if channel.joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
+        return ()
     known = symbols_released(channel)
     found: list[Moved] = []
     for part, (column, bins) in enumerate(zip(channel.useful.columns, channel.useful.bins, strict=False)):
@@ -205,6 +208,14 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
         correlation = float(together / math.sqrt(spread)) if spread > 0.0 else None
         shares = tuple(before.tolist()), tuple(by_bin.tolist())
         found.append(
-            Moved(column, bins.kind, bins.labels, float((distance * masses).sum()), correlation, *shares)
+            Moved(
+                column,
+                bins.kind,
+                bins.edges,
+                bins.labels,
+                float((distance * masses).sum()),
+                correlation,
+                *shares,
+            )
         )
     return tuple(found)

@@ -1,1 +1,34 @@
-"""Texts and plain records for people and programs: read results, compute nothing."""
+"""Reports on designs: record, document, renderers. The package is also the function `mechdesign.report`."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+class _Report(ModuleType):
+    def __call__(self, design: Any, path: Any, *, public: bool = False, overwrite: bool = False) -> None:
+        """Write a report on a design, or on a designed channel, as `design --report` does.
+
+        Parameters
+        ----------
+        design : Design or Channel
+        path : path
+            Its ending says the format: .html, .md or .json.
+        public : bool
+            Without the table and whatever is computed from it, except the channel.
+        overwrite : bool
+
+        Raises
+        ------
+        InputError
+            If the file exists (without `overwrite`) or cannot be written, or the table that an internal report is about
+            is not in the channel.
+        """
+        from mechdesign.report.collect import write_report
+
+        write_report(design, path, public=public, overwrite=overwrite)
+
+
+sys.modules[__name__].__class__ = _Report

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from mechdesign.channel.channel import Channel
 from mechdesign.core.decimals import about
-from mechdesign.release.binned import Moved, distance_text, moved
+from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report.blocks import Block, Cell, Grid, Text
 from mechdesign.report.wording import count, label, percent
 
 MOST_BARS = 16
 """Rows of a histogram; of more bins neighbours are put together."""
-
-
-def moved_numbers(channel: Channel) -> tuple[Moved, ...]:
-    """Of a channel with its table and with bins; nothing of others."""
-    public = channel.joint is None or any(
-        bins is not None and bins.values is None for bins in channel.useful.bins
-    )
-    return () if public else moved(channel)
 
 
 def numbers_blocks(numbers: Sequence[Moved]) -> tuple[Block, ...]:
@@ -47,17 +37,3 @@ def _histogram(each: Moved) -> Grid:
         name = f"{low.partition(', ')[0]}, {high.partition(', ')[2]}"
         rows.append((Cell(label(name)), *(Cell(percent(share), min(share, 1.0)) for share in shares)))
     return Grid(f"Shares of {label(each.column)} before and after", ("bin", "before", "after"), tuple(rows))
-
-
-def bins_record(channel: Channel) -> list[dict[str, Any]]:
-    """`bins` of the JSON outputs."""
-    edges = {c: b.edges for c, b in zip(channel.useful.columns, channel.useful.bins, strict=False) if b}
-    return [
-        {
-            "column": each.column,
-            "edges": edges[each.column],
-            "distance": each.distance,
-            "correlation": each.correlation,
-        }
-        for each in moved_numbers(channel)
-    ]

@@ -57,10 +57,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Cell:
-    """A text; `strength` in [0, 1] shades its ground."""
+    """A text; `strength` in [0, 1] shades its ground, `tint` in [-1, 1] colours it."""
 
     text: str
     strength: float = 0.0
+    tint: float | None = None
+
+
+def cells(*texts: str) -> tuple[Cell, ...]:
+    """A row of texts."""
+    return tuple(map(Cell, texts))
 
 
 @dataclass(frozen=True)
@@ -79,21 +85,6 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class LiftMap:
-    """A picture of lifts: symbols of S along, those of X or Y down; `marks` is above, below or empty a cell."""
-
-    title: str
-    description: str
-    across: str
-    down: str
-    columns: tuple[str, ...]
-    rows: tuple[str, ...]
-    values: tuple[tuple[float, ...], ...]
-    marks: tuple[tuple[str, ...], ...]
-    ends: float
-
-
-@dataclass(frozen=True)
 class CurveChart:
     """Pictures of a trade-off curve: utility, largest gain and largest loss of belief."""
 
@@ -104,9 +95,10 @@ class CurveChart:
 
 @dataclass(frozen=True)
 class Maps:
-    """Heat maps that stand side by side."""
+    """Tables of tinted cells that stand side by side; `scale` are the steps of their colours, from pale to dark."""
 
-    maps: tuple[LiftMap, ...]
+    maps: tuple[Grid, ...]
+    scale: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)

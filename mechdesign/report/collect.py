@@ -5,31 +5,33 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.beliefs import belief_ranges
 from mechdesign.auditing.channel_measures import measure
-from mechdesign.auditing.population import set_behind
-from mechdesign.auditing.population_promise import population_promise
+from mechdesign.auditing.population import audit_for_set, set_behind
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel
-from mechdesign.comparison.curve import axis_of, chosen_row, curve_through
-from mechdesign.mechanisms import MECHANISMS, OPTIMAL
-from mechdesign.mechanisms.result import Certificate, Design
-from mechdesign.notions import Notion
+from mechdesign.comparison.curve import axis_of, curve_through
+from mechdesign.core.errors import InputError, expected
+from mechdesign.core.files import PathLike
+from mechdesign.mechanisms import OPTIMAL
+from mechdesign.mechanisms.result import Certificate, Design, finish
+from mechdesign.notions import Notion, from_record
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.content import full_report, origin_of, summary_report
+from mechdesign.report.content import full_report, origin_of, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 
 Watch: TypeAlias = Callable[..., AbstractContextManager[Any]]
 """``watch(text, unit=..)`` shows work for as long as it is entered; its `at` is a `core.progress.Progress`."""
+
+NOT_AGAIN = "The bound is the one that the channel file has kept since the channel was designed."
 
 LIBRARIES = ("numpy", "highspy", "python-flint")
 """Those that numbers of a report come from."""
@@ -39,80 +41,97 @@ NO_AXIS = (
 )
 
 
+@contextmanager
+def _unwatched(text: str, unit: str = "") -> Generator[None]:
+    yield
+
+
+def promise_of(channel: Channel, name: str = "the channel") -> Notion:
+    """The notion that a channel was designed for."""
+    if channel.record.notion is None:
+        raise InputError(
+            f"{name} does not say which notion it was designed for, so there is no promise to report; "
+            "`mechdesign audit` and `mechdesign measure` take any channel"
+        )
+    return from_record(channel.record.notion)
+
+
+def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
+    """The design of a channel from a file, audited again; its bound is the one that the file has kept."""
+    chosen = set_behind(channel, joint)
+    verdict = (
+        audit(channel, joint, notion) if chosen is None else audit_for_set(channel, joint, notion, chosen)
+    )
+    kept: Certificate | None = None
+    match channel.record.certificate:
+        case {
+            "upper_bound_nmi": float() | int() as bound,
+            "gap_nmi": float() | int() as gap,
+            "scope": str() as scope,
+        }:
+            kept = Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
+        case _:
+            pass
+    made = finish(
+        channel,
+        joint,
+        verdict,
+        mechanism=origin_of(channel, "mechanism") or OPTIMAL,
+        method=origin_of(channel, "method") or "",
+        certificate=kept,
+        messages=() if kept is None else (NOT_AGAIN,),
+    )
+    return replace(made, channel=channel, verified=verdict.satisfied, confidence=chosen)
+
+
 def design_report(design: Design, joint: Joint, *, all_measures: bool = False) -> Report:
     """The summary of a design; the measures that no budget tells are computed only if asked for."""
-    channel = design.channel
-    return summary_report(
-        channel,
-        design.notion,
-        joint,
-        satisfied=design.verified,
-        achieved=design.achieved,
-        used=design.used,
-        beliefs=belief_ranges(channel, joint),
-        utility={
-            "nmi": design.nmi,
-            "mutual_information": design.mutual_information,
-            "entropy": design.entropy,
-        },
-        certificate=design.certificate,
-        population=design.population,
-        chosen=design.confidence,
-        attained=measure(channel, joint).leakage if all_measures else None,
-        remarks=remarks_of(design),
-        seconds=design.seconds,
-    )
+    attained = measure(design.channel, joint).leakage if all_measures else {}
+    return summary_report(design, joint, attained=attained, remarks=remarks_of(design))
 
 
 def internal_report(
-    channel: Channel,
-    notion: Notion,
-    joint: Joint,
-    watch: Watch,
-    *,
-    certificate: Certificate,
-    remarks: Sequence[str] = (),
-    seconds: float = 0.0,
-    table: str | None = None,
+    design: Design, joint: Joint, watch: Watch = _unwatched, *, table: str | None = None
 ) -> Report:
     """Audit, measure, and compute the curve: everything that those may know who see the table."""
+    channel, curve, why = design.channel, None, NO_AXIS
     with watch("measuring the channel"):
-        verdict = audit(channel, joint, notion)
         measures = measure(channel, joint)
-        chosen = set_behind(channel, joint)
+        remarks = (*remarks_of(design), *design.messages)
+        verdict = audit(channel, joint, design.notion)
         summary = summary_report(
-            channel,
-            notion,
-            joint,
-            satisfied=verdict.satisfied,
-            achieved=verdict.achieved,
-            used=verdict.used,
-            beliefs=belief_ranges(channel, joint),
-            utility=measures.utility,
-            certificate=certificate,
-            worst=verdict.worst,
-            population=population_promise(channel, joint, notion, chosen=chosen) if joint.is_counts else None,
-            chosen=chosen,
-            attained=measures.leakage,
-            remarks=remarks,
-            table=table,
+            design, joint, verdict=verdict, attained=measures.leakage, remarks=remarks, table=table
         )
-    curve, why = None, NO_AXIS
-    axis = axis_of(notion)
+    axis = axis_of(design.notion)
     if axis is not None:
-        made_by = origin_of(channel, "mechanism")
-        chosen = chosen_row(
-            axis,
-            notion,
-            verdict.achieved,
-            mechanism=made_by if made_by in MECHANISMS else OPTIMAL,
-            nmi=measures.utility["nmi"],
-            upper_bound_nmi=certificate.upper_bound_nmi,
-            satisfied=verdict.satisfied,
-        )
         with watch("computing the curve", unit="budgets") as work:
-            curve, why = curve_through(joint, notion, axis, chosen, seconds, work.at)
+            curve, why = curve_through(joint, design, axis, None if work is None else work.at)
     return full_report(summary, channel, joint, measures, curve, {} if curve is not None else {"curve": why})
+
+
+def write_report(design: Design | Channel, path: PathLike, *, public: bool, overwrite: bool) -> None:
+    """As `mechdesign.report`, which is this function."""
+    from mechdesign.report.writing import check_report, save_report
+
+    made = design if isinstance(design, Design) else None
+    channel = expected("design", design, Channel, "; and no Design") if made is None else made.channel
+    check_report(path, force=overwrite, pictures=not public)
+    notion, joint = promise_of(channel), channel.joint
+    if made is None and joint is not None:
+        made = design_behind(channel, joint, notion)
+    if made is not None and not made.verified:
+        raise InputError(
+            "a channel that breaks its promise has no report; mechdesign.audit says where it breaks it"
+        )
+    if public:
+        found = public_report(channel, notion, satisfied=None if made is None else True)
+    elif made is None or joint is None:
+        raise InputError(
+            "the channel is public: nothing internal can be said without its table; give public=True"
+        )
+    else:
+        found = internal_report(made, joint)
+    save_report(attributed(found, channel, ()), path, overwrite=overwrite)
 
 
 def remarks_of(design: Design) -> list[str]:

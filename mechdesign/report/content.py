@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from mechdesign.auditing.beliefs import belief_ranges
 from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.means import Used
-from mechdesign.auditing.population_promise import PopulationPromise
-from mechdesign.auditing.verdict import Achieved, Worst
+from mechdesign.auditing.verdict import Achieved, Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison.curve import Curve
-from mechdesign.mechanisms.result import Certificate
+from mechdesign.mechanisms.result import Design
 from mechdesign.notions import LiftLimits, Notion, to_record
-from mechdesign.report.bins_text import moved_numbers
+from mechdesign.release.binned import moved
 from mechdesign.report.blocks import short
 from mechdesign.report.population_text import population_sentences
 from mechdesign.report.record import (
@@ -33,7 +33,6 @@ from mechdesign.report.record import (
     Report,
 )
 from mechdesign.report.wording import about, at_most, count, title
-from mechdesign.tables.confidence import ConfidenceSet
 from mechdesign.tables.joint import Joint
 
 NAMELESS = "the sensitive column"
@@ -121,62 +120,62 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
 
 
 def summary_report(
-    channel: Channel,
-    notion: Notion,
+    design: Design,
     joint: Joint,
     *,
-    satisfied: bool,
-    achieved: Achieved,
-    used: Used | None,
-    beliefs: Sequence[tuple[float, float]],
-    utility: Mapping[str, float],
-    certificate: Certificate,
-    worst: Worst | None = None,
-    population: PopulationPromise | None = None,
-    chosen: ConfidenceSet | None = None,
-    attained: Mapping[str, float] | None = None,
-    remarks: Sequence[str] = (),
-    seconds: float | None = None,
+    verdict: Audit | None = None,
+    attained: Mapping[str, float],
+    remarks: Sequence[str],
     table: str | None = None,
 ) -> Report:
-    """The report with the table, of what matters first: the promise, what is kept, for whom it holds."""
+    """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
+
+    `verdict` is what the table alone says, and knows the worst cell.
+    """
+    channel, notion, population = design.channel, design.notion, design.population
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
-    zero = [ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []
-    verdict = " ".join([f"{VERDICTS[satisfied]}.", *achieved_texts(achieved, used)])
-    promise = _promise(notion, sensitive, verdict, satisfied, achieved, attained)
+    found = verdict or design
+    said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
+    said += [] if verdict is None else [worst_text(verdict.worst)]
+    ranges = zip(joint.sensitive.names, joint.p_s, belief_ranges(channel, joint), strict=True)
+    promise = _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained)
     return Report(
         audience="internal",
         asked=asked,
         promise=replace(
             promise,
-            verdict=verdict if worst is None else f"{verdict} {worst_text(worst)}",
-            achieved=asdict(achieved),
-            used=None if used is None else asdict(used),
-            worst=None if worst is None else asdict(worst),
+            achieved=asdict(found.achieved),
+            used=None if found.used is None else asdict(found.used),
+            worst=None if verdict is None else asdict(verdict.worst),
             beliefs=tuple(
                 Belief(symbol=name, before=float(before), lowest=low, highest=high)
-                for name, before, (low, high) in zip(joint.sensitive.names, joint.p_s, beliefs, strict=True)
+                for name, before, (low, high) in ranges
             ),
         ),
-        population=None if population is None else _population(population, chosen, joint),
+        population=None
+        if population is None
+        else Population(
+            level=population.level,
+            **asdict(population.achieved),
+            sentences=tuple(population_sentences(population, design.confidence, joint.total)),
+        ),
         holds_for=(
-            *([_sample(asked)] if chosen is None else []),
-            *zero,
-            *_covers(notion, sensitive, useful, achieved.eps_ldp),
+            *([_sample(asked)] if design.confidence is None else []),
+            *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
+            *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=Kept(
-            nmi=utility["nmi"],
-            mutual_information=utility["mutual_information"],
-            entropy=utility["entropy"],
-            upper_bound_nmi=certificate.upper_bound_nmi,
-            gap_nmi=certificate.gap_nmi,
-            scope=certificate.scope,
+            nmi=design.nmi,
+            mutual_information=design.mutual_information,
+            entropy=design.entropy,
+            upper_bound_nmi=design.certificate.upper_bound_nmi,
+            gap_nmi=design.certificate.gap_nmi,
+            scope=design.certificate.scope,
             remarks=tuple(remarks),
-            seconds=seconds,
         ),
-        numbers=moved_numbers(channel),
+        numbers=moved(channel),
         channel=_channel_table(channel),
     )
 
@@ -187,7 +186,7 @@ def full_report(
     joint: Joint,
     measures: ChannelMeasures,
     curve: Curve | None,
-    absent: Mapping[str, str],
+    absent: dict[str, str],
 ) -> Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
     released = joint.p @ channel.matrix
@@ -208,22 +207,13 @@ def full_report(
             )
             for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
         ),
-        absent=dict(absent),
+        absent=absent,
     )
 
 
 def names_of(asked: Asked) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
     return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
-
-
-def certificate_of(channel: Channel) -> Certificate:
-    """What the channel's record proves of the optimum; the empty certificate where it is silent or odd."""
-    proof = channel.record.certificate or {}
-    bound, gap, scope = (proof.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope"))
-    if isinstance(bound, float | int) and isinstance(gap, float | int) and isinstance(scope, str):
-        return Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
-    return Certificate()
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -338,16 +328,6 @@ def _sum_above(first: float, second: float) -> float:
     if math.isinf(total) or math.fsum((first, second, -total)) <= 0.0:
         return total
     return math.nextafter(total, math.inf)
-
-
-def _population(promise: PopulationPromise, chosen: ConfidenceSet | None, joint: Joint) -> Population:
-    return Population(
-        level=promise.level,
-        eps_l=promise.achieved.eps_l,
-        eps_u=promise.achieved.eps_u,
-        eps_ldp=promise.achieved.eps_ldp,
-        sentences=tuple(population_sentences(promise, chosen, joint.total)),
-    )
 
 
 def _sample(asked: Asked) -> str:

@@ -6,32 +6,10 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.report import blocks as b
 from mechdesign.report.bins_text import numbers_blocks
-from mechdesign.report.blocks import (
-    ALL_IN_JSON,
-    MOST_ROWS,
-    MOST_SHARES,
-    Block,
-    Blocked,
-    Bullets,
-    Cell,
-    CurveChart,
-    Document,
-    Facts,
-    Grid,
-    LiftMap,
-    Lines,
-    Maps,
-    Remark,
-    Section,
-    Text,
-    blocked,
-    label_remarks,
-    row_remarks,
-    short,
-)
 from mechdesign.report.content import names_of
-from mechdesign.report.record import Asked, Entry, Kept, Lifts, Meaning, Promise, Report
+from mechdesign.report.record import Asked, Entry, Kept, Lifts, Promise, Report
 from mechdesign.report.wording import (
     about,
     at_least,
@@ -67,27 +45,29 @@ ENDS = (2.0, 4.0, 8.0)
 ABOVE, BELOW = "▲", "▼"
 
 
-def document_of(report: Report) -> Document:
+def document_of(report: Report) -> b.Document:
     """The document that every renderer writes: what matters most comes first."""
     asked = report.asked
     sensitive, useful = names_of(asked)
     sections = summary_sections(report)
     if report.curve is not None or "curve" in report.absent:
-        sections.append(Section("curve", "Privacy against utility", _curve(report)))
+        sections.append(b.Section("curve", "Privacy against utility", _curve(report)))
     if report.before is not None and report.after is not None:
-        sections.append(Section("lifts", "Before and after", _lifts(report, report.before, report.after)))
-    sections.append(Section("channel", "The channel", _channel(report)))
+        sections.append(b.Section("lifts", "Before and after", _lifts(report, report.before, report.after)))
+    sections.append(b.Section("channel", "The channel", _channel(report)))
     if report.codebook is not None:
-        sections.append(Section("codebook", "Codebook", _codebook(report)))
+        sections.append(b.Section("codebook", "Codebook", _codebook(report)))
     if report.promise.bounds:
-        sections.append(Section("measures", "Other measures of leakage", measure_blocks(report.promise)))
-    facts = Facts(tuple((fact.name, label(fact.text)) for fact in report.provenance))
+        sections.append(b.Section("measures", "Other measures of leakage", measure_blocks(report.promise)))
+    facts = b.Facts(tuple((fact.name, label(fact.text)) for fact in report.provenance))
     sections += [
-        Section("asked", "What was asked", _asked(asked)),
-        Section("provenance", "Provenance", (facts,)),
-        Section("reproduce", "Do it again", (Lines(tuple((c.purpose, c.line) for c in report.commands)),)),
+        b.Section("asked", "What was asked", _asked(asked)),
+        b.Section("provenance", "Provenance", (facts,)),
     ]
-    return Document(
+    if report.commands:
+        again = b.Lines(tuple((c.purpose, c.line) for c in report.commands))
+        sections.append(b.Section("reproduce", "Do it again", (again,)))
+    return b.Document(
         title=f"Release of {useful}, protecting {sensitive}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
@@ -108,23 +88,25 @@ def lead_of(asked: Asked) -> str:
     )
 
 
-def summary_sections(report: Report) -> list[Section]:
+def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, for whom it holds and what voids it."""
     sensitive, useful = names_of(report.asked)
-    kept = [] if report.kept is None else [Section("kept", "What is kept", _kept(report.kept, useful))]
-    holds_for: tuple[Block, ...] = (Bullets(report.holds_for),)
+    kept = [] if report.kept is None else [b.Section("kept", "What is kept", _kept(report.kept, useful))]
+    holds_for: tuple[b.Block, ...] = (b.Bullets(report.holds_for),)
     if report.population is not None:
-        holds_for = (*map(Text, report.population.sentences), *holds_for)
+        holds_for = (*map(b.Text, report.population.sentences), *holds_for)
     return [
-        Section("promise", "What is promised", _promise(report.promise, report.asked.notion_text, sensitive)),
+        b.Section(
+            "promise", "What is promised", _promise(report.promise, report.asked.notion_text, sensitive)
+        ),
         *kept,
         *(
-            [Section("numbers", "How far numbers move", numbers_blocks(report.numbers))]
+            [b.Section("numbers", "How far numbers move", numbers_blocks(report.numbers))]
             if report.numbers
             else []
         ),
-        Section("scope", "For whom it holds", holds_for),
-        Section("voids", "What voids it", (Bullets(report.voided_by),)),
+        b.Section("scope", "For whom it holds", holds_for),
+        b.Section("voids", "What voids it", (b.Bullets(report.voided_by),)),
     ]
 
 
@@ -147,42 +129,42 @@ def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     return tuple(items)
 
 
-def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[Block, ...]:
-    statement = Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
-    shown = promise.beliefs[:MOST_ROWS]
-    beliefs = Grid(
+def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ...]:
+    statement = b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
+    shown = promise.beliefs[: b.MOST_ROWS]
+    beliefs = b.Grid(
         f"Probability of each {sensitive} before and after any released value is seen",
         (sensitive, "before", "lowest after", "highest after"),
         tuple(
-            (
-                Cell(short(belief.symbol)),
-                Cell(percent(belief.before)),
-                Cell(percent_at_least(belief.lowest)),
-                Cell(percent_at_most(belief.highest)),
+            b.cells(
+                b.short(one.symbol),
+                percent(one.before),
+                percent_at_least(one.lowest),
+                percent_at_most(one.highest),
             )
-            for belief in shown
+            for one in shown
         ),
     )
-    table = [beliefs, *row_remarks(len(shown), len(promise.beliefs), sensitive)] if shown else []
-    return (statement, *table, Text(f"This is {notion}. {promise.verdict}"))
+    table = [beliefs, *b.row_remarks(len(shown), len(promise.beliefs), sensitive)] if shown else []
+    return (statement, *table, b.Text(f"This is {notion}. {promise.verdict}"))
 
 
-def _kept(kept: Kept, useful: str) -> tuple[Block, ...]:
+def _kept(kept: Kept, useful: str) -> tuple[b.Block, ...]:
     amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
-    blocks: list[Block] = [
-        Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
+    blocks: list[b.Block] = [
+        b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
     ]
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
-        blocks.append(Text("How much the best possible channel would keep was not computed."))
+        blocks.append(b.Text("How much the best possible channel would keep was not computed."))
     else:
         gap = percent_at_most(max(kept.gap_nmi, 0.0))
         blocks.append(
-            Text(
+            b.Text(
                 f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap "
                 f"is at most {gap}. This bound is {kept.scope}."
             )
         )
-    return (*blocks, *[Text(label(remark)) for remark in kept.remarks])
+    return (*blocks, *[b.Text(label(remark)) for remark in kept.remarks])
 
 
 def amount(bound: float, unit: str) -> str:
@@ -191,27 +173,19 @@ def amount(bound: float, unit: str) -> str:
     return f"{text} {unit.removesuffix('s') if text == '1' else unit}".strip()
 
 
-def measure_blocks(promise: Promise) -> tuple[Block, ...]:
+def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     """What follows for other measures: from the promise, for every channel; and what this channel attains."""
     attained = any(bound.attained is not None for bound in promise.bounds)
     header = ("measure", "every channel with this promise, at most", *(["this channel"] * attained))
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[b.Cell, ...]] = []
     for bound in promise.bounds:
         values = [bound.promised, *([bound.attained] * attained)]
-        texts = ["-" if value is None else amount(value, bound.unit) for value in values]
-        rows.append((Cell(bound.measure), *map(Cell, texts)))
-    return (
-        Grid(
-            "What the promise bounds, and what this channel attains"
-            if attained
-            else "What the promise bounds",
-            header,
-            tuple(rows),
-        ),
-    )
+        rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
+    caption = "What the promise bounds" + (", and what this channel attains" if attained else "")
+    return (b.Grid(caption, header, tuple(rows)),)
 
 
-def _asked(asked: Asked) -> tuple[Block, ...]:
+def _asked(asked: Asked) -> tuple[b.Block, ...]:
     sensitive, useful = names_of(asked)
     facts = [
         ("Protected", f"{sensitive}: {_names(asked.sensitive_symbols)}"),
@@ -228,22 +202,22 @@ def _asked(asked: Asked) -> tuple[Block, ...]:
         facts.append(
             ("Size of the table", f"{size}; {asked.zero_cells:,} of {count(asked.cells, 'cell')} zero")
         )
-    return (Facts(tuple(facts)), *label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
+    return (b.Facts(tuple(facts)), *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
 
 
 def _names(names: Sequence[str]) -> str:
     if not names:
         return "symbols not recorded"
-    shown = ", ".join(short(name) for name in names[: 2 * MOST_SHARES])
-    more = len(names) - 2 * MOST_SHARES
+    shown = ", ".join(b.short(name) for name in names[: 2 * b.MOST_SHARES])
+    more = len(names) - 2 * b.MOST_SHARES
     return f"{count(len(names), 'symbol')} ({shown}{f', and {more:,} more' if more > 0 else ''})"
 
 
-def _curve(report: Report) -> tuple[Block, ...]:
+def _curve(report: Report) -> tuple[b.Block, ...]:
     """The curve as pictures and as a table, or why there is none."""
     curve = report.curve
     if curve is None:
-        return (Remark(report.absent["curve"]),)
+        return (b.Remark(report.absent["curve"]),)
     chosen = curve.chosen
     mechanisms = list(dict.fromkeys(row.mechanism for row in curve.rows))
     bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
@@ -253,14 +227,14 @@ def _curve(report: Report) -> tuple[Block, ...]:
     )
     impossible = " No channel at all that keeps the promise lies above the proven bound." if bounded else ""
     return (
-        Text(said + impossible),
-        CurveChart(
+        b.Text(said + impossible),
+        b.CurveChart(
             "Utility and leakage against the budget",
             f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
             f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. The numbers are in the table below.",
             curve,
         ),
-        Grid(
+        b.Grid(
             f"Trade-off over {curve.axis} (* is the chosen budget)",
             (
                 "budget",
@@ -274,154 +248,138 @@ def _curve(report: Report) -> tuple[Block, ...]:
             left=(1,),
             folded=True,
         ),
-        *[Remark(text) for text in curve.remarks],
+        *[b.Remark(text) for text in curve.remarks],
     )
 
 
-def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[Cell, ...]:
+def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
     bound = row.upper_bound_nmi
-    return (
-        Cell(f"{row.epsilon:g}{'*' if chosen else ''}"),
-        Cell(row.mechanism),
-        Cell(percent_at_least(row.nmi)),
-        *([Cell("" if bound is None else percent_at_most(bound))] if bounded else []),
-        Cell(at_most(row.max_log_lift)),
-        Cell(f"-{at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"),
+    return b.cells(
+        f"{row.epsilon:g}{'*' if chosen else ''}",
+        row.mechanism,
+        percent_at_least(row.nmi),
+        *(["" if bound is None else percent_at_most(bound)] if bounded else []),
+        at_most(row.max_log_lift),
+        f"-{at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0",
     )
 
 
-def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[Block, ...]:
-    """Heat maps of the lifts of the table and of the release, and their numbers."""
+def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.Block, ...]:
+    """Heat maps of the lifts of the table and of the release."""
     sensitive, useful = title(report.asked.sensitive_columns), title(report.asked.useful_columns)
-    promise = report.promise
-    before = blocked(lifts_before, useful, sensitive)
-    after = blocked(lifts_after, "outputs", sensitive)
+    low, high = report.promise.low, report.promise.high
+    before, after = b.blocked(lifts_before, useful, sensitive), b.blocked(lifts_after, "outputs", sensitive)
     ends = _ends(before, after)
-    marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if _bounded(promise) else ""
-    notes = [Remark(f"{name}: {b.note}") for name, b in (("Before", before), ("After", after)) if b.note]
+    bounded = low is not None or high is not None
+    marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
+    powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
     return (
-        Text(LIFT.format(sensitive=sensitive)),
-        Text(
+        b.Text(LIFT.format(sensitive=sensitive)),
+        b.Text(
             f"How many times as likely each {sensitive} becomes when {useful} itself is seen (before), and when a "
             f"released value is seen (after). Pale is less likely, dark more likely; the colours end at "
             f"{1.0 / ends:g} and {ends:g}.{marks}"
         ),
-        Maps(
+        b.Maps(
             (
-                _map("Before", before, useful, sensitive, promise, ends),
-                _map("After", after, "output", sensitive, promise, ends),
-            )
+                _map("Before", before, useful, sensitive, report.promise, ends),
+                _map("After", after, "output", sensitive, report.promise, ends),
+            ),
+            tuple(b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers),
         ),
-        *notes,
-        _numbers("Lifts before", before, useful),
-        _numbers("Lifts after", after, "output"),
+        *[
+            b.Remark(f"{name}: {map_.note}")
+            for name, map_ in (("Before", before), ("After", after))
+            if map_.note
+        ],
     )
 
 
-def _bounded(promise: Promise) -> bool:
-    return promise.low is not None or promise.high is not None
-
-
-def _ends(*tables: Blocked) -> float:
+def _ends(*tables: b.Blocked) -> float:
     """The lift of the last colour: the same for both maps, so that they can be compared."""
     values = [v for table in tables for line in table.values for v in line]
     return next((end for end in ENDS if all(1.0 / end <= v <= end for v in values)), ENDS[-1])
 
 
-def _marks(table: Blocked, promise: Promise) -> tuple[tuple[str, ...], ...]:
+def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float) -> b.Grid:
     low = -math.inf if promise.low is None else promise.low * (1.0 - ROUNDING)
     high = math.inf if promise.high is None else promise.high * (1.0 + ROUNDING)
-    return tuple(
-        tuple(BELOW if v < low else ABOVE if v > high else "" for v in line) for line in table.values
-    )
-
-
-def _map(name: str, table: Blocked, down: str, across: str, promise: Promise, ends: float) -> LiftMap:
-    values = [v for line in table.values for v in line]
-    marks = _marks(table, promise)
+    marks = [[BELOW if v < low else ABOVE if v > high else "" for v in line] for line in table.values]
     outside = sum(mark != "" for line in marks for mark in line)
-    said = (
-        f" {outside:,} of {count(len(values), 'cell')} outside what is allowed." if _bounded(promise) else ""
-    )
-    return LiftMap(
-        title=f"{name}: lift of each {across} at each {down}",
-        description=f"Lifts from {min(values):.3g} to {max(values):.3g}.{said} The numbers are in a table below.",
-        across=across,
-        down=down,
-        columns=table.columns,
-        rows=table.rows,
-        values=table.values,
-        marks=marks,
-        ends=ends,
-    )
-
-
-def _numbers(caption: str, table: Blocked, down: str) -> Grid:
-    return Grid(
-        caption,
+    cells = count(len(table.rows) * len(table.columns), "cell")
+    return b.Grid(
+        f"{name}: lift of each {across} at each {down}"
+        + (
+            f"; {outside:,} of {cells} outside what is allowed"
+            if math.isfinite(low) or math.isfinite(high)
+            else ""
+        ),
         (down, *table.columns),
         tuple(
-            (Cell(name), *(Cell(f"{v:.3g}") for v in line))
-            for name, line in zip(table.rows, table.values, strict=True)
+            (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
+            for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
         ),
-        folded=True,
     )
 
 
-def _channel(report: Report) -> tuple[Block, ...]:
+def _lift(value: float, mark: str, ends: float) -> b.Cell:
+    if value == 0.0 or value >= 100.0:
+        shown = f"{value:.0f}"
+    elif value < 0.005:
+        shown = "<.01"
+    else:
+        shown = f"{value:.2f}" if value < 10.0 else f"{value:.1f}"
+    level = math.log(value, ends) if value > 0.0 else -1.0
+    return b.Cell(shown + mark, tint=max(-1.0, min(1.0, level)))
+
+
+def _channel(report: Report) -> tuple[b.Block, ...]:
     """The matrix, or where it is too large what becomes of each symbol."""
     channel, useful = report.channel, title(report.asked.useful_columns)
-    blocks: list[Block] = [
-        Text(
+    blocks: list[b.Block] = [
+        b.Text(
             f"Each {useful} is replaced by one of {count(len(channel.outputs), 'output')}, drawn with these "
             f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
         )
     ]
     if len(channel.outputs) <= MOST_MATRIX_OUTPUTS and len(channel.symbols) <= MOST_MATRIX_SYMBOLS:
         rows = tuple(
-            (Cell(short(name)), *_matrix_row(row, len(channel.outputs)))
+            (b.Cell(b.short(name)), *_matrix_row(row, len(channel.outputs)))
             for name, row in zip(channel.symbols, channel.rows, strict=True)
         )
         blocks.append(
-            Grid(
+            b.Grid(
                 f"P(output | {useful}) in %; an empty cell is exactly zero",
-                (useful, *map(short, channel.outputs)),
+                (useful, *map(b.short, channel.outputs)),
                 rows,
             )
         )
     else:
-        shown = channel.rows[:MOST_ROWS]
+        shown = channel.rows[: b.MOST_ROWS]
         blocks += [
-            Remark(
+            b.Remark(
                 f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
-                f"{MOST_SHARES} most probable outputs of each {useful} are listed, the others put together. "
-                f"{ALL_IN_JSON}"
+                f"{b.MOST_SHARES} most probable outputs of each {useful} are listed, the others put together. "
+                f"{b.ALL_IN_JSON}"
             ),
-            Grid(
+            b.Grid(
                 f"What is released for each {useful}",
                 (useful, "outputs, with their probabilities"),
                 tuple(
-                    (
-                        Cell(short(name)),
-                        Cell(_listed([(channel.outputs[e.output], e.share) for e in _sorted(row)])),
-                    )
+                    b.cells(b.short(name), _listed([(channel.outputs[e.output], e.share) for e in row]))
                     for name, row in zip(channel.symbols, shown, strict=False)
                 ),
                 left=(1,),
             ),
-            *row_remarks(len(shown), len(channel.symbols), useful),
+            *b.row_remarks(len(shown), len(channel.symbols), useful),
         ]
-    return (*blocks, *label_remarks([*channel.symbols, *channel.outputs]))
+    return (*blocks, *b.label_remarks([*channel.symbols, *channel.outputs]))
 
 
-def _sorted(row: Sequence[Entry]) -> list[Entry]:
-    return sorted(row, key=lambda entry: -entry.weight)
-
-
-def _matrix_row(row: Sequence[Entry], outputs: int) -> list[Cell]:
-    cells = [Cell("")] * outputs
+def _matrix_row(row: Sequence[Entry], outputs: int) -> list[b.Cell]:
+    cells = [b.Cell("")] * outputs
     for entry in row:
-        cells[entry.output] = Cell(_tenths(entry.share), entry.share)
+        cells[entry.output] = b.Cell(_tenths(entry.share), entry.share)
     return cells
 
 
@@ -436,40 +394,40 @@ def _tenths(share: float) -> str:
 
 
 def _listed(shares: Sequence[tuple[str, float]]) -> str:
-    parts = [f"{short(name)} {_tenths(share)} %" for name, share in shares[:MOST_SHARES]]
-    rest = shares[MOST_SHARES:]
+    shares = sorted(shares, key=lambda named: -named[1])
+    parts = [f"{b.short(name)} {_tenths(share)} %" for name, share in shares[: b.MOST_SHARES]]
+    rest = shares[b.MOST_SHARES :]
     if rest:
         parts.append(f"{count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %")
     return "; ".join(parts)
 
 
-def _codebook(report: Report) -> tuple[Block, ...]:
+def _codebook(report: Report) -> tuple[b.Block, ...]:
     """What each output says of X, and how much of S."""
     codebook, useful = report.codebook or (), title(report.asked.useful_columns)
-    shown = codebook[:MOST_ROWS]
-    clipped = any(len(meaning.posterior) > MOST_SHARES for meaning in shown)
-    rest = [Remark(f"Of each output the {MOST_SHARES} most probable symbols are listed. {ALL_IN_JSON}")]
+    shown = codebook[: b.MOST_ROWS]
+    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in shown)
+    rest = [b.Remark(f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}")]
     return (
-        Text(
+        b.Text(
             f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
             f"its smallest and its largest lift over {title(report.asked.sensitive_columns)}."
         ),
-        Grid(
+        b.Grid(
             "Posterior of each output",
             ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift"),
-            tuple(_meaning(meaning) for meaning in shown),
+            tuple(
+                b.cells(
+                    b.short(one.output),
+                    f"{_tenths(one.probability)} %",
+                    _listed(one.posterior),
+                    at_least(one.lowest_lift),
+                    at_most(one.highest_lift),
+                )
+                for one in shown
+            ),
             left=(2,),
         ),
-        *row_remarks(len(shown), len(codebook), "outputs"),
+        *b.row_remarks(len(shown), len(codebook), "outputs"),
         *(rest if clipped else []),
-    )
-
-
-def _meaning(meaning: Meaning) -> tuple[Cell, ...]:
-    return (
-        Cell(short(meaning.output)),
-        Cell(f"{_tenths(meaning.probability)} %"),
-        Cell(_listed(meaning.posterior)),
-        Cell(at_least(meaning.lowest_lift)),
-        Cell(at_most(meaning.highest_lift)),
     )

@@ -1,11 +1,14 @@
-"""The picture of a comparison: utility and both leakages against the budget, for colour and for grey."""
+"""Pictures of comparisons, for colour and for grey: files, and inline SVG without script, style sheet or font."""
 
 from __future__ import annotations
 
+import io
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +18,7 @@ from mechdesign.comparison.recommending import falls
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
+from mechdesign.report.blocks import CurveChart
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -60,6 +64,37 @@ SETTINGS = {"svg.hashsalt": "mechdesign", "svg.fonttype": "none", "pdf.fonttype"
 """The same rows give the same file, and texts stay texts."""
 
 
+INK = "#1b1b1b"
+
+UNIT = 72.0
+"""Units of an SVG in an inch of matplotlib; on the page one unit is one pixel at most."""
+
+PANEL_WIDTH, PANEL_HEIGHT = 330.0, 250.0
+
+FONT_SIZE, TITLE_SIZE = 11.0, 13.0
+"""Pixels."""
+
+PAGE = {"font.size": FONT_SIZE, "axes.edgecolor": "#707070", "axes.labelcolor": INK, "hatch.color": "#bfbfbf"}
+"""Parameters of matplotlib for pictures in a page."""
+
+SMALLEST = 0.8
+"""The picture is never shown smaller than this share of its natural size; its box scrolls instead."""
+
+TIDY = (
+    (r'(?s)^.*?(?=<g id="figure_1">)', ""),
+    (r' id="[\w.]+_\d+"', ""),
+    (r"font-family: [^;\"]*;? ?", ""),
+    (r"font: (?:(\w+) )?([\d.]+px)[^;\"]*", r"font-weight: \1; font-size: \2"),
+    (r"; stroke-(linejoin|linecap|miterlimit): [^;\"]*", ""),
+    ("xlink:href", "href"),
+    (r' transform="rotate\(-0 [^"]*"', ""),
+    (r"(\d\.\d\d)\d+", r"\1"),
+    (r"\n\s*", "\n"),
+)
+"""What the SVG of matplotlib has and a page does not need: a head with a style sheet for everything, names of groups,
+fonts, which are those of the page, and more digits than there are pixels."""
+
+
 @dataclass(frozen=True)
 class Series:
     """One line of the picture."""
@@ -72,6 +107,14 @@ class Series:
     filled: bool
 
 
+def check_matplotlib(what: str = "plots need", extra: str = "plots", besides: str = "") -> None:
+    """Refuse to draw where it is missing, before any work is done."""
+    if find_spec("matplotlib") is None:
+        raise InputError(
+            f"{what} matplotlib, which is not installed: pip install 'mechdesign[{extra}]'{besides}"
+        )
+
+
 def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
     """Refuse a picture that cannot be drawn or written, before any work is done."""
     ending = Path(path).suffix.lower()
@@ -79,8 +122,7 @@ def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = (
         raise InputError(
             f"{os.fspath(path)}: a plot must end in {', '.join(FORMATS)}, not {ending or 'nothing'}"
         )
-    if find_spec("matplotlib") is None:
-        raise InputError("plots need matplotlib, which is not installed: pip install 'mechdesign[plots]'")
+    check_matplotlib()
     check_target(path, force=force, sources=sources)
 
 
@@ -124,7 +166,7 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
         axes.set_title(panel.title)
     handles, labels = every[0].get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
-    fallen = list(dict.fromkeys(fall.mechanism for fall in falls(rows)))
+    fallen = list(dict.fromkeys(fall.before.mechanism for fall in falls(rows)))
     figure.legend(
         list(named.values()),
         list(named),
@@ -281,3 +323,70 @@ def _budget_lines(
             )
             axes.set_ylim(*limits)
     return guide
+
+
+def curve_pictures(chart: CurveChart, anchor: str) -> list[str]:
+    """A picture for each of `PANELS`; `anchor` makes their ids unique."""
+    lines = curve_series(chart)
+    return [
+        _inline(
+            lambda panel=panel: _panel(chart, panel, lines),
+            f"{anchor}-{k}",
+            panel.title,
+            f"{panel.label} over the budget; {chart.description}",
+        )
+        for k, panel in enumerate(PANELS)
+    ]
+
+
+def curve_series(chart: CurveChart) -> list[Series]:
+    """The lines of the pictures, the mechanism of the chosen row first."""
+    chosen = chart.curve.chosen.mechanism
+    return series(sorted(chart.curve.rows, key=lambda row: row.mechanism != chosen))
+
+
+def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
+    rows, chosen = chart.curve.rows, chart.curve.chosen
+    figure = new_figure(figsize=(PANEL_WIDTH / UNIT, PANEL_HEIGHT / UNIT), layout="constrained")
+    axes = figure.subplots()
+    draw_panel(axes, panel, rows, lines)
+    if panel.budget is not None:
+        reached = [v for row in rows for v in (panel.value(row), panel.budget(row)) if v is not None]
+        axes.set_ylim(0.0, 1.05 * max((v for v in reached if math.isfinite(v)), default=1.0) or 1.0)
+    axes.set_xlim(0.0, max(row.epsilon for row in rows) * 1.03)
+    axes.set_title(panel.title, loc="left", fontsize=TITLE_SIZE, fontweight="bold", color=INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.axvline(chosen.epsilon, color=INK, linewidth=0.7, zorder=1.5)
+    value = panel.value(chosen)
+    if math.isfinite(value):
+        axes.plot(
+            [chosen.epsilon],
+            [value],
+            marker="o",
+            markersize=10,
+            markerfacecolor="white",
+            markeredgecolor=INK,
+            markeredgewidth=2.5,
+            zorder=5,
+            clip_on=False,
+        )
+    return figure
+
+
+def _inline(draw: Any, anchor: str, title: str, description: str) -> str:
+    """The figure that `draw` makes, for use inside HTML: fluid, described, with ids of its own."""
+    written = io.StringIO()
+    undated = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    with settings(**PAGE, **{"svg.hashsalt": anchor}):
+        figure = draw()
+        figure.savefig(written, format="svg", transparent=True, metadata=undated)
+    width, height = UNIT * figure.get_size_inches()
+    svg = written.getvalue()
+    for pattern, new in TIDY:
+        svg = re.sub(pattern, new, svg)
+    size = f"max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px"
+    names = f"{anchor}-title", f"{anchor}-desc"
+    return (
+        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{" ".join(names)}" style="{size}">\n'
+        f'<title id="{names[0]}">{escape(title)}</title><desc id="{names[1]}">{escape(description)}</desc>\n{svg}'
+    )

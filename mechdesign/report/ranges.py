@@ -1,14 +1,22 @@
-"""Ranges in words and as plain records: what a quantised release guarantees, and the measures of a table."""
+"""Ranges in words and as plain records: what a quantised release guarantees, and the measures of a table.
+
+Also mechanism files: the verdict, the cells, the budget against the error.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from typing import Any
 
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
+from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
 from mechdesign.nonstochastic.quantize_options import Quantized
 from mechdesign.nonstochastic.table_measures import TableMeasures
+from mechdesign.nonstochastic.verification import VerifiedMechanism
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
+from mechdesign.sanitise.quantized import Quantised, released_number
+from mechdesign.sanitise.quantized_check import CheckedRelease
 
 SCOPE = (
     "A range is what occurs in this file. A combination that can happen but does not occur here would change "
@@ -37,46 +45,34 @@ def quantize_text(done: Quantized) -> str:
             first="",
         ),
     ]
-    if done.answers_each is not None:
-        bits = at_most(done.total_epsilon)
-        lines.append(
-            f"One individual is in at most {count(done.answers_each, 'answer')}: {bits} bits in all."
-        )
-    lines += ["", "Guarantees for each answer", *map(_promise, done.guarantees), "", "They hold if"]
-    return "\n".join([*lines, *(item(text) for text in ASSUMPTIONS)])
+    return "\n".join([*lines, *_in_all(done.answers_each, done.total_epsilon), *_guaranteed(done.guarantees)])
 
 
-def _promise(promise: Guarantee) -> str:
-    """One guarantee; an error is bounded from below, everything else from above."""
-    if promise.name == "estimation error":
-        bound = f"at least {at_least(promise.bound)} {promise.unit}"
-    else:
-        bound = f"at most {at_most(promise.bound)} {promise.unit}" if promise.bound > 0 else "nothing"
-    return item(f"{promise.meaning}: {bound} ({promise.theorem})")
+def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
+    if answers is None:
+        return []
+    return [f"One individual is in at most {count(answers, 'answer')}{source}: {at_most(bits)} bits in all."]
+
+
+def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
+    texts = ["", "Guarantees for each answer", *map(promise_text, guarantees), "", "They hold if"]
+    return [*texts, *map(item, ASSUMPTIONS)]
 
 
 def quantize_record(done: Quantized, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
     """What `quantize --json` prints."""
-    return {
-        "query": done.query,
-        "column": done.column,
-        "records": done.records,
-        "answers": done.answers,
+    record = {field.name: getattr(done, field.name) for field in fields(done)} | {
         "epsilon": float(done.allowance.epsilon),
         "outputs_allowed": done.allowance.outputs,
-        "outputs": done.outputs,
-        "levels": list(done.levels),
-        "widest_cell": done.widest_cell,
-        "answers_each": done.answers_each,
-        "total_epsilon": done.total_epsilon,
         "guarantees": [asdict(g) for g in done.guarantees],
-        "assumptions": list(ASSUMPTIONS),
-        "notices": list(done.notices),
+        "assumptions": ASSUMPTIONS,
         "verified": True,
         "seconds": round(seconds, 3),
         "output": output,
         "mechanism": mechanism,
     }
+    del record["allowance"]
+    return record
 
 
 def ranges_text(measured: TableMeasures) -> str:
@@ -176,12 +172,7 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
     tested, bounds = measured.hypothesis, measured.capacity
     return {
         "unit": "bits",
-        "x": list(measured.x),
-        "y": list(measured.y),
-        "records": measured.records,
-        "pairs": measured.pairs,
-        "x_values": measured.x_values,
-        "y_values": measured.y_values,
+        **{name: getattr(measured, name) for name in ("x", "y", "records", "pairs", "x_values", "y_values")},
         **{k: v for k, v in asdict(measured.information).items() if k != "unit"},
         "maximal_leakage": measured.maximal_leakage,
         "worst_attribute": {
@@ -206,3 +197,174 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
             "proof": None if bounds.code is None else bounds.code.proof,
         },
     }
+
+
+MOST_ROWS = 12
+"""Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
+
+
+def verdict_text(found: VerifiedMechanism) -> str:
+    """The report of `audit MECHANISM`, without a final newline."""
+    kept = "keeps" if found.satisfied else "DOES NOT keep"
+    lines = [
+        paragraph(
+            f"The mechanism {kept} what its file says: {_what(found)}, and one individual can bring about at most "
+            f"{count(found.outputs, 'output')} of an answer (counted exactly; {found.allowed:,} allowed).",
+            first="",
+        ),
+    ]
+    if found.disagreements:
+        lines += ["", "The file is wrong", *map(item, found.disagreements)]
+    lines += _in_all(
+        found.answers_each, found.total_epsilon, " (as the file says, from data that are not here)"
+    )
+    return "\n".join([*lines, *_guaranteed(found.guarantees)])
+
+
+def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
+    """What `audit MECHANISM --json` prints."""
+    mechanism = found.mechanism
+    return {
+        "satisfied": found.satisfied,
+        **{name: getattr(mechanism, name) for name in ("query", "column", "group_by", "epsilon")},
+        **{
+            name: getattr(found, name)
+            for name in ("outputs", "answers_each", "total_epsilon", "disagreements")
+        },
+        "outputs_allowed": found.allowed,
+        "witnesses": [
+            {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
+            for m in mechanism.mechanisms
+        ],
+        "guarantees": [asdict(g) for g in found.guarantees],
+        "assumptions": ASSUMPTIONS,
+        "verified": True,
+    }
+
+
+def promise_text(promise: Guarantee) -> str:
+    """One guarantee; an error is bounded from below, everything else from above."""
+    if promise.name == "estimation error":
+        bound = f"at least {at_least(promise.bound)} {promise.unit}"
+    else:
+        bound = f"at most {at_most(promise.bound)} {promise.unit}" if promise.bound > 0 else "nothing"
+    return item(f"{promise.meaning}: {bound} ({promise.theorem})")
+
+
+def _what(found: VerifiedMechanism) -> str:
+    mechanism = found.mechanism
+    groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
+    lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
+    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value in {lo} to {hi}"
+
+
+def cells_text(found: VerifiedMechanism) -> str:
+    """The report of `show MECHANISM`: the cells, and what is released for each."""
+    lines = [paragraph(f"{_what(found)}; {at_most(found.mechanism.epsilon)} bits an answer.", first="")]
+    for sized in found.mechanism.mechanisms[:MOST_ROWS]:
+        who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
+        lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
+        lines += [f"  {a:>12}  to {b:>12}  ->  {m:>12}" for a, b, m in _rows(found, sized, MOST_ROWS)]
+        if sized.quantizer.levels > MOST_ROWS:
+            lines.append(f"  .. and {sized.quantizer.levels - MOST_ROWS:,} more; --csv lists all")
+    if len(found.mechanism.mechanisms) > MOST_ROWS:
+        lines.append(f"\n.. and {len(found.mechanism.mechanisms) - MOST_ROWS:,} more sizes of groups")
+    return "\n".join(lines)
+
+
+def _rows(found: VerifiedMechanism, sized: SizedQuantizer, most: int) -> list[tuple[str, str, str]]:
+    edge = sized.quantizer.edge
+    return [
+        (
+            about(float(edge(k))),
+            about(float(edge(k + 1))),
+            about(float(released_number(found.mechanism.query, sized.quantizer, k))),
+        )
+        for k in range(min(sized.quantizer.levels, most))
+    ]
+
+
+def cells_csv(found: VerifiedMechanism) -> str:
+    """All cells with exact ends (fractions), a line each."""
+    lines = ["individuals,cell,lower,upper,released"]
+    for sized in found.mechanism.mechanisms:
+        edge = sized.quantizer.edge
+        for k in range(sized.quantizer.levels):
+            value = float(released_number(found.mechanism.query, sized.quantizer, k))
+            lines.append(f"{sized.individuals},{k + 1},{edge(k)},{edge(k + 1)},{value!r}")
+    return "\n".join(lines)
+
+
+def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
+    """For each size of group: levels, outputs in use, and the largest error of an answer."""
+    return [
+        {
+            "individuals": m.individuals,
+            "levels": m.quantizer.levels,
+            "outputs": m.certificate.outputs,
+            "epsilon": m.certificate.epsilon,
+            "worst_error": float(m.quantizer.widest_cell) / 2,
+        }
+        for m in found.mechanism.mechanisms
+    ]
+
+
+def budget_text(found: VerifiedMechanism) -> str:
+    """The report of `measure MECHANISM`: what each size of group spends, and what it gets for it."""
+    rows: Sequence[dict[str, Any]] = budget_rows(found)
+    lines = [
+        paragraph(f"{_what(found)}: budget and error of an answer.", first=""),
+        "",
+        f"  {'individuals':>12} {'levels':>9} {'outputs':>9} {'bits':>8} {'worst error':>12}",
+    ]
+    lines += [
+        f"  {r['individuals']:>12,} {r['levels']:>9,} {r['outputs']:>9,} {at_most(r['epsilon']):>8} "
+        f"{at_most(r['worst_error']):>12}"
+        for r in rows[:MOST_ROWS]
+    ]
+    if len(rows) > MOST_ROWS:
+        lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
+    least = min(r["outputs"] for r in rows)
+    if least < found.outputs:
+        lines += [
+            "",
+            paragraph(
+                f"Some groups use {least} of the {found.allowed:,} outputs that are allowed: finer cells for "
+                "them would cost nothing.",
+                first="",
+            ),
+        ]
+    return "\n".join(lines)
+
+
+def applied_text(done: Quantised, target: str) -> str:
+    """The report of `apply MECHANISM`, without a final newline."""
+    what = count(done.answers, "answer")
+    lines = [
+        paragraph(f"{what} from {count(done.records, 'record')} written to {target}.", first=""),
+        "",
+        "For you alone, because it depends on the data",
+        item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst"),
+        item(f"{count(done.outside, 'value')} outside the range"),
+    ]
+    in_all = _in_all(done.answers_each, done.total_epsilon)
+    return "\n".join([*lines, *([""] if in_all else []), *in_all])
+
+
+def applied_record(done: Quantised, target: str) -> dict[str, Any]:
+    """What `apply MECHANISM --json` prints."""
+    record = asdict(done)
+    del record["mechanism"]
+    return {"output": target, **record, "guarantee": dict(done.mechanism.guarantee)}
+
+
+def release_check_text(found: CheckedRelease, path: str) -> str:
+    """The report of `check` on a mechanism's release."""
+    can = "can be" if found.satisfied else "CANNOT be"
+    lines = [f"{path} {can} a release of this mechanism ({count(found.answers, 'answer')})."]
+    lines += [item(fault) for fault in found.wrong]
+    if found.same is not None:
+        lines.append(
+            item(f"the data released again are {'the same bytes' if found.same else 'NOT this file'}")
+        )
+    return "\n".join(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
@@ -42,11 +43,8 @@ def check_text(check: ReleaseCheck, path: str) -> str:
     if check.findings:
         lines += ["", "Impossible"]
         for found in check.findings:
-            more = (
-                f" ({count(found.records, 'record')} in all)"
-                if found.records > 1 and found.kind != "cells"
-                else ""
-            )
+            several = found.records > 1 and found.kind != "cells"
+            more = f" ({count(found.records, 'record')} in all)" if several else ""
             lines.append(item(label(found.text) + more))
     lines += ["", "Frequencies", *_test(check.frequencies)]
     if check.also is not None:
@@ -67,13 +65,8 @@ def _test(test: FrequencyTest) -> list[str]:
         )
     ]
     for suspect in test.suspects[:MOST_SHOWN]:
-        lines.append(
-            paragraph(
-                f"{label(suspect.name)}: {count(suspect.records, 'record')}, adjusted p-value at most "
-                f"{at_most(suspect.p_value)}",
-                "      ",
-            )
-        )
+        said = f"{count(suspect.records, 'record')}, adjusted p-value at most {at_most(suspect.p_value)}"
+        lines.append(paragraph(f"{label(suspect.name)}: {said}", "      "))
     if len(test.suspects) > MOST_SHOWN:
         lines.append(paragraph(f"and {len(test.suspects) - MOST_SHOWN} more", "      "))
     return lines
@@ -81,26 +74,11 @@ def _test(test: FrequencyTest) -> list[str]:
 
 def check_record(check: ReleaseCheck) -> dict[str, Any]:
     """What `check --json` prints."""
-    return {
-        "plausible": check.plausible,
-        "records": check.records,
-        "findings": [{"kind": f.kind, "text": f.text, "records": f.records} for f in check.findings],
-        "frequencies": _test_record(check.frequencies),
-        "also": None if check.also is None else _test_record(check.also),
-        "notices": list(check.notices),
-    }
-
-
-def _test_record(test: FrequencyTest) -> dict[str, Any]:
-    return {
-        "against": test.against,
-        "plausible": test.plausible,
-        "p_value": test.p_value,
-        "level": test.level,
-        "records": test.records,
-        "methods": test.methods,
-        "suspects": [{"name": s.name, "records": s.records, "p_value": s.p_value} for s in test.suspects],
-    }
+    record: dict[str, Any] = {"plausible": check.plausible, **asdict(check)}
+    for name, test in (("frequencies", check.frequencies), ("also", check.also)):
+        if test is not None:
+            record[name]["plausible"] = test.plausible
+    return record
 
 
 def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
@@ -149,16 +127,8 @@ def estimate_record(
     result: Frequencies | JointFrequencies, column: str, by: str | None = None
 ) -> dict[str, Any]:
     """What `estimate --json` prints."""
-    record: dict[str, Any] = {
-        "column": column,
-        "by": by,
-        "records": result.records,
-        "method": result.method,
-        "target": result.target,
-        "level": result.level,
-        "frequencies": result.rows(),
-        "notices": list(result.notices),
-    }
+    said = {name: getattr(result, name) for name in ("records", "method", "target", "level", "notices")}
+    record: dict[str, Any] = {"column": column, "by": by, **said, "frequencies": result.rows()}
     if isinstance(result, Frequencies) and result.likelihood is not None:
         fit = result.likelihood
         record["log_likelihood"] = fit.log_likelihood

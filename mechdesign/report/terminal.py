@@ -16,10 +16,11 @@ from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendatio
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
-from mechdesign.report.blocks import Block, Bullets, Grid, Remark, Text
+from mechdesign.report import blocks as b
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
+from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
 from mechdesign.report.wording import (
     about,
@@ -63,21 +64,25 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    kept = set(sorted(beliefs, key=lambda b: min(b.before - b.highest, b.lowest - b.before))[:MOST_LINES])
+    kept = set(
+        sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))[
+            :MOST_LINES
+        ]
+    )
     chosen = tuple(belief for belief in beliefs if belief in kept)
     remark = f"Those {MOST_LINES} of {len(beliefs):,} are shown whose probability can change most; --report has all."
     promise = replace(report.promise, beliefs=chosen, verdict=f"{report.promise.verdict} {remark}")
     return replace(report, promise=promise)
 
 
-def _lines(block: Block) -> list[str]:
+def _lines(block: b.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
-        case Text(text) | Remark(text):
+        case b.Text(text) | b.Remark(text):
             return [paragraph(text)]
-        case Bullets(items):
+        case b.Bullets(items):
             return [item(text) for text in items]
-        case Grid():
+        case b.Grid():
             rows = [block.header, *([cell.text for cell in row] for row in block.rows)]
             return aligned(rows, left=(*range(block.heads), *block.left))
         case _:
@@ -233,10 +238,6 @@ def _curves(rows: Sequence[ComparisonRow]) -> list[tuple[str, float | None]]:
     return list(dict.fromkeys(row.curve for row in rows))
 
 
-def _name(notion: str, lam: float | None) -> str:
-    return notion if lam is None else f"{notion}, lam {lam:g}"
-
-
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     at = {(row.mechanism, row.epsilon): row for row in rows}
@@ -257,7 +258,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     ]
     thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
     notes = "; ".join([*thinned, *marks])
-    heading = f"{_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
+    heading = f"{curve_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
     return "\n".join([heading, *aligned(lines)])
 
 
@@ -274,7 +275,7 @@ def _hundredths(share: float, rounding: str) -> Decimal:
 
 
 def _advice(found: Recommendation) -> str:
-    name = _name(found.notion, found.lam)
+    name = curve_name(found.notion, found.lam)
     texts = [f"{name}:", _twice(found.twice)]
     if found.most is not None:
         texts.append(
@@ -305,7 +306,7 @@ def fall_text(fall: Fall) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
     before, after = fall.before, fall.after
     return (
-        f"{fall.mechanism} ({_name(fall.notion, fall.lam)}) keeps {percent_at_least(before.nmi)} at epsilon "
+        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {percent_at_least(before.nmi)} at epsilon "
         f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
         "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
     )

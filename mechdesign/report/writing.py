@@ -1,16 +1,22 @@
-"""A report as a file: HTML, Markdown or JSON by its ending, whole or not at all."""
+"""A report as a file: HTML, Markdown or JSON by its ending, whole or not at all.
+
+Markdown has the tables of GitHub, and leaves pictures to their tables of numbers.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
+from mechdesign.report import blocks as b
 from mechdesign.report.document import document_of
-from mechdesign.report.record import FORMAT, VERSION, Report
-from mechdesign.report.records import to_json
+from mechdesign.report.plots import check_matplotlib
+from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
 HTML = ".html"
 ENDINGS = (HTML, ".md", ".json")
@@ -26,9 +32,7 @@ def check_report(
             f"{os.fspath(path)}: a report must end in {', '.join(ENDINGS)}, not {ending or 'nothing'}"
         )
     if ending == HTML and pictures:
-        from mechdesign.report.pictures import check_pictures
-
-        check_pictures()
+        check_matplotlib("an HTML report needs", "report", " (.md and .json reports need nothing)")
     check_target(path, force=force, sources=sources)
 
 
@@ -40,8 +44,6 @@ def report_text(report: Report, ending: str) -> str:
         from mechdesign.report.html import html_page
 
         return html_page(document_of(report))
-    from mechdesign.report.markdown import markdown
-
     return markdown(document_of(report))
 
 
@@ -52,3 +54,76 @@ def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> N
     text = report_text(report, Path(path).suffix.lower())
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=www)\.")
+"""What Markdown may read as an instruction or a link anywhere; a backslash before it makes it a letter."""
+
+LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
+"""The same where a text begins."""
+
+
+def markdown(document: b.Document) -> str:
+    """The whole file."""
+    parts = [
+        f"# {_text(document.title)}",
+        f"**{_text(document.banner)}**",
+        _text(document.lead),
+        _items([f"{_text(name)}: **{_text(text)}**" for name, text in document.highlights]),
+    ]
+    for section in document.sections:
+        parts.append(f"## {_text(section.title)}")
+        parts += [text for block in section.blocks if (text := _block(block))]
+    parts.append(f"---\n\n{_text(document.footer)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(text: str) -> str:
+    """`text` as it is, whatever signs it holds."""
+    safe = SPECIAL.sub(lambda found: f"\\{found[0]}", text)
+    safe = LEADING.sub(r"\1\\\2", safe)
+    safe = safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"&#32;{safe[1:]}" if safe.startswith(" ") else safe
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
+
+
+def _block(block: b.Block) -> str:
+    match block:
+        case b.Text(text):
+            return _text(text)
+        case b.Remark(text):
+            return f"> {_text(text)}"
+        case b.Bullets(items):
+            return _items([_text(item) for item in items])
+        case b.Facts(items):
+            return _items([f"{_text(name)}: {_text(text)}" for name, text in items])
+        case b.Lines(items):
+            return "\n\n".join(f"{_text(purpose)}\n\n{_code(line)}" for purpose, line in items)
+        case b.Grid():
+            return _grid(block)
+        case b.Maps(maps):
+            return "\n\n".join(map(_grid, maps))
+        case b.CurveChart():
+            return ""
+
+
+def _code(line: str) -> str:
+    """A fenced block whose fence is longer than any run of backticks inside."""
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}sh\n{line}\n{fence}"
+
+
+def _grid(grid: b.Grid) -> str:
+    words = {*range(grid.heads), *grid.left}
+    rule = [":--" if k in words else "--:" for k in range(len(grid.header))]
+    lines = [
+        [_text(name) for name in grid.header],
+        rule,
+        *([_text(cell.text) for cell in row] for row in grid.rows),
+    ]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{_text(grid.caption)}:\n\n{table}"

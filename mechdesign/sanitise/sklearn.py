@@ -29,7 +29,7 @@ from sklearn.utils.validation import (
 )
 
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.mechanisms import OPTIMAL, design
@@ -171,8 +171,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    notion : Notion, optional
-        What the channel promises, as for `design`; needed unless `channel` is given.
+    notion : Notion or Channel, optional
+        What the channel promises, as for `design`; needed unless `channel` is given, which may also stand here.
     sensitive : str or sequence of str, optional
         Columns of S, crossed if several. They are not in the output (unless `keep_sensitive`), and may be missing from
         what is transformed. By default y is S.
@@ -207,7 +207,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
     @takes(StepKeywords)
     def __init__(
         self,
-        notion: Notion | None = None,
+        notion: Notion | Channel | None = None,
         *,
         sensitive: ColumnNames | None = None,
         useful: ColumnNames | None = None,
@@ -239,7 +239,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             The sensitive symbols, where no columns of X are sensitive.
         """
         table = self._table(X, reset=True)
-        self.channel_ = self._designed(table, y) if self.channel is None else self._given()
+        self.channel_ = self._designed(table, y) if self._released_by() is None else self._given()
         options = self._options()
         self._made = Key.fresh() if options.key is None and options.insecure_seed is None else None
         self._left = [] if options.keep_sensitive else self._sensitive_columns()
@@ -290,7 +290,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         tags.input_tags.allow_nan = self._allows_gaps()
-        tags.target_tags.required = self.sensitive is None and self.channel is None
+        tags.target_tags.required = self.sensitive is None and self._released_by() is None
         tags.non_deterministic = vars(self)["key"] is None and vars(self)["insecure_seed"] is None
         return tags
 
@@ -313,10 +313,19 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         return self.missing != "refuse" or (policy is not None and policy.null != REFUSE)
 
     def _given(self) -> Channel:
-        return Channel.load(self.channel) if isinstance(self.channel, (str, os.PathLike)) else self.channel  # type: ignore[return-value]
+        given = self._released_by()
+        return (
+            Channel.load(given)
+            if isinstance(given, (str, os.PathLike))
+            else expected("channel", given, Channel)
+        )
+
+    def _released_by(self) -> Channel | PathLike | None:
+        """The channel, also where it was given in the place of a notion."""
+        return self.notion if self.channel is None and isinstance(self.notion, Channel) else self.channel
 
     def _designed(self, table: LearningTable, y: Any) -> Channel:
-        if self.notion is None:
+        if not isinstance(self.notion, Notion):
             raise InputError("give a notion, such as ALIP(eps_l=1, eps_u=1), or a channel")
         options = self._options()
         others = [*options.identifiers, *([] if options.row_numbers is None else [options.row_numbers])]
@@ -351,7 +360,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """The columns of X that hold S."""
         if self.sensitive is not None:
             return list(_names(self.sensitive))
-        variable = self.channel_.sensitive if self.channel is not None else None
+        variable = self.channel_.sensitive if self._released_by() is not None else None
         return [] if variable is None else list(variable.columns)
 
     def _options(self) -> ReleaseOptions:

@@ -48,6 +48,10 @@ def exact_table(
     probabilities: bool,
 ) -> ExactTable:
     """The exact table behind `array`, scaled to integers if it holds probabilities."""
+    columns = (
+        _title(array, "index", columns[0], "sensitive"),
+        _title(array, "columns", columns[1], "useful"),
+    )
     cells, row_labels, column_labels = _unpack(array)
     sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
     useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
@@ -153,6 +157,13 @@ def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | 
     if not cells or not cells[0]:
         raise InputError("the table is empty: it needs at least one sensitive row and one useful column")
     return cells, row_labels, column_labels
+
+
+def _title(array: Any, axis: str, given: str | Sequence[str], default: str) -> str | Sequence[str]:
+    """The name of a variable: as given, or that of a pandas axis (as of a cross table) where nothing else is."""
+    names = [name for name in getattr(getattr(array, axis, None), "names", None) or () if name is not None]
+    depth = getattr(getattr(array, axis, None), "nlevels", 0)
+    return tuple(map(str, names)) if given == default and names and len(names) == depth else given
 
 
 def _own_labels(index: Any) -> list[Any] | None:

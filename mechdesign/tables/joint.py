@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, encoded_columns
@@ -41,8 +42,8 @@ def _quotients(rows: Sequence[Sequence[int]], total: int) -> Array:
     return values
 
 
-@dataclass(frozen=True)
-class Joint:
+@dataclass(frozen=True, repr=False)
+class Joint(Displayed):
     """Joint table of S (rows) and X (columns): P(s, x) = counts[s][x] / total, exactly.
 
     Use `from_counts`, `from_probabilities` or `from_table`; the constructor itself takes a clean table.
@@ -69,6 +70,10 @@ class Joint:
     counts: tuple[tuple[int, ...], ...]
     is_counts: bool = True
     notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        size = "probabilities or weights" if self.records is None else f"{self.records:,} records"
+        return f"Joint({self.sensitive.brief} by {self.useful.brief}, {size})"
 
     def __post_init__(self) -> None:
         counts = tuple(tuple(row) for row in self.counts)

@@ -76,6 +76,11 @@ class Variable:
     def __len__(self) -> int:
         return len(self.symbols)
 
+    @property
+    def brief(self) -> str:
+        """``occupation (15)``."""
+        return f"{' x '.join(self.columns)} ({len(self):,})"
+
     @cached_property
     def index(self) -> dict[Symbol, int]:
         """Position of every symbol."""

@@ -47,7 +47,7 @@ PRELOADED = (
     "mechdesign.channel.channel",
     "mechdesign.channel.file",
     "mechdesign.cli.app",
-    "mechdesign.cli.reporting",
+    "mechdesign.cli.console",
     "mechdesign.report.wording",
 )
 

@@ -485,7 +485,11 @@ def test_bins_are_read_and_written_and_lose_the_table_in_a_public_file(tmp_path)
         ("bins.job.values", [["-1", "0"], ["8"]], r"the values of the bin 2 must ascend and lie in it"),
         ("bins.job.counts.1.0", 0, r"counts.* must be at least 1"),
         ("bins.job.edges", ["-inf", "0.4", "0.5", "7"], r"values and counts must both have every bin"),
-        ("bins.job", {"edges": ["0", "1"]}, r"useful: the symbol '\(-inf, 0.5\)' of 'job' is none of its bins"),
+        (
+            "bins.job",
+            {"edges": ["0", "1"]},
+            r"useful: the symbol '\(-inf, 0.5\)' of 'job' is none of its bins",
+        ),
         ("version", 1, r"unknown key 'bins', which belongs to version 2"),
     ],
 )

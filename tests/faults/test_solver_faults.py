@@ -17,7 +17,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
-from mechdesign.cli.work import Work
+from mechdesign.cli.progress import Work
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
@@ -116,7 +116,7 @@ def test_success_claimed_with_an_infeasible_answer(adult, monkeypatch, lie, noti
     lying_envelope(monkeypatch, lie)
     fell_back(design(adult, notion), adult)
     with pytest.raises(
-        SolverFailure, match=r"no verified channel came out of the optimum \(.+\); use --mechanism"
+        SolverFailure, match=r"no verified channel came out of the optimum \(.+\); use mechanism"
     ):
         design(adult, notion, fallback=False)
 

@@ -58,7 +58,7 @@ def estimate(channel: md.Channel, released: Any, towns: Any, wages: list[float])
         md.corrected_regression(channel, released, wages, features={"a": "a"}).coefficients[0]
     )
     weight: float = float(md.record_weights(channel)[0, 0])
-    plausible: bool = md.check_release("out.csv", channel, original="in.csv").plausible
+    plausible: bool = md.check_release(channel, "out.csv", original="in.csv").plausible
     numbers = [float(known), float(crossed.estimates[0, 0]), float(rows), slope, weight, float(plausible)]
     return [*numbers, *result.estimates.tolist(), *posterior["y0"].values()]
 

@@ -17,7 +17,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
 from mechdesign.notions import ALIP
-from mechdesign.report.records import measures_record, to_json
+from mechdesign.report.record import measures_record, to_json
 from mechdesign.report.terminal import measures_text, outputs_text
 from mechdesign.tables.joint import Joint
 from tests.mechdesign.auditing.test_means import cases

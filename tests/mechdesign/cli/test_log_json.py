@@ -277,7 +277,7 @@ def test_symbols_from_all_over_the_world_and_hostile_ones_keep_their_line(folder
 
 IMPATIENT = """
 import signal, sys
-import mechdesign.cli.work as work
+import mechdesign.cli.progress as work
 from mechdesign.cli import main
 signal.signal(signal.SIGINT, signal.default_int_handler)
 work.PATIENCE, work.INTERVAL = 0.0, 0.02

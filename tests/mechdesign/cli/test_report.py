@@ -11,9 +11,10 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
-from mechdesign.cli import compare, report_files
+from mechdesign.cli import console
+from mechdesign.cli import report as report_files
 from mechdesign.notions import MaxLift
-from mechdesign.report import collect, pictures
+from mechdesign.report import collect, plots
 from mechdesign.tables.joint import Joint
 
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
@@ -252,7 +253,7 @@ def test_refusals_before_any_work(folder, run, channel, monkeypatch):
     published = ("design", "records.csv", *MICRO, "--mechanism", "subset-merging", "--as-published")
     refused(run, 2, words, *published, "--report", "r.md")
     refused(run, 2, words, *published, "--public-report", "r.md")
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     words = "an HTML report needs matplotlib, which is not installed: pip install 'mechdesign[report]'"
     refused(run, 2, words, "report", "channel.json", "--report", "r.html")
     refused(run, 2, words, "design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.html")
@@ -301,7 +302,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     assert files(folder) == {"records.csv", "counts.csv", "c.json"}
     result = run("design", "records.csv", *MICRO, "--report", "r.md")
     assert "interrupted; nothing was written" in result.err
-    assert compare.Interrupted.exit_code == 130
+    assert console.Interrupted.exit_code == 130
 
 
 def test_a_full_disk_leaves_no_report(folder, run, channel, monkeypatch):

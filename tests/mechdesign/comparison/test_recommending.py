@@ -84,7 +84,7 @@ def test_the_steepest_fall_of_a_curve_is_found_and_rounding_is_none():
         *curve("complete-merging", (0.5,)),
     ]
     (found,) = falls(reversed(rows))
-    assert (found.mechanism, found.lam, found.before.epsilon, found.after.epsilon) == (
+    assert (found.before.mechanism, found.before.lam, found.before.epsilon, found.after.epsilon) == (
         "subset-merging",
         0.5,
         3.0,

@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import numpy as np
 
 import mechdesign as md
-from mechdesign.cli.commands import commands, design_of
-from mechdesign.cli.reporting import Reporter
+from mechdesign.cli.console import Reporter
+from mechdesign.cli.report import commands, design_of
 from mechdesign.mechanisms.result import Design
-from mechdesign.report.collect import attributed, internal_report, remarks_of
+from mechdesign.report.collect import attributed, internal_report
 from mechdesign.report.content import public_report
 from mechdesign.report.record import Report
 from mechdesign.report.writing import report_text
@@ -56,16 +56,7 @@ def hostile() -> Joint:
 
 def internal(design: Design, joint: Joint) -> Report:
     """The internal report, as `design --report` makes it."""
-    return internal_report(
-        design.channel,
-        design.notion,
-        joint,
-        Reporter().work,
-        certificate=design.certificate,
-        remarks=(*remarks_of(design), *design.messages),
-        seconds=design.seconds,
-        table="table.csv",
-    )
+    return internal_report(design, joint, Reporter().work, table="table.csv")
 
 
 def both(design: Design, joint: Joint) -> tuple[Report, Report]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.report import blocks, html, pictures
+from mechdesign.report import blocks, document, html, plots
 from mechdesign.report.document import document_of
+from mechdesign.report.writing import check_report
+from tests.cases.designs import uniform_table
 from tests.mechdesign.report import report_cases as cases
 
 LOADING = {"src", "href", "srcset", "data", "action", "poster", "background", "xlink:href"}
@@ -59,7 +62,7 @@ def test_it_is_valid(page):
 
 def test_pictures_are_described_and_fluid(page):
     svgs = drawn(page)
-    assert len(svgs) == 5
+    assert len(svgs) == 3
     for svg in svgs:
         root = ElementTree.fromstring(svg)
         title, description = root[0], root[1]
@@ -74,11 +77,11 @@ def test_pictures_are_described_and_fluid(page):
         assert "<image" not in svg
 
 
-def test_labels_reach_the_pictures_as_letters(page):
-    texts = [element.text for svg in drawn(page) for element in ElementTree.fromstring(svg).iter("text")]
-    assert "<script>alert(1)</script>" in texts
-    assert "a & b" in texts
-    assert 'id="x" url(#gradient)' in texts
+def test_labels_reach_the_heat_maps_as_letters(page):
+    maps = re.search(r'<figure class="maps.*?</figure>', page, re.DOTALL)[0]
+    assert '<th scope="row">&lt;script&gt;alert(1)&lt;/script&gt;</th>' in maps
+    assert '<th scope="row">a &amp; b</th>' in maps
+    assert '<th scope="row">id=&quot;x&quot; url(#gradient)</th>' in maps
 
 
 def lightness(colour: str) -> float:
@@ -93,90 +96,66 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_colours_keep_their_order_in_grey_and_texts_stand_out():
-    pale, middle, dark = pictures.COLOURS
+    pale, middle, dark = html.COLOURS
     assert lightness(pale) > 1.5 * lightness(middle) > 6 * lightness(dark)
-    assert contrast(pale, pictures.INK) > 7
-    assert contrast(middle, pictures.INK) > 4.5
+    assert contrast(pale, plots.INK) > 7
+    assert contrast(middle, plots.INK) > 4.5
     assert contrast(dark, "#ffffff") > 7
     for colour in ("#5a5a5a", "#1f3a5f", "#8a3b00", "#1b1b1b"):  # of texts on white
         assert contrast(colour, "#ffffff") > 4.5
 
 
-def heat_map(values, ends=8.0):
-    size = len(values), len(values[0])
-    return blocks.LiftMap(
-        "Title",
-        "Description",
-        "across",
-        "down",
-        tuple(f"s{k}" for k in range(size[1])),
-        ("twice",) * size[0],
-        values,
-        (("",) * size[1],) * size[0],
-        ends,
-    )
+@given(st.floats(-1.0, 1.0))
+def test_a_darker_cell_is_a_larger_lift_and_its_number_stands_out(tint):
+    """Lightness falls strictly with the lift, and letters have a contrast of at least 3 to their ground."""
+    ground, ink = styled(tint)
+    assert lightness(styled(-1.0)[0]) >= lightness(ground) >= lightness(styled(1.0)[0])
+    assert lightness(ground) >= lightness(styled(min(1.0, tint + 0.1))[0])
+    assert contrast(ground, ink) > 3.0
 
 
-def test_equal_labels_stay_two_rows_and_zero_lifts_are_drawn():
-    svg = pictures.lift_picture(heat_map(((0.0, 2.0), (1.0, 0.001), (250.0, 12.0))), "a")
-    texts = [element.text for element in ElementTree.fromstring(svg).iter("text")]
-    assert texts.count("twice") == 3
-    assert {"0", "2.00", "1.00", "<.01", "250", "12.0"} <= set(texts)
-    assert {"1/8", "1/4", "1/2", "1", "2", "4", "8"} <= set(texts)
+def styled(tint):
+    style = html._tint(blocks.Cell("x", tint=tint))
+    colours = re.findall("#[0-9a-f]+", style)
+    return colours[0], "#ffffff" if "#fff" in colours[1:] else plots.INK
 
 
-def test_labels_are_no_mathematics_and_long_ones_end_in_an_ellipsis():
-    map_ = replace(heat_map(((1.0, 1.0),)), columns=("$x^2$", "日本語"), rows=("W" * 60,))
-    texts = [
-        element.text for element in ElementTree.fromstring(pictures.lift_picture(map_, "a")).iter("text")
-    ]
-    assert {"$x^2$", "日本語"} <= set(texts)
-    (clipped,) = (text for text in texts if "W" in text)
-    assert 3 < len(clipped) < 60
-    assert clipped.endswith("…")
-
-
-def test_a_picture_is_the_same_twice():
-    assert len({pictures.lift_picture(heat_map(((1.0, 2.0),)), "a") for _ in range(2)}) == 1
+@pytest.mark.parametrize(
+    ("lift", "shown", "tint"),
+    [(0.0, "0", -1.0), (0.001, "<.01", -1.0), (1.0, "1.00", 0.0), (4.0, "4.00", 2 / 3), (12.0, "12.0", 1.0)],
+)
+def test_a_lift_in_its_cell(lift, shown, tint):
+    cell = document._lift(lift, "", 8.0)
+    assert (cell.text, cell.tint) == (shown, pytest.approx(tint))
 
 
 def test_what_matplotlib_is_missing_for(monkeypatch):
-    pictures.check_pictures()
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    check_report("r.html", force=False)
+    monkeypatch.setattr(plots, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"an HTML report needs matplotlib.*mechdesign\[report\]"):
-        pictures.check_pictures()
+        check_report("r.html", force=False)
 
 
 def test_a_public_page_needs_no_matplotlib(monkeypatch):
     public = cases.reports(cases.hostile(), md.ALIP(0.3, 0.3))[1]
-    monkeypatch.setattr(pictures, "import_module", None)
+    monkeypatch.setattr(plots, "import_module", None)
     assert "<svg" not in html.html_page(document_of(public))
 
 
-def test_a_picture_gets_ids_of_its_own_and_loses_what_is_superfluous():
-    svg = (
-        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="100pt" '
-        'height="50pt" viewBox="0 0 100 50" version="1.1"><metadata>when</metadata>'
-        '<defs><style type="text/css">*{stroke: red}</style></defs><g id="figure_1"><defs><path id="m"/></defs>'
-        '<use xlink:href="#m" x="1.23456"/><rect style="fill: url(#m); stroke-linejoin: miter"/>'
-        '<text style="font: bold 11px \'DejaVu Sans\'" transform="rotate(-0 1 2)">id="g" url(#m)</text></g></svg>'
-    )
-    root = ElementTree.fromstring(pictures.tidy(svg, "map-1", "T", "D"))
-    assert [child.tag for child in root] == ["title", "desc", "g"]
-    assert root.get("style") == "max-width:100px;min-width:80px"
-    group = root[2]
-    assert group.attrib == {}
-    assert group.find("defs/path").get("id") == "map-1-m"
-    assert group.find("use").attrib == {"href": "#map-1-m", "x": "1.23"}
-    assert group.find("rect").attrib == {"style": "fill: url(#map-1-m)"}
-    assert group.find("text").attrib == {"style": "font-size:11px;font-weight:bold"}
-    assert group.find("text").text == 'id="g" url(#m)'
+def test_pictures_bring_nothing_that_the_page_has():
+    chart = cases.reports(uniform_table(4, m=3), md.LIP(0.5))[0]
+    first, second = (html.html_page(document_of(chart)) for _ in range(2))
+    assert first == second
+    for svg in drawn(first):
+        assert not re.search(r"xlink|<metadata|<!DOCTYPE|matplotlib|figure_1|rotate\(-0|\d\.\d{3}", svg)
+        assert svg.count("font-size") == svg.count("<text")
+        assert "font-weight: 700; font-size: 13px" in svg
 
 
 def test_details_are_told_apart_from_their_pictures():
     grid = blocks.Grid("Caption", ("a", "b"), ((blocks.Cell("x"), blocks.Cell("1", 1.0)),), folded=True)
-    document = blocks.Document("T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F")
-    page = html.html_page(document)
+    made = blocks.Document("T", "B", False, "L", (), (blocks.Section("s", "S", (grid,)),), "F")
+    page = html.html_page(made)
     assert "<summary>Caption: in numbers</summary>" in page
     assert '<td class="s5">1</td>' in page
     assert '<th scope="row">x</th>' in page

@@ -85,7 +85,7 @@ def test_private_columns_stay_only_on_demand():
     header = ["income", "job", "wealth"]
     with pytest.raises(InputError, match="the sensitive column 'income' would stay in the output"):
         plan([JOB], header)
-    with pytest.raises(InputError, match=r"the correlated column 'wealth' would stay .*--keep-sensitive"):
+    with pytest.raises(InputError, match=r"the correlated column 'wealth' would stay .*keep_sensitive="):
         plan([JOB], ["job", "wealth"], correlated=["wealth"])
     assert plan([JOB], header, correlated=["wealth"], keep_sensitive=True).kept_private == (
         "income",
@@ -99,7 +99,7 @@ def test_private_columns_stay_only_on_demand():
 )
 def test_names_that_hardly_differ_from_the_sensitive_one(name):
     with pytest.raises(
-        InputError, match=r"looks like the sensitive column 'income' and would stay .*--keep-sens"
+        InputError, match=r"looks like the sensitive column 'income' and would stay .*keep_sens"
     ):
         plan([JOB], ["job", name])
     assert plan([JOB], ["job", name], keep_sensitive=True).header == ("job", name)

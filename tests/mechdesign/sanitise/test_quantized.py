@@ -19,7 +19,7 @@ from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, trut
 from mechdesign.nonstochastic.quantize_job import quantize_file
 from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 from mechdesign.nonstochastic.verification import read_verified, verify_file
-from mechdesign.report import mechanism_text as words
+from mechdesign.report import ranges as words
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised
 

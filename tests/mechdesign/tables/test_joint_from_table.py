@@ -229,7 +229,6 @@ def test_nothing_left_after_dropping():
     ("frame", "message"),
     [
         ({"s": ["a"], "x": ["u"]}, "must be a pandas, polars or pyarrow table; not dict"),
-        (pl.LazyFrame({"s": ["a"], "x": ["u"]}), "not LazyFrame"),
         (pd.DataFrame([["a", "u", "v"]], columns=["s", "x", "x"]), "two columns have the same name"),
         (pd.DataFrame({"s": ["a"], "x": [b"u"]}), "the column 'x' holds bytes, which is no symbol"),
         (pl.DataFrame({"s": ["a"], "x": [["u"]]}), "the column 'x' holds .*list.*, which is no symbol"),
@@ -269,3 +268,14 @@ def test_every_way_of_counting_gives_the_same(unused, repeated):
 
 def _symbols(columns):
     return zip(*([column.texts[code] for code in column.codes.tolist()] for column in columns), strict=True)
+
+
+def test_lazy_frames_are_collected_and_cross_tables_keep_their_names():
+    frame = pd.DataFrame({"s": list("aabbb"), "x": list("uvuvv"), "z": 1})
+    expected = Joint.from_table(frame, sensitive="s", useful="x")
+    assert Joint.from_table(pl.from_pandas(frame).lazy(), sensitive="s", useful="x") == expected
+    assert Joint.from_counts(pd.crosstab(frame.s, frame.x)) == expected
+    named = Joint.from_counts(pd.crosstab(frame.s, frame.x), sensitive="group")
+    assert (named.sensitive.columns, named.useful.columns) == (("group",), ("x",))
+    crossed = Joint.from_counts(pd.crosstab(frame.s, [frame.x, frame.z]))
+    assert crossed.useful.columns == ("x", "z")

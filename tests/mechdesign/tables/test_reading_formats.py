@@ -115,23 +115,23 @@ def test_no_room_for_a_copy_of_standard_input(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("delimiter", "hint"), [(";", "';'"), ("\t", "tab"), ("|", r"'\|'")], ids=["semicolons", "tabs", "bars"]
+    ("delimiter", "hint"), [(";", "';'"), ("\t", "'tab'"), ("|", r"'\|'")], ids=["semicolons", "tabs", "bars"]
 )
 def test_another_delimiter_is_named(tmp_path, delimiter, hint):
     path, _ = written(tmp_path, "plain", [(delimiter.join("sx"),), (delimiter.join("au"),)])
-    with pytest.raises(InputError, match=rf"there is no column 's' .*: say so \(--delimiter {hint}\)"):
+    with pytest.raises(InputError, match=rf"there is no column 's' .*: say so \(delimiter={hint}\)"):
         read_joint(path, sensitive="s", useful="x")
 
 
 def test_commas_where_tabs_were_promised(tmp_path):
     path, _ = written(tmp_path, "plain", RECORDS)
-    with pytest.raises(InputError, match=r"separated by commas: say so \(--delimiter ','\)"):
+    with pytest.raises(InputError, match=r"separated by commas: say so \(delimiter=','\)"):
         read_joint(path, sensitive="s", useful="x", text=TextOptions(delimiter="\t"))
 
 
 def test_the_wrong_encoding_is_named_with_its_line(tmp_path):
     path, _ = written(tmp_path, "Latin-1", RECORDS)
     with pytest.raises(
-        InputError, match=r"t\.csv, line 2: not UTF-8 text; .* name its encoding \(--encoding\)"
+        InputError, match=r"t\.csv, line 2: not UTF-8 text; .* name its encoding \(encoding=\)"
     ):
         read_joint(path, sensitive="s", useful="x")

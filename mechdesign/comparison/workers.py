@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, InvalidStateError
 from contextlib import contextmanager
 
-from mechdesign.cli.reporting import Reporter
-
 
 @contextmanager
-def pool(processes: int, reporter: Reporter) -> Generator[Executor | None]:
-    """An executor of so many processes; None for one, which is this one."""
+def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | None]:
+    """An executor of so many processes, in each of which `prepare` is called; None for one, which is this one."""
     if processes == 1:
         yield None
         return
@@ -24,10 +22,7 @@ def pool(processes: int, reporter: Reporter) -> Generator[Executor | None]:
     with (
         _undisturbed(),
         ProcessPoolExecutor(
-            processes,
-            multiprocessing.get_context("spawn"),
-            initializer=_begin,
-            initargs=(reporter.quiet, reporter.log_json),
+            processes, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(prepare,)
         ) as executor,
     ):
         _start(executor, processes)
@@ -52,12 +47,12 @@ def _start(executor: Executor, processes: int) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(quiet: bool, log_json: bool) -> None:
+def _begin(prepare: Callable[[], object]) -> None:
     """What a worker does first.
 
     Ctrl-C ends it at once, where the solver would take it for a wish to go on with the best channel so far.
     """
-    Reporter(quiet=quiet, log_json=log_json).listen()
+    prepare()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,0 +1,180 @@
+"""Results at a prompt and in notebooks: their words, their tables, their pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from mechdesign.analysis.checking import ReleaseCheck
+from mechdesign.analysis.frequencies import Frequencies, JointFrequencies
+from mechdesign.auditing.beliefs import belief_ranges
+from mechdesign.auditing.verdict import Audit
+from mechdesign.channel.channel import Channel
+from mechdesign.comparison.run import Comparison
+from mechdesign.core.errors import InputError
+from mechdesign.mechanisms.result import Design
+from mechdesign.report import plots, releases, terminal
+from mechdesign.report.wording import about, count, label, title
+from mechdesign.tables.joint import Joint
+
+MOST_ROWS, MOST_COLUMNS = 12, 16
+"""Of a table in a notebook; the frame has all of them."""
+
+
+def summary(shown: Any) -> str:
+    """The words of the command line."""
+    match shown:
+        case Design():
+            return terminal.design_text(shown, joint_of(shown))
+        case Channel():
+            return terminal.channel_text(shown)
+        case Audit():
+            return terminal.audit_text(shown)
+        case Comparison():
+            return terminal.comparison_text(shown, None)
+        case Frequencies():
+            return releases.estimate_text(shown, "symbol")
+        case JointFrequencies():
+            return releases.estimate_text(shown, "symbol", "other")
+        case ReleaseCheck():
+            return releases.check_text(shown, "the file")
+        case Joint():
+            zero = sum(cell == 0 for row in shown.counts for cell in row)
+            size = "probabilities or weights" if shown.records is None else count(shown.records, "record")
+            cells = f"{zero:,} of {count(shown.p.size, 'cell')} zero"
+            lifts = f"lifts from {about(shown.lift.min())} to {about(shown.lift.max())}"
+            return f"{_named(shown.sensitive)} by {_named(shown.useful)}: {size}, {cells}; {lifts}."
+        case _:
+            raise TypeError(f"there are no words for {type(shown).__name__}")
+
+
+def joint_of(design: Design) -> Joint:
+    """The table of a design."""
+    if design.channel.joint is None:
+        raise InputError("the channel is public: the table that this takes is not in it")
+    return design.channel.joint
+
+
+def _named(variable: Any) -> str:
+    return f"{title(variable.columns)} ({count(len(variable), 'symbol')})"
+
+
+def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
+    """The table behind a result, by columns."""
+    match shown:
+        case Joint():
+            names = f"{title(shown.sensitive.columns)} \\ {title(shown.useful.columns)}"
+            counts = zip(*shown.counts, strict=True)
+            return {names: shown.sensitive.names} | dict(zip(shown.useful.names, counts, strict=True))
+        case Channel():
+            names = f"{title(shown.useful.columns)} \\ output"
+            return {names: shown.useful.names} | dict(
+                zip(shown.outputs, shown.matrix.T.tolist(), strict=True)
+            )
+        case Design():
+            joint = joint_of(shown)
+            lowest, highest = zip(*belief_ranges(shown.channel, joint), strict=True)
+            names = {title(joint.sensitive.columns): joint.sensitive.names}
+            return names | {"before": joint.p_s.tolist(), "lowest after": lowest, "highest after": highest}
+        case Audit():
+            row = {
+                "notion": shown.notion.text,
+                "satisfied": shown.satisfied,
+                **vars(shown.achieved),
+                **vars(shown.worst),
+            }
+            return {name: [value] for name, value in row.items()}
+        case Comparison():
+            return shown.columns()
+        case Frequencies() | JointFrequencies():
+            rows = shown.rows()
+            return {name: [row[name] for row in rows] for name in rows[0]}
+        case ReleaseCheck():
+            return {key: [vars(f)[key] for f in shown.findings] for key in ("kind", "text", "records")}
+        case _:
+            raise TypeError(f"there is no table behind {type(shown).__name__}")
+
+
+def frame(shown: Any) -> Any:
+    """The same as a data frame of the library that is there."""
+    backend = next((name for name in ("pandas", "polars") if find_spec(name) is not None), "pyarrow")
+    table: Any = import_module("narwhals").from_dict(
+        {name: list(values) for name, values in columns(shown).items()}, backend=backend
+    )
+    return table.to_native()
+
+
+def html(shown: Any) -> str:
+    """A line, a table, and the words below it."""
+    table = columns(shown)
+    heads, rows = list(table)[:MOST_COLUMNS], list(zip(*table.values(), strict=True))
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row[:MOST_COLUMNS])}</tr>"
+        for row in rows[:MOST_ROWS]
+    )
+    left = [f"{len(rows) - MOST_ROWS:,} more rows"] * (len(rows) > MOST_ROWS)
+    left += [f"{len(table) - MOST_COLUMNS:,} more columns"] * (len(table) > MOST_COLUMNS)
+    more = f"<p>and {' and '.join(left)}</p>" if left else ""
+    head = "".join(f"<th>{escape(label(name))}</th>" for name in heads)
+    return (
+        f"<p><strong>{escape(repr(shown))}</strong></p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{more}<details><summary>summary</summary><pre>{escape(summary(shown))}</pre></details>"
+    )
+
+
+def _cell(value: object) -> str:
+    return about(value) if isinstance(value, float) else label(str(value))
+
+
+def plot(shown: Any, ax: Any = None) -> Any:
+    """A picture in matplotlib axes."""
+    plots.check_matplotlib()
+    axes: Any = import_module("matplotlib.pyplot").subplots()[1] if ax is None else ax
+    match shown:
+        case Joint():
+            _heat(axes, shown.lift, shown.sensitive.names, shown.useful.names, "lift")
+        case Channel():
+            _heat(axes, shown.matrix, shown.useful.names, shown.outputs, "probability of the output")
+        case JointFrequencies():
+            _heat(axes, shown.estimates, shown.names, shown.others, "estimated share")
+        case Design():
+            names, before, lowest, highest = columns(shown).values()
+            _ranges(axes, names, before, lowest, highest)
+            axes.set_xlabel(f"probability of each {next(iter(columns(shown)))}: before, and its range after")
+        case Frequencies():
+            _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
+            axes.set_xlabel(f"share, with {100 * shown.level:g} % intervals")
+        case Audit():
+            achieved = shown.achieved
+            axes.barh(
+                ["eps_ldp", "eps_u", "eps_l"],
+                [achieved.eps_ldp, achieved.eps_u, achieved.eps_l],
+                color="0.55",
+            )
+            axes.set_xlabel(
+                f"achieved (nats); {shown.notion.text}: {'satisfied' if shown.satisfied else 'VIOLATED'}"
+            )
+        case Comparison():
+            plots.draw_panel(axes, plots.PANELS[0], shown.rows, plots.series(shown.rows))
+            axes.legend(fontsize="small")
+        case _:
+            raise TypeError(f"there is no picture of {type(shown).__name__}")
+    return axes
+
+
+def _heat(axes: Any, values: Any, rows: Sequence[str], names: Sequence[str], what: str) -> None:
+    picture = axes.imshow(values, cmap="Blues", aspect="auto")
+    axes.set_yticks(range(len(rows)), map(label, rows), parse_math=False)
+    axes.set_xticks(range(len(names)), map(label, names), rotation=90, parse_math=False)
+    axes.figure.colorbar(picture, ax=axes, label=what)
+
+
+def _ranges(axes: Any, names: Sequence[Any], middle: Any, low: Any, high: Any) -> None:
+    places = range(len(names))
+    axes.hlines(places, low, high, color="0.55", linewidth=4)
+    axes.plot(middle, places, "o", color="black", markersize=5)
+    axes.set_yticks(places, [label(str(name)) for name in names], parse_math=False)
+    axes.invert_yaxis()
