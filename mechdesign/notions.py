@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
-from mechdesign.core.decimals import budget as shown_budget
-from mechdesign.core.decimals import distance_at_most, factor_at_least, factor_at_most
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import budget as shown_budget
+from mechdesign.core.numbers import distance_at_most, factor_at_least, factor_at_most
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,6 +95,19 @@ class LiftLimits:
     lower: float = math.inf
     upper: float = math.inf
     ratio: float = math.inf
+    mean: ClassVar[None] = None
+
+    @property
+    def single(self) -> LiftLimits:
+        """The bounds on single lifts among them: all."""
+        return self
+
+    @property
+    def free_sides(self) -> tuple[str, ...]:
+        """Which of lower and upper nothing bounds."""
+        if math.isfinite(self.ratio):
+            return ()
+        return tuple(side for side in ("lower", "upper") if math.isinf(getattr(self, side)))
 
     @property
     def no_polytope(self) -> str | None:
@@ -129,9 +142,20 @@ class DistanceMean:
     name: str
     power: int
 
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether the lifts with a mean of at most c form a polytope."""
+        return self.power == 1
+
     def average(self, p_s: Array, lifts: Array) -> Array:
         """The mean of each column of `lifts` (|S|, k)."""
         return p_s @ abs(lifts - 1.0) ** self.power
+
+    def used(self, p_s: Array, lifts: Array) -> Array:
+        """The budget (nats) that the mean of each column uses."""
+        import numpy as np
+
+        return np.log1p(self.average(p_s, lifts) ** (1.0 / self.power))
 
     def bound(self, budget: float) -> float:
         """What a budget (nats) allows."""
@@ -151,6 +175,7 @@ class PowerMean:
 
     order: float
     name: str = "alpha"
+    is_polyhedral: ClassVar[bool] = False
 
     def average(self, p_s: Array, lifts: Array) -> Array:
         """The mean of each column of `lifts` (|S|, k); infinite where one of them is."""
@@ -160,6 +185,15 @@ class PowerMean:
         with np.errstate(invalid="ignore"):
             shares = np.where(np.isfinite(largest), lifts / largest, 1.0)
         return largest * (p_s @ shares**self.order) ** (1.0 / self.order)
+
+    def used(self, p_s: Array, lifts: Array) -> Array:
+        """The budget (nats) that the mean of each column uses; from logarithms, several times faster than powers."""
+        import numpy as np
+
+        with np.errstate(divide="ignore", over="ignore"):  # log 0, and at the largest orders exp(-inf)
+            logs = np.log(lifts)
+            largest = logs.max(axis=0)
+            return largest + np.log(p_s @ np.exp(self.order * (logs - largest))) / self.order
 
     def bound(self, budget: float) -> float:
         """What a budget (nats) allows."""
@@ -185,11 +219,17 @@ class MeanLimits:
     mean: Mean
     lower: float = math.inf
     upper: float = math.inf
+    free_sides: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def single(self) -> LiftLimits:
+        """The bounds on single lifts among them: none, for these limits say nothing of any one."""
+        return LiftLimits()
 
     @property
     def no_polytope(self) -> str | None:
         """Why the posteriors that keep to the limits form no polytope; None where they do."""
-        if not isinstance(self.mean, DistanceMean) or self.mean.power > 1:
+        if not self.mean.is_polyhedral:
             return f"{self.mean.name} is a notion without polytope"
         if math.isfinite(self.lower):
             return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"
@@ -277,7 +317,7 @@ class Notion(ABC):
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
         shown = {"order": self.values().get("alpha", math.inf)} if self.has_order() else {}
         limits = self.limits
-        if isinstance(limits, LiftLimits) and math.isfinite(limits.ratio):
+        if math.isfinite(limits.single.ratio):
             shown |= {name: getattr(self, name) for name in self.budgets()}
         else:
             shown |= {"eps_l": limits.lower, "eps_u": limits.upper}

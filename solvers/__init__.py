@@ -18,7 +18,6 @@ from solvers.errors import (
     SolverError,
     TooManyVertices,
 )
-from solvers.minimum import ConcaveMinimum, concave_minimum
 from solvers.points import Points
 from solvers.polytope import Polytope
 from solvers.results import Envelope, EnvelopeStatus, Progress
@@ -27,7 +26,6 @@ from solvers.uncertain import UncertainSet
 
 __all__ = [
     "BackendFailure",
-    "ConcaveMinimum",
     "ConcaveSearch",
     "EmptyPolytope",
     "Envelope",
@@ -46,7 +44,6 @@ __all__ = [
     "TooManyVertices",
     "UncertainSet",
     "Vertices",
-    "concave_minimum",
     "estimate",
     "lower_envelope",
     "robust_envelope",

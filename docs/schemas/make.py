@@ -10,14 +10,14 @@ from pathlib import Path
 
 from mechdesign.channel.file import ChannelDocument
 from mechdesign.comparison.rows import ComparisonManifest
-from mechdesign.core.documents import Document, json_schema
+from mechdesign.core.documents import FileDocument, json_schema
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 from mechdesign.sanitise.job_file import JobRecord
 from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
 
 FOLDER = Path(__file__).parent
 
-KINDS: tuple[type[Document], ...] = (
+KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
     MechanismDocument,
     JobRecord,

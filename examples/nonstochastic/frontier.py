@@ -18,9 +18,14 @@ from experiment import Table, options, pyplot, show, write_csv
 from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.microaggregation import CellLoss, exact_weights
-from mechdesign.nonstochastic.optimise_partition import identifiable_partition
-from mechdesign.nonstochastic.optimise_thresholds import edges_of, least_distortion, most_levels
+from mechdesign.nonstochastic.microaggregation import identifiable_partition
+from mechdesign.nonstochastic.optimise_thresholds import (
+    CellLoss,
+    edges_of,
+    exact_weights,
+    least_distortion,
+    most_levels,
+)
 from mechdesign.nonstochastic.queries import linear_query, mean_query
 
 AMOUNTS = (0, 10, 20, 50, 100)
@@ -55,7 +60,7 @@ def uniform_distortion(problem: GapProblem, epsilon: float, exact: CellLoss) -> 
 def quantizer_frontier(people: int) -> Table:
     """Levels and root mean square error against the budget."""
     problem, weights = gap_problem(mean_query(people, finite(AMOUNTS))), answers_weights(people)
-    exact = CellLoss(problem.values, exact_weights(weights, len(problem.values)), "squared")
+    exact = CellLoss(problem.values, exact_weights(weights, len(problem.values)))
     rows: Table = []
     for epsilon in BUDGETS:
         used, uniform = uniform_distortion(problem, epsilon, exact)

@@ -15,9 +15,8 @@ from typing import Any
 
 from experiment import data_folder, options, show, write_csv
 
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import verify_file
-from mechdesign.sanitise.quantise import quantise_table
+from mechdesign.nonstochastic.mechanism_file import verify_file
+from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised
 

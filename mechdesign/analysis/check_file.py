@@ -14,11 +14,11 @@ from mechdesign.analysis.checking import (
     FrequencyTest,
     ReleaseCheck,
     check_any_data,
-    check_level,
+    check_chance,
     check_pairs,
     check_table,
 )
-from mechdesign.analysis.counting import Advance, Counted, count_pairs, count_release
+from mechdesign.analysis.counting import Advance, CountedFile, count_pairs, count_release
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.analysis.released_file import Columns, renamed
 from mechdesign.channel.channel import Channel
@@ -97,9 +97,9 @@ def check_release(
     expected("channel", channel, Channel)
     if not isinstance(released, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"released must be the path of a CSV or Parquet file, not {type(released).__name__}")
-    check_level(level)
+    check_chance(level)
     policy, names = policy or Policy(), dict(columns or {})
-    where, labels = columns_of(channel, names, released_columns, form, keep_sensitive, ignored)
+    where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
     private = () if keep_sensitive else (*where.private, *correlated)
     where = replace(where, identity=tuple(identity), private=private)
     model = release_model(channel, form)
@@ -117,7 +117,7 @@ def check_release(
     return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
 
 
-def columns_of(
+def columns_and_labels(
     channel: Channel,
     names: Mapping[str, str],
     released_columns: Sequence[str] | None = None,
@@ -177,7 +177,7 @@ def _with_original(
     policy: Policy,
     text: TextOptions | None,
     advance: Advance | None,
-) -> Counted:
+) -> CountedFile:
     form = policy.normalise
     useful = replace(normalised(channel.useful, form), columns=where.useful)
     refused = (policy.null == REFUSE, policy.unknown == REFUSE)
@@ -198,7 +198,7 @@ def _with_original(
 _Tested = tuple[FrequencyTest, FrequencyTest | None, list[str]]
 
 
-def _tested_pairs(model: ReleaseModel, rows: Array, counted: Counted, level: float) -> _Tested:
+def _tested_pairs(model: ReleaseModel, rows: Array, counted: CountedFile, level: float) -> _Tested:
     names = (*model.symbols, "(missing)", "(unknown)")
     if counted.pairs is None:
         empty = np.zeros(rows.shape, dtype=np.int64)
@@ -207,7 +207,12 @@ def _tested_pairs(model: ReleaseModel, rows: Array, counted: Counted, level: flo
 
 
 def _tested_labels(
-    model: ReleaseModel, extra: list[Array], policy: Policy, counted: Counted, level: float, any_data: bool
+    model: ReleaseModel,
+    extra: list[Array],
+    policy: Policy,
+    counted: CountedFile,
+    level: float,
+    any_data: bool,
 ) -> _Tested:
     fixed = [rule for rule in (policy.null, policy.unknown) if rule.startswith(OUTPUT)]
     reachable = np.vstack([model.matrix, *(row for row in extra if row.any())])

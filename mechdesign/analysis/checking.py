@@ -238,7 +238,7 @@ class ReleaseCheck(Displayed):
         return not self.findings and self.frequencies.plausible
 
 
-def check_level(level: float) -> float:
+def check_chance(level: float) -> float:
     """`level` if it is a probability strictly between 0 and 1/2, else InputError."""
     if not 0.0 < level < 0.5:
         raise InputError(
@@ -253,7 +253,7 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
     The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
     logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
     """
-    check_level(level)
+    check_chance(level)
     methods: dict[str, int] = {}
     parts: list[tuple[str, int, Part]] = []
     impossible = False
@@ -289,7 +289,7 @@ def check_table(
     of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
     entropy), each at half the level.
     """
-    check_level(level)
+    check_chance(level)
     divergence = _divergence(counts, expected)
     return _shares("table", labels, counts, expected, expected, divergence, level)
 
@@ -305,7 +305,7 @@ def check_any_data(
     probability. This sees less than a test against the originals: for a channel that can give any frequencies (a
     permutation, say) nothing at all.
     """
-    check_level(level)
+    check_chance(level)
     divergence = 0.0
     if counts.any():
         fit = maximum_likelihood(matrix, counts)

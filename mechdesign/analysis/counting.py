@@ -88,7 +88,7 @@ Advance = Callable[[int], object]
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFile:
     """What a released file holds."""
 
     records: int
@@ -104,7 +104,7 @@ def count_release(
     *,
     text: TextOptions | None = None,
     advance: Advance | None = None,
-) -> Counted:
+) -> CountedFile:
     """Count the labels of a released file."""
     with TableFile(released, text) as table:
         table.require((*columns.released, *columns.identity))
@@ -118,7 +118,7 @@ def count_release(
             if advance is not None:
                 advance(len(codes))
         findings = [*private_columns(table, columns), *_offenders(tally)]
-    return Counted(records, tally.table()[0], None, tuple(findings))
+    return CountedFile(records, tally.table()[0], None, tuple(findings))
 
 
 def count_pairs(
@@ -133,7 +133,7 @@ def count_pairs(
     normalise: str = "none",
     text: TextOptions | None = None,
     advance: Advance | None = None,
-) -> Counted:
+) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
     with TableFile(released, text) as after, TableFile(original, text) as before:
         same_kind(before, after)
@@ -169,7 +169,7 @@ def count_pairs(
         what = f"{after.name} has {rows[1]:,} records and the original {rows[0]:,}; a release has the same, in order"
         findings.insert(0, Finding("rows", what))
     findings += _offenders(tally)
-    return Counted(rows[1], table.sum(axis=0), table if matched else None, tuple(findings))
+    return CountedFile(rows[1], table.sum(axis=0), table if matched else None, tuple(findings))
 
 
 def _label_codes(

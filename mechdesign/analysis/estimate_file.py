@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from mechdesign.analysis.check_file import columns_of
+from mechdesign.analysis.check_file import columns_and_labels
 from mechdesign.analysis.counting import Advance, Counts, count_release
 from mechdesign.analysis.frequencies import (
     Frequencies,
@@ -44,7 +44,7 @@ def estimate_file(
     advance: Advance | None = None,
 ) -> Frequencies | JointFrequencies:
     """Estimate the frequencies of the useful column of a released CSV or Parquet file."""
-    where, labels = columns_of(channel, dict(columns or {}), released_columns, form)
+    where, labels = columns_and_labels(channel, dict(columns or {}), released_columns, form)
     if by is not None and identity:
         raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
     where = replace(where, identity=tuple(identity))

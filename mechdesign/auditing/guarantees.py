@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.auditing.measures import OutputLeakage
+from mechdesign.auditing.leakages import OutputLeakage
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.tables.joint import Joint
 

@@ -34,7 +34,7 @@ class LiftCell(NamedTuple):
         return self.row * self.output, self.mass * self.total
 
 
-class Extremes(NamedTuple):
+class ExtremeLifts(NamedTuple):
     """The largest and the smallest lift, and the two with the largest ratio on one output."""
 
     high: LiftCell
@@ -50,7 +50,7 @@ class Extremes(NamedTuple):
 
 def extremes_by_output(
     counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
-) -> Iterator[Extremes]:
+) -> Iterator[ExtremeLifts]:
     """The extreme lifts of each output in turn, found by exact comparison of every cell."""
     sums = [sum(row) for row in joint.counts]
     total = sum(sums)
@@ -70,12 +70,12 @@ def extremes_by_output(
             LiftCell(s, y, most, most_row, output, total),
             LiftCell(t, y, least, least_row, output, total),
         )
-        yield Extremes(high, low, high, low)
+        yield ExtremeLifts(high, low, high, low)
 
 
-def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> Extremes:
+def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> ExtremeLifts:
     """The extreme lifts of all outputs together (of equal ones the first); arguments as above."""
-    found: Extremes | None = None
+    found: ExtremeLifts | None = None
     for here in extremes_by_output(counts, columns, joint):
         found = here if found is None else _extreme_of(found, here)
     if found is None:
@@ -83,11 +83,11 @@ def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joi
     return found
 
 
-def _extreme_of(one: Extremes, other: Extremes) -> Extremes:
+def _extreme_of(one: ExtremeLifts, other: ExtremeLifts) -> ExtremeLifts:
     high = other.high if _exceeds(other.high.lift, one.high.lift) else one.high
     low = other.low if _exceeds(one.low.lift, other.low.lift) else one.low
     wider = other if _exceeds(other.ratio, one.ratio) else one
-    return Extremes(high, low, wider.above, wider.below)
+    return ExtremeLifts(high, low, wider.above, wider.below)
 
 
 def _exceeds(one: tuple[int, int], other: tuple[int, int]) -> bool:

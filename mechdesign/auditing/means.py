@@ -14,7 +14,7 @@ from operator import mul
 from typing import Any
 
 from mechdesign.auditing.lifts import Entries
-from mechdesign.core.balls import FIRST_BITS, at_most, double_above, lower, precision, upper
+from mechdesign.core.balls import FIRST_BITS, double_above, lies_below, lower, precision, upper
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Mean, MeanLimits, PowerMean
 from mechdesign.tables.joint import Joint
@@ -99,7 +99,7 @@ def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[
     return arb(largest).log() + (mean / total).log() / exponent
 
 
-def budget(output: OutputMasses, mean: Mean, *, inverse: bool) -> Any:
+def mean_budget(output: OutputMasses, mean: Mean, *, inverse: bool) -> Any:
     """The budget (nats) that the mean uses, as a ball of the present precision; None where it is infinite.
 
     log(1 + d^(1/power)) of a mean distance d (l1, chi2) or log of the alpha-lift: at most eps exactly where the notion
@@ -169,12 +169,12 @@ class _Side:
         return self.limits.lower if self.inverse else self.limits.upper
 
     def ball(self, output: OutputMasses) -> Any:
-        return budget(output, self.limits.mean, inverse=self.inverse)
+        return mean_budget(output, self.limits.mean, inverse=self.inverse)
 
     def fails(self, output: OutputMasses, first: Any) -> bool:
         if math.isinf(self.limit):
             return False
-        return first is None or not at_most(lambda: self.ball(output), self.limit, first)
+        return first is None or not lies_below(lambda: self.ball(output), self.limit, first)
 
     def used(self, outputs: Sequence[OutputMasses], balls: Sequence[Any]) -> tuple[float, int]:
         """The smallest double that bounds every ball, and the first output that needs it."""

@@ -15,15 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mechdesign.auditing.lifts import Entries, Extremes, extremes_by_output, extremes_of
+from mechdesign.auditing.lifts import Entries, ExtremeLifts, extremes_by_output, extremes_of
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import FIRST_BITS, precision
-from mechdesign.core.decimals import at_most
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.notions import LIP, LiftLimits, MeanLimits, Notion
+from mechdesign.core.numbers import at_most, listed, quoted
+from mechdesign.notions import LIP, LiftLimits, Notion
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol
 
@@ -106,7 +105,7 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int
     order = _order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     limits = notion.limits
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         return failing_means(counts, channel.integers.columns, joint, limits)
     by_output = extremes_by_output(counts, channel.integers.columns, joint)
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
@@ -132,7 +131,7 @@ def audit_columns(
         eps_u=log_upper(*extremes.high.lift),
         eps_ldp=log_upper(*extremes.ratio),
     )
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         means = mean_verdict(counts, columns, joint, limits)
         at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
         return Audit(not means.failing, notion, achieved, at, means.used)
@@ -169,7 +168,7 @@ def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
     return order
 
 
-def _within(extremes: Extremes, limits: LiftLimits) -> bool:
+def _within(extremes: ExtremeLifts, limits: LiftLimits) -> bool:
     """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
     checks = (
         (extremes.high.lift, limits.upper),
@@ -180,7 +179,7 @@ def _within(extremes: Extremes, limits: LiftLimits) -> bool:
 
 
 def _worst(
-    extremes: Extremes, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
+    extremes: ExtremeLifts, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
 ) -> Worst:
     sides = (
         (limits.upper, achieved.eps_u, extremes.high, None),

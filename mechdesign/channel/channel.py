@@ -18,7 +18,7 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.notions import from_record
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable, check_text
+from mechdesign.tables.variable import Variable, valid_text
 
 if TYPE_CHECKING:
     from mechdesign.release.draws import Key
@@ -73,7 +73,7 @@ class Channel(Displayed):
         return f"Channel({self.useful.brief} to {len(self.outputs):,} outputs{protected}{promised})"
 
     def __post_init__(self) -> None:
-        outputs = tuple(check_text(label, "an output label") for label in self.outputs)
+        outputs = tuple(valid_text(label, "an output label") for label in self.outputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
         _check_labels(outputs)
@@ -223,8 +223,7 @@ class Channel(Displayed):
         dense = np.zeros((len(self.useful), len(labels)), dtype=np.int64)
         np.add.at(dense.T, [position[label] for label in new], self.integers.dense.T)
         # What may not be written may not be written under other names either.
-        mark = {key: value for key, value in self.record.provenance.items() if key == "as_published"}
-        record = ChannelRecord(provenance=mark)
+        record = ChannelRecord(unwritable=self.record.unwritable)
         return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
 
     def apply(
@@ -299,16 +298,11 @@ class Channel(Displayed):
         Raises
         ------
         InputError
-            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel comes
-            from an unrepaired procedure (`as_published`), which promises nothing.
+            If the file exists (without `overwrite`), is a folder or cannot be written, or the channel may not be
+            (`ChannelRecord.unwritable`).
         """
         from mechdesign.channel import file
 
-        if self.record.provenance.get("as_published"):
-            raise InputError(
-                "a channel made as published, without repair, is for study and is not written; "
-                "design it without as_published"
-            )
         file.write(self.public() if public else self, path, overwrite=overwrite)
 
     @classmethod

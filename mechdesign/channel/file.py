@@ -17,7 +17,7 @@ from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
-from mechdesign.core.documents import Digest, Document, Record, canonical, read_built, with_infinities
+from mechdesign.core.documents import Digest, FileDocument, Record, canonical, read_built, with_infinities
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
@@ -25,7 +25,7 @@ from mechdesign.core.numbers import listed
 from mechdesign.notions import from_record
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable, check_text
+from mechdesign.tables.variable import Variable, valid_text
 
 SPARSE_CELLS = 2**20
 """Cells from which on a table is written as pairs where that is shorter: zeros alone would take two megabytes."""
@@ -46,7 +46,7 @@ class Labels(Record):
     symbols: tuple[tuple[str, ...], ...]
 
 
-class ChannelDocument(Document):
+class ChannelDocument(FileDocument):
     """A channel file; `rows` or `sparse_rows` is there, and what comes after `provenance` belongs to version 2."""
 
     FORMAT: ClassVar[str] = "mechdesign.channel"
@@ -82,6 +82,8 @@ OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", "objective", "bins"
 
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     """Write a channel file through a temporary file in the same folder and a rename."""
+    if channel.record.unwritable:
+        raise InputError(channel.record.unwritable)
     check_target(path, force=overwrite)
     texts = _texts(channel)
     digest = hashlib.sha256()
@@ -179,11 +181,11 @@ def _plain(value: Any, where: str) -> Any:
         items = cast("Mapping[Any, Any]", value).items()
         if not all(isinstance(key, str) for key, _ in items):
             raise InputError(f"the record {where!r} has a key that is not text")
-        return {check_text(key, f"a key of {where!r}"): _plain(item, where) for key, item in items}
+        return {valid_text(key, f"a key of {where!r}"): _plain(item, where) for key, item in items}
     if isinstance(value, (list, tuple)):
         return [_plain(item, where) for item in cast("Sequence[Any]", value)]
     if isinstance(value, str):
-        return check_text(value, f"a text of the record {where!r}")
+        return valid_text(value, f"a text of the record {where!r}")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Integral):

@@ -97,8 +97,8 @@ class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values or models of them.
 
     `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
-    `utility` are those of the integers. `after` has the
-    SHA-256 of the channels (`release.channel_digest`) together with which this one keeps the promise.
+    `utility` are those of the integers. `after` has the SHA-256 of the channels (`release.channel_digest`) together
+    with which this one keeps the promise. `unwritable` says why no file may hold the channel, where none may.
     """
 
     notion: dict[str, Any] | None = None
@@ -110,6 +110,7 @@ class ChannelRecord:
     objective: Objective | None = None
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
+    unwritable: str | None = None
 
     def public(self) -> ChannelRecord:
         """Without what is computed from the table."""

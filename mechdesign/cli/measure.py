@@ -40,7 +40,7 @@ def measure(
 
     They are measured on the channel's own table unless another one is given.
     """
-    from mechdesign.auditing.channel_measures import measure as measures_of
+    from mechdesign.auditing.measures import measure as measures_of
     from mechdesign.channel.channel import Channel
 
     if m.is_mechanism(channel):

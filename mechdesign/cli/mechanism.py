@@ -50,7 +50,7 @@ def is_mechanism(path: str | None) -> bool:
 
 def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
     """Count everything again that the file claims."""
-    from mechdesign.nonstochastic.verification import verify_file
+    from mechdesign.nonstochastic.mechanism_file import verify_file
     from mechdesign.report.ranges import verdict_record, verdict_text
 
     with reporter.work("auditing"):
@@ -63,7 +63,7 @@ def audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> i
 
 def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as_csv: bool) -> None:
     """Print the cells."""
-    from mechdesign.nonstochastic.verification import read_verified
+    from mechdesign.nonstochastic.mechanism_file import read_verified
     from mechdesign.report.ranges import cells_csv, cells_text, verdict_record
 
     found = read_verified(path)
@@ -76,7 +76,7 @@ def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as
 
 def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:
     """Print the budget and the error of each size of group."""
-    from mechdesign.nonstochastic.verification import read_verified
+    from mechdesign.nonstochastic.mechanism_file import read_verified
     from mechdesign.report.ranges import budget_rows, budget_text
 
     found = read_verified(path)

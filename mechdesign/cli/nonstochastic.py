@@ -56,8 +56,7 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
     roles = {"x": private, "y": released, "hypothesis": (tested[0],) if tested else ()}
     roles["feature"] = columns("--feature", asked.feature) or ()
 
-    from mechdesign.nonstochastic.table_measures import measure_table
-    from mechdesign.nonstochastic.text_columns import read_text_columns
+    from mechdesign.nonstochastic.table_measures import measure_table, read_text_columns
 
     with reporter.work("measuring"):
         read = read_text_columns(asked.table, roles, asked.missing, text=text.text())

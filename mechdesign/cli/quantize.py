@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import names
 from mechdesign.core.errors import InputError
-
-if TYPE_CHECKING:
-    from mechdesign.cli.console import Reporter
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions
 
 EXAMPLE = (
     "Example:  mechdesign quantize meters.csv released.csv --column kwh --epsilon 2 --query mean --group-by day "
@@ -107,56 +103,33 @@ def quantize(
         raise InputError(f"{'--column COL' if asked.column is None else '--epsilon BITS'} is missing")
     if budget.epsilon is not None and budget.total_epsilon is not None:
         raise InputError("--epsilon is the budget of one answer and --total-epsilon of all: give one of them")
-    from mechdesign.nonstochastic.quantize_job import quantize_file
-    from mechdesign.nonstochastic.quantize_options import QuantizeOptions, layout_named
-    from mechdesign.report.ranges import quantize_record, quantize_text
+    from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
+    from mechdesign.sanitise.quantise import QuantizeOptions, layout_named, quantise_table
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget) | {"layout": layout_named(asked.layout)}
     total = typed.pop("total_epsilon")
-    groups = names("--group-by", None if asked.group_by is None else [asked.group_by])
-    typed["group_by"] = groups
-    options = QuantizeOptions(**typed)
+    typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"
-    if total is not None:
-        _within_total(source, target, options, total, beside, reporter, common, force=force)
-        return
     start = time.perf_counter()
-    with reporter.work("quantising"):
-        done = quantize_file(source, target, options, mechanism_path=beside, force=force, text=text.text())
-    reporter.notices(done.notices)
-    reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
-    took = time.perf_counter() - start
-    common.answer(
-        lambda: quantize_record(done, target, beside, took),
-        lambda: f"{quantize_text(done)}\n\nWritten to {target}; the mechanism and its guarantee to {beside}.",
-    )
-
-
-def _within_total(
-    source: str,
-    target: str,
-    options: QuantizeOptions,
-    total: str,
-    beside: str,
-    reporter: Reporter,
-    common: o.CommonOptions,
-    *,
-    force: bool,
-) -> None:
-    from mechdesign.report.ranges import applied_record, applied_text
-    from mechdesign.sanitise.quantise import quantise_table
-
     with reporter.work("quantising", unit="B") as work:
         done = quantise_table(
             source,
             target,
-            options,
+            QuantizeOptions(**typed),
             total_epsilon=total,
+            text=text.text(),
             mechanism_path=beside,
             force=force,
             progress=work.at,
         )
     reporter.notices(done.notices)
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
-    common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
+    took = time.perf_counter() - start
+    if total is not None:
+        common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
+        return
+    common.answer(
+        lambda: quantize_record(done, target, beside, took),
+        lambda: f"{quantize_text(done)}\n\nWritten to {target}; the mechanism and its guarantee to {beside}.",
+    )

@@ -14,7 +14,7 @@ from mechdesign.comparison.grid import Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import compare
 from mechdesign.mechanisms import OPTIMAL
-from mechdesign.notions import LARGEST_BUDGET, LiftLimits
+from mechdesign.notions import LARGEST_BUDGET
 from mechdesign.tables.joint import Joint
 
 TWICE = math.log(2.0)
@@ -139,13 +139,12 @@ def _twice(notion: str, lam: float | None) -> float | None:
     if epsilon > LARGEST_BUDGET:
         return None
     limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
-    if not isinstance(limits, LiftLimits):
+    if limits.mean is not None:
         return None
     # The split of a budget rounds, and the promise must not exceed the factor.
     while math.isfinite(limits.upper) and limits.upper > TWICE:
         epsilon = math.nextafter(epsilon, 0.0)
-        split = Case(OPTIMAL, notion, epsilon, lam).promise().limits
-        limits = split if isinstance(split, LiftLimits) else limits
+        limits = Case(OPTIMAL, notion, epsilon, lam).promise().limits
     return epsilon
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from mechdesign.comparison.grid import Case
-from mechdesign.core.documents import Digest, Document, canonical, read_document, write_document
+from mechdesign.core.documents import Digest, FileDocument, canonical, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reason, replacing
 from mechdesign.tables.joint import Joint
@@ -164,7 +164,7 @@ def _value(column: str, text: str) -> str | float | bool | None:
 Setting = str | float | bool | None
 
 
-class ComparisonManifest(Document):
+class ComparisonManifest(FileDocument):
     """Which table, and which settings, the rows of a comparison belong to."""
 
     FORMAT: ClassVar[str] = "mechdesign.comparison"

@@ -42,7 +42,7 @@ def double_above(ball: Callable[[], Any]) -> float:
         bits *= 2
 
 
-def at_most(ball: Callable[[], Any], limit: float, first: Any = None) -> bool:
+def lies_below(ball: Callable[[], Any], limit: float, first: Any = None) -> bool:
     """Whether a number that is not equal to `limit` is below it, given as a maker of enclosing balls.
 
     `first` is a ball that is already there.

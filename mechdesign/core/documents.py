@@ -1,7 +1,7 @@
 """Versioned JSON files that carry a hash of their own content: how they are written, read and refused.
 
 Every such file is canonical JSON with the SHA-256 of everything else in it, is written whole or not at all, and is
-described by a strict pydantic model (`Document`), from which its JSON Schema in ``docs/schemas`` is made. A reader
+described by a strict pydantic model (`FileDocument`), from which its JSON Schema in ``docs/schemas`` is made. A reader
 believes nothing: a message names the file, the key and what is wrong with it.
 """
 
@@ -35,7 +35,7 @@ class Record(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class Document(Record):
+class FileDocument(Record):
     """What a file holds beside its format, version and hash."""
 
     FORMAT: ClassVar[str]
@@ -45,7 +45,7 @@ class Document(Record):
     ARRAYS: ClassVar[frozenset[str]] = frozenset()
 
 
-AnyDocument = TypeVar("AnyDocument", bound=Document)
+AnyDocument = TypeVar("AnyDocument", bound=FileDocument)
 Built = TypeVar("Built")
 
 
@@ -109,12 +109,12 @@ def write_hashed(
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
-def write_document(path: PathLike, document: Document, *, overwrite: bool) -> None:
+def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:
     """Write a document in the newest version of its format; raises as `write_hashed` does."""
     write_hashed(path, document.FORMAT, document.VERSIONS[-1], document.model_dump(), overwrite=overwrite)
 
 
-def document_text(document: Document) -> str:
+def document_text(document: FileDocument) -> str:
     """The text of a document in the newest version of its format."""
     return hashed_text(document.FORMAT, document.VERSIONS[-1], document.model_dump())
 
@@ -127,7 +127,7 @@ def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     return f"{{\n{lines}\n}}\n"
 
 
-def json_schema(kind: type[Document]) -> dict[str, Any]:
+def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of the files of a kind."""
     schema = kind.model_json_schema()
     ends = {
@@ -186,7 +186,7 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
     return built
 
 
-def _check_keys(document: Mapping[str, Any], name: str, kind: type[Document]) -> None:
+def _check_keys(document: Mapping[str, Any], name: str, kind: type[FileDocument]) -> None:
     fields = kind.model_fields
     needed = ["sha256", *(key for key, field in fields.items() if field.is_required())]
     if missing := [key for key in needed if key not in document]:
@@ -284,7 +284,7 @@ def _under(place: str, part: int | str) -> str:
     return f"{place}.{part}" if place else part
 
 
-def _text_of(path: PathLike, name: str, kind: type[Document]) -> str:
+def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
     what = kind.WHAT
     try:
         status = Path(path).stat()

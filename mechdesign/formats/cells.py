@@ -127,7 +127,7 @@ class Numbering:
         return numbers[inverse]
 
 
-def without_empty(column: Encoded) -> Encoded:
+def empty_as_missing(column: Encoded) -> Encoded:
     """The column with its empty texts as missing cells."""
     if "" not in column.texts:
         return column

@@ -18,9 +18,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, require_column
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
-from mechdesign.formats.csv_split import Block, Blocks, Positions, pieces_of
+from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.opening import Kept, Output, Written, check_outputs
+from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, check_outputs
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def edits_of(outputs: Sequence[Output], width: int) -> list[Edit]:
     written: list[int] = []
     count = 0
     for output in (*outputs, None):
-        if isinstance(output, Written):
+        if isinstance(output, WrittenColumn):
             written.append(count)
             count += 1
             continue
@@ -102,16 +102,16 @@ class CsvSink:
         self._encoder = codecs.getincrementalencoder(self._encoding)()
         alone = len(outputs) == 1
         self._writer = CellWriter(source.name, source.options, source.text.encoding, alone=alone)
-        self._lone = outputs[0].position if alone and isinstance(outputs[0], Kept) else None
+        self._lone = outputs[0].position if alone and isinstance(outputs[0], KeptColumn) else None
         if self._lone is not None and len(source.header) > 1:
-            outputs = [Written(source.header[self._lone], self._lone)]
+            outputs = [WrittenColumn(source.header[self._lone], self._lone)]
         else:
             self._lone = None
         self._edits = edits_of(outputs, len(source.header))
         self._prepared: dict[int, tuple[Any, Any]] = {}
         cells = [
             source.blocks.header[output.position].decode()
-            if isinstance(output, Kept)
+            if isinstance(output, KeptColumn)
             else self._writer.cell(output.name, "the column")
             for output in outputs
         ]
@@ -149,7 +149,7 @@ class CsvSink:
             self._open = False
             self._target.close()
 
-    def _exchanged(self, block: Block, written: Sequence[tuple[Any, Any]]) -> Any:
+    def _exchanged(self, block: TextBlock, written: Sequence[tuple[Any, Any]]) -> Any:
         """The pieces of the output in order, as one array of text whose data are the output."""
         import pyarrow as pa
 
@@ -229,7 +229,7 @@ class CsvSource:
         self.name = raw.name
         self.size = raw.size
         self.options = options
-        self._block: Block | None = None
+        self._block: TextBlock | None = None
         self._raw = raw
         self._begun = False
         self.text = TextInput(raw, options.encoding)
@@ -308,7 +308,7 @@ class CsvBatch:
     """Some records of a CSV file; see `opening.Batch`."""
 
     def __init__(
-        self, block: Block, header: Sequence[str], quote: str | None, encode: frozenset[str]
+        self, block: TextBlock, header: Sequence[str], quote: str | None, encode: frozenset[str]
     ) -> None:
         self.block = block
         self._header = header

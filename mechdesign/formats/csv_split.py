@@ -226,7 +226,7 @@ RETURN = 13
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Some rows of the file."""
 
     text: bytes
@@ -241,14 +241,14 @@ class Block:
         """Number of the line where a row begins."""
         return self.line + line_breaks(self.text[: int(self.starts[row])])
 
-    def select(self, rows: Mask) -> Block:
+    def select(self, rows: Mask) -> TextBlock:
         """A block of some of the rows; lines and records are no longer those of the file."""
         at = np.flatnonzero(rows)
         bounds = np.append(self.starts, self.size)
         text = b"".join([self.text[bounds[i] : bounds[i + 1]] for i in at.tolist()])
         starts = np.cumsum(np.append(0, bounds[at + 1] - bounds[at]))
         ends = self.ends[at] + (starts[:-1] - self.starts[at])[:, None]
-        return Block(text, ends, starts[:-1], int(starts[-1]), self.quotes, self.line, self.record)
+        return TextBlock(text, ends, starts[:-1], int(starts[-1]), self.quotes, self.line, self.record)
 
 
 def line_breaks(text: bytes) -> int:
@@ -291,7 +291,7 @@ class Blocks:
         self._line += line_breaks(text[:after])
         return cells, newline
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[TextBlock]:
         """All blocks that have rows, once."""
         width = self._width = len(self.header)
         while self._rest or not self._ended:
@@ -301,7 +301,7 @@ class Blocks:
             if count:
                 ends = rows.ends[: count * width].reshape(count, width)
                 size = int(rows.starts[count]) if count < len(rows) else rows.size
-                yield Block(text, ends, rows.starts[:count], size, rows.quotes, self._line, self.records)
+                yield TextBlock(text, ends, rows.starts[:count], size, rows.quotes, self._line, self.records)
                 self.records += count
             self._line += rows.lines
 

@@ -4,7 +4,7 @@ A job opens a `Source`, decides from its `header` what the output holds, asks it
 batch on with the columns that were written anew::
 
     with open_source("people.csv") as source:
-        outputs = [Kept(0), Written("job", replaces=1), Kept(2)]
+        outputs = [KeptColumn(0), WrittenColumn("job", replaces=1), KeptColumn(2)]
         with source.sink(stream, outputs) as sink:
             for batch in source.batches(encode=["job"]):
                 sink.write(batch, [released(batch.column("job"))])
@@ -33,14 +33,14 @@ Kind: TypeAlias = Literal["CSV", "Parquet"]
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptColumn:
     """A column of the output that is the source's column at `position`, as it is."""
 
     position: int
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenColumn:
     """A column of text that the job writes; `replaces` is the source's column it stands for, if there is one.
 
     A Parquet file takes the compression of the replaced column over, and pandas' notes on it. With a `kind`, an arrow
@@ -52,7 +52,7 @@ class Written:
     kind: Any = None
 
 
-Output: TypeAlias = Kept | Written
+Output: TypeAlias = KeptColumn | WrittenColumn
 
 
 class Batch(Protocol):
@@ -186,6 +186,6 @@ def open_source(
 
 def check_outputs(outputs: Sequence[Output], width: int) -> None:
     """Refuse outputs that are no columns of a source with `width` columns, or kept out of order."""
-    kept = [output.position for output in outputs if isinstance(output, Kept)]
+    kept = [output.position for output in outputs if isinstance(output, KeptColumn)]
     if not outputs or kept != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < width):
         raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")

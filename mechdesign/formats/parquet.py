@@ -26,8 +26,8 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.opening import Kept, Output, Written, check_outputs
-from mechdesign.formats.parquet_layout import ARROW_SCHEMA, Layout
+from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, check_outputs
+from mechdesign.formats.parquet_layout import ARROW_SCHEMA, ParquetLayout
 
 SPARK = b"org.apache.spark.sql.parquet.row.metadata"
 """Where Spark keeps its own schema, which it believes more than the file."""
@@ -51,7 +51,7 @@ def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | 
 
 
 def _spark_field(output: Output, fields: Mapping[str, Any], schema: Any) -> Any:
-    if isinstance(output, Kept):
+    if isinstance(output, KeptColumn):
         return fields[schema.names[output.position]]
     if output.replaces is not None and output.kind == schema.field(output.replaces).type:
         return fields[schema.names[output.replaces]] | {"name": output.name}
@@ -119,7 +119,7 @@ class ParquetSink:
         fresh = iter(written)
         columns = [
             batch.stored.column(output.position)
-            if isinstance(output, Kept)
+            if isinstance(output, KeptColumn)
             else _coded(next(fresh))
             if output.kind is None
             else _plain(next(fresh), output.kind)
@@ -181,7 +181,7 @@ class ParquetSink:
 def _field(output: Output, schema: Any) -> Any:
     import pyarrow as pa
 
-    if isinstance(output, Kept):
+    if isinstance(output, KeptColumn):
         return schema.field(output.position)
     nullable = output.replaces is None or schema.field(output.replaces).nullable
     return pa.field(output.name, output.kind or pa.string(), nullable=nullable)
@@ -236,8 +236,8 @@ def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes 
 
 def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     names = schema.names
-    kept = {names[output.position] for output in outputs if isinstance(output, Kept)}
-    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, Written) and o.replaces is not None}
+    kept = {names[output.position] for output in outputs if isinstance(output, KeptColumn)}
+    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is not None}
     columns: list[dict[str, Any]] = []
     for note in notes.get("columns", []):
         field = note.get("field_name")
@@ -248,7 +248,9 @@ def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
             columns.append(note | (name if own else _note(output)))
         elif field in kept or field not in names:
             columns.append(note)
-    columns += [_note(o) for o in outputs if isinstance(o, Written) and o.replaces is None and o.kind is None]
+    columns += [
+        _note(o) for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None and o.kind is None
+    ]
     notes["columns"] = columns
     notes["index_columns"] = [
         fresh[index].name if isinstance(index, str) and index in fresh else index
@@ -258,7 +260,7 @@ def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
     return json.dumps(notes).encode()
 
 
-def _note(output: Written) -> dict[str, Any]:
+def _note(output: WrittenColumn) -> dict[str, Any]:
     """What pandas would note of a written column."""
     kind = None if output.kind is None else np.dtype(output.kind.to_pandas_dtype()).name
     return {
@@ -270,11 +272,11 @@ def _note(output: Written) -> dict[str, Any]:
     }
 
 
-def _codecs(schema: Any, outputs: Sequence[Output], layout: Layout) -> Any:
+def _codecs(schema: Any, outputs: Sequence[Output], layout: ParquetLayout) -> Any:
     """The compression of every column of the file: that of the column which it is or replaces."""
     codecs: list[str] = []
     for output in outputs:
-        if isinstance(output, Kept):
+        if isinstance(output, KeptColumn):
             codecs.extend(layout.codecs[output.position])
         else:
             codecs.append(layout.codecs[output.replaces or 0][0])
@@ -332,7 +334,7 @@ class ParquetSource:
         twice = [name for name, times in Counter(self.header).items() if times > 1]
         if twice:
             raise InputError(f"{self.name}: the column {quoted(twice[0])} is there more than once")
-        self.layout = Layout.of(self.metadata, self.schema)
+        self.layout = ParquetLayout.of(self.metadata, self.schema)
         self.records: int = self.metadata.num_rows
         self.size = self.records
         self.position = 0

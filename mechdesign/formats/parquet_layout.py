@@ -20,7 +20,7 @@ REPEATING = 4
 
 
 @dataclass(frozen=True)
-class Layout:
+class ParquetLayout:
     """How a file is stored, as far as a copy is stored alike."""
 
     codecs: tuple[tuple[str, ...], ...]
@@ -29,7 +29,7 @@ class Layout:
     arrow_schema: bool
 
     @classmethod
-    def of(cls, metadata: Any, schema: Any) -> Layout:
+    def of(cls, metadata: Any, schema: Any) -> ParquetLayout:
         """The layout that a file says it has."""
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         sizes = [leaves(field.type) for field in schema]

@@ -130,7 +130,7 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
     target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
     envelope, rounded = _designed(joint, notion, search, target, started)
     worth = utility(rounded.channel, joint)
-    certificate = certify(envelope, entropy, worth.nmi)
+    certificate = proven(envelope, entropy, worth.nmi)
     return finish(
         rounded.channel,
         joint,
@@ -263,7 +263,7 @@ def float_posteriors(points: Points) -> object:
     return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
 
 
-def certify(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
+def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
     share = envelope.bound / entropy
     upper = min(

@@ -19,7 +19,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.notions import DistanceMean, LiftLimits, Limits, MeanLimits, PowerMean
+from mechdesign.notions import LiftLimits, Limits, MeanLimits
 
 Array = NDArray[np.float64]
 Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
@@ -120,14 +120,9 @@ class _Means:
         absent = given_s == 0.0
         zeros = absent.sum(axis=0)
         positive = np.where(absent, 1.0, lifts) if zeros.any() else lifts
-        if isinstance(self.limits.mean, PowerMean):
-            logs, order = np.log(positive), self.limits.mean.order
-            upper = self._log_norm(np.where(absent, -np.inf, logs) if zeros.any() else logs, order)
-            lower = self._log_norm(-logs, order)
-            if self.risk == "sum":
-                upper, lower = np.exp(upper), np.exp(lower)
-        else:
-            upper, lower = self._risk(lifts, self.limits.mean), self._risk(1.0 / positive, self.limits.mean)
+        # The mean itself for the printed risk, else the budget that it uses (nats).
+        measure = self.limits.mean.average if self.risk == "sum" else self.limits.mean.used
+        upper, lower = measure(self.p_s, lifts), measure(self.p_s, 1.0 / positive)
         if math.isinf(self.limits.lower):
             return upper
         if math.isinf(self.limits.upper):
@@ -135,19 +130,6 @@ class _Means:
         if self.risk == "log-max":
             return np.where(zeros > 0, ZERO_LIFT_RISK * zeros + upper, np.maximum(upper, lower))
         return upper + lower + ZERO_LIFT_RISK * zeros
-
-    def _risk(self, values: Array, distance: DistanceMean) -> Array:
-        """The mean itself for the printed risk, else the budget that it uses (nats)."""
-        mean = distance.average(self.p_s, values)
-        if self.risk == "sum":
-            return mean
-        return np.log1p(mean ** (1.0 / distance.power))
-
-    def _log_norm(self, logs: Array, order: float) -> Array:
-        """log (sum_s P(s) l^alpha)^(1/alpha) from logarithms: several times faster than powers."""
-        largest = logs.max(axis=0)
-        with np.errstate(over="ignore"):  # at the largest orders a power may well be exp(-inf)
-            return largest + np.log(self.p_s @ np.exp(order * (logs - largest))) / order
 
 
 def _inverse(lifts: Array) -> Array:
@@ -164,7 +146,7 @@ class MergedSets:
         slack = rounding_slack((p.shape[0], p.shape[1]))
         self._measure: _Measure = (
             _Means(limits, risk, slack, p.sum(axis=1))
-            if isinstance(limits, MeanLimits)
+            if limits.mean is not None
             else _Extremes(limits, risk, slack)
         )
 

@@ -26,8 +26,8 @@ from mechdesign.mechanisms.optimal import (
     GAP_SHARE,
     LEAST_GAP,
     Search,
-    certify,
     float_posteriors,
+    proven,
     search_messages,
     shown_progress,
     utility_entropy,
@@ -301,7 +301,7 @@ def _optimal(
             messages=said,
         )
     envelope, rounded = _designed(joint, notion, search, judge, merging, started)
-    certificate = certify(envelope, entropy, utility(rounded.channel, joint).nmi)
+    certificate = proven(envelope, entropy, utility(rounded.channel, joint).nmi)
     return finish(
         rounded.channel,
         joint,

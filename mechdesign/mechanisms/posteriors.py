@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.notions import MeanLimits, Notion
+from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Polytope
 
@@ -31,7 +31,7 @@ from 5 on the auxiliary variables were faster on every table tried."""
 def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope:
     """The posteriors v that the notion allows: {v >= 0, sum v = 1, bounds on A v}."""
     limits = notion.limits
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         check_polytope(notion)
         return _l1(joint, limits.upper, margin)
     lift = joint.lift

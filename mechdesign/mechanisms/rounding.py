@@ -440,7 +440,7 @@ def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limi
     mass = joint.p_x @ w
     high, low = given_s.max(axis=0), given_s.min(axis=0)
     needed = np.full(len(failing), 2.0 * UNIT)
-    if isinstance(limits, MeanLimits):
+    if limits.mean is not None:
         return np.maximum(needed, _needed_for_means(given_s, mass, joint, limits))
     for limit, more, less in (
         (limits.upper, high, mass),

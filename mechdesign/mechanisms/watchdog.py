@@ -80,6 +80,10 @@ METHOD = "partition"
 
 COMPLETE, SUBSETS = "complete-merging", "subset-merging"
 
+UNWRITABLE = (
+    "a channel made as published, without repair, is for study and is not written; "
+    "design it without as_published"
+)
 VIOLATES = (
     "this is the procedure as published, without repair: its channel VIOLATES the notion, is for study only and "
     "cannot be written to a file"
@@ -184,7 +188,7 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     provenance = {**record.provenance, "as_published": True, "satisfied": satisfied}
     return replace(
         design,
-        channel=design.channel.with_record(replace(record, provenance=provenance)),
+        channel=design.channel.with_record(replace(record, provenance=provenance, unwritable=UNWRITABLE)),
         verified=satisfied,
         as_published=True,
         messages=(*design.messages, AS_PUBLISHED if satisfied else VIOLATES),

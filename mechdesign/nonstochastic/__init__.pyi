@@ -2,12 +2,6 @@ from .blurring import BlurringPolicy, blurred_measure, preimage_epsilon
 from .boxes import Boxes
 from .designs import design_quantizer
 from .domains import finite, integers, interval
-from .guessing import (
-    brute_force_leakage,
-    composed_maximal_leakage,
-    identifiable_epsilon,
-    maximal_leakage,
-)
 from .hypothesis import TestingProblem, finite_problem, leakage_bound
 from .indistinguishability import (
     averaging_leakage,
@@ -16,23 +10,27 @@ from .indistinguishability import (
     linear_levels,
 )
 from .information import (
+    brute_force_leakage,
+    composed_maximal_leakage,
+    identifiable_epsilon,
+    maximal_leakage,
     maximin_information,
     overlap_partition,
     range_leakage,
     range_report,
     symmetric_leakage,
 )
-from .levels import epsilon_for, guarantees, outputs_allowed
+from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
-from .noiseless import Certificate, Ledger, certify, certify_table
-from .optimise_partition import identifiable_partition
-from .optimise_policy import most_private_policy, private_policy
+from .microaggregation import identifiable_partition
+from .noiseless import FibreCertificate, Ledger, certify, certify_table
 from .optimise_thresholds import least_distortion, most_levels
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
     LinearQuery,
     MonotoneQuery,
     OrderStatistic,
+    TabulatedQuery,
     count_query,
     identity_query,
     linear_query,
@@ -41,13 +39,12 @@ from .queries import (
     sum_query,
 )
 from .ranges import JointRange
-from .tables import TabulatedQuery
 from .zero_error import capacity_bounds, one_shot_code
 
 __all__ = [
     "BlurringPolicy",
     "Boxes",
-    "Certificate",
+    "FibreCertificate",
     "JointRange",
     "Ledger",
     "LinearQuery",
@@ -70,7 +67,6 @@ __all__ = [
     "epsilon_for",
     "finite",
     "finite_problem",
-    "guarantees",
     "identifiable_epsilon",
     "identifiable_partition",
     "identity_query",
@@ -86,12 +82,11 @@ __all__ = [
     "mean_query",
     "median_query",
     "most_levels",
-    "most_private_policy",
     "one_shot_code",
     "outputs_allowed",
     "overlap_partition",
     "preimage_epsilon",
-    "private_policy",
+    "promises",
     "range_leakage",
     "range_report",
     "sum_query",

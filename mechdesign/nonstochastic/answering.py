@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import encode
+from mechdesign.formats.cells import Encoded, Numbering
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
 """What is a number: digits in the plain or the scientific notation, nothing of NaN or infinity."""
@@ -34,7 +34,7 @@ FINEST = 1130
 """Sums are kept in units of 2^-1130, below the last bit of every double."""
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
 
 
 class BadCell(InputError):
@@ -60,97 +60,84 @@ class Numbers:
 
 
 def numbers_of(column: Any, name: str) -> Numbers:
-    """The numbers of a column of a batch."""
-    import pyarrow as pa
-
-    kind = column.type
-    if column.null_count:
-        first = int(np.flatnonzero(np.asarray(column.is_null()))[0])
-        raise BadCell(first, f"the column {quoted(name)} is empty there")
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    """The numbers of a column of a batch: its coded texts, or an arrow array of numbers."""
+    if isinstance(column, Encoded):
+        values, codes = _parsed(column.texts), column.codes
+    else:
         values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-        bad = np.flatnonzero(~np.isfinite(values))
-        if bad.size:
-            raise BadCell(int(bad[0]), f"the column {quoted(name)} holds NaN or an infinite number there")
-        return Numbers(values, np.arange(values.size))
-    encoded = encode(column, name)
-    codes = encoded.codes.astype(np.int64)
-    return Numbers(_parsed(encoded.texts, codes, name), codes)
+        codes = np.arange(values.size)
+    bad = np.flatnonzero(~np.isfinite(values)[codes])
+    if bad.size:
+        first = int(bad[0])
+        if isinstance(column, Encoded):
+            empty = not (*column.texts, "")[codes[first]].strip()
+        else:
+            empty = not column[first].is_valid
+        what = "is empty there" if empty else "holds no finite number there"
+        raise BadCell(first, f"the column {quoted(name)} {what}")
+    return Numbers(values, codes)
 
 
-def _parsed(texts: Sequence[str], codes: Codes, name: str) -> Floats:
-    """The doubles nearest to the texts."""
+def _parsed(texts: Sequence[str]) -> Floats:
+    """The doubles nearest to the texts, NaN for what is no number, and NaN for a missing one at the end."""
     import pyarrow as pa
     import pyarrow.compute
 
     pc: Any = pyarrow.compute
     array = pa.array(texts, pa.string())
-    good = np.asarray(pc.match_substring_regex(array, NUMBER))
-    if not good.all():
-        _refuse(np.flatnonzero(~good), texts, codes, name)
-    plain = pc.replace_substring_regex(pc.utf8_trim(array, " \t"), r"^\+", "")
+    good = pc.match_substring_regex(array, NUMBER)
+    plain = pc.replace_substring_regex(pc.utf8_trim(array.filter(good), " \t"), r"^\+", "")
     try:
-        values = np.asarray(plain.cast(pa.float64()))
+        numbers = np.asarray(plain.cast(pa.float64()))
     except pa.ArrowInvalid:  # a notation that arrow does not know, such as "5."
-        values = np.array([float(text) for text in plain.to_pylist()])
-    if not np.isfinite(values).all():
-        _refuse(np.flatnonzero(~np.isfinite(values)), texts, codes, name)
+        numbers = np.array([float(text) for text in plain.to_pylist()])
+    values = np.full(len(texts) + 1, np.nan)
+    values[:-1][np.asarray(good)] = numbers
     return values
 
 
-def _refuse(bad: Codes, texts: Sequence[str], codes: Codes, name: str) -> None:
-    places = np.flatnonzero(np.isin(codes, bad))
-    if places.size:
-        first = int(places[0])
-        text: str = texts[int(codes[first])]
-        what = "holds no finite number there" if text.strip() else "is empty there"
-        raise BadCell(first, f"the column {quoted(name)} {what}")
-
-
-def truths_of(column: Any, name: str, equals: str | None) -> Numbers:
+def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
     """Ones where a cell is `equals` (or is 1 or true, without it), and zeros."""
-    encoded = encode(column, name)
-    codes = encoded.codes.astype(np.int64)
     if equals is not None:
         # A missing cell is not the value that is counted.
-        return Numbers(np.array([*(float(text == equals) for text in encoded.texts), 0.0]), codes)
-    values = np.array([*(TRUTHS.get(text, np.nan) for text in encoded.texts), np.nan])
-    bad = np.flatnonzero(np.isnan(values[codes]))
+        return Numbers(np.array([*(float(text == equals) for text in column.texts), 0.0]), column.codes)
+    values = np.array([*(TRUTHS.get(text, np.nan) for text in column.texts), np.nan])
+    bad = np.flatnonzero(np.isnan(values[column.codes]))
     if bad.size:
         raise BadCell(
             int(bad[0]),
             f"the column {quoted(name)} is neither 0 nor 1 there; to count records with some value, name it",
         )
-    return Numbers(values, codes)
+    return Numbers(values, column.codes)
 
 
 class Groups:
     """Exact sums and sizes of groups, and who is in them, added up batch by batch."""
 
     def __init__(self) -> None:
-        self._place: dict[tuple[str, ...], int] = {}
+        self._groups = Numbering()
+        self._people = Numbering()
         self._sizes = np.zeros(0, dtype=np.int64)
         self._halves: dict[int, list[Codes]] = {}
-        self._people: dict[str, int] = {}
         self._seen: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
 
     @property
     def keys(self) -> list[tuple[str, ...]]:
         """The groups in order of appearance."""
-        return list(self._place)
+        return list(self._groups.texts)
 
     @property
     def sizes(self) -> list[int]:
         """Records of each group."""
         return self._sizes.tolist()
 
-    def add(self, keys: Sequence[Any], values: Floats, people: Any = None) -> None:
-        """Add a batch."""
-        group = self._groups(keys, values.size)
-        local, inverse = np.arange(len(self._place)), group
+    def add(self, keys: Sequence[Encoded], values: Floats, person: Encoded | None = None) -> None:
+        """Add a batch; without keys, all records are one group."""
+        group = self._groups.number(keys or [Encoded(np.zeros(values.size, np.int64), ("",))])
+        local, inverse = np.arange(len(self._groups)), group
         if local.size > values.size:
             local, inverse = np.unique(group, return_inverse=True)
-        self._sizes = _grown(self._sizes, len(self._place))
+        self._sizes = _grown(self._sizes, len(self._groups))
         self._sizes[local] += np.bincount(inverse, minlength=local.size)
         mantissa, exponent = np.frexp(values)
         whole = np.ldexp(mantissa, 53).astype(np.int64)
@@ -161,61 +148,36 @@ class Groups:
             high, low = parts >> HALF, parts & ((1 << HALF) - 1)
             sums = self._halves.setdefault(power, [np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)])
             for k, half in enumerate((high, low)):
-                sums[k] = _grown(sums[k], len(self._place))
+                sums[k] = _grown(sums[k], len(self._groups))
                 added = np.bincount(inverse[kept], weights=half.astype(np.float64), minlength=local.size)
                 sums[k][local] += added.astype(np.int64)
-        if people is not None:
-            encoded = encode(people, "individual")
-            if (encoded.codes < 0).any():
-                raise BadCell(int(np.flatnonzero(encoded.codes < 0)[0]), "the individual is missing there")
-            known = np.array([self._people.setdefault(t, len(self._people)) for t in encoded.texts])
-            self._seen.append((known[encoded.codes].astype(np.int32), group.astype(np.int32)))
-
-    def _groups(self, keys: Sequence[Any], count: int) -> Codes:
-        if not keys:
-            self._place.setdefault((), 0)
-            return np.zeros(count, dtype=np.int64)
-        encoded = [encode(column, "group") for column in keys]
-        joined, width = np.zeros(count, dtype=np.int64), 1
-        for one in encoded:
-            if (one.codes < 0).any():
-                raise BadCell(int(np.flatnonzero(one.codes < 0)[0]), "the group is missing there")
-            joined, width = joined * len(one.texts) + one.codes, width * len(one.texts)
-            if width > 4 * count:
-                # Dense again, so that many columns cannot overflow.
-                distinct, joined = np.unique(joined, return_inverse=True)
-                width = distinct.size
-        # The last to write is the first record of its group.
-        firsts = np.full(width, count)
-        firsts[joined[::-1]] = np.arange(count - 1, -1, -1)
-        place = np.zeros(width, dtype=np.int64)
-        for first in np.sort(firsts[firsts < count]).tolist():
-            key = tuple(one.texts[one.codes[first]] for one in encoded)
-            place[joined[first]] = self._place.setdefault(key, len(self._place))
-        return place[joined]
+        if person is not None:
+            self._seen.append((self._people.number([person]).astype(np.int32), group.astype(np.int32)))
 
     def totals(self) -> list[Fraction]:
         """The exact sum of each group."""
-        sums = [0] * len(self._place)
+        sums = [0] * len(self._groups)
         for power, (high, low) in self._halves.items():
             shift = FINEST + power - 53
             for g, (a, b) in enumerate(zip(high.tolist(), low.tolist(), strict=True)):
                 sums[g] += ((a << HALF) + b) << shift
         return [Fraction(total, 1 << FINEST) for total in sums]
 
-    def most_answers(self) -> int | None:
-        """The most groups that one individual is in; None if individuals were not named."""
+    def most_answers(self, *, single: bool = False) -> int | None:
+        """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
         if not self._seen:
             return None
         people = np.concatenate([who for who, _ in self._seen]).astype(np.int64)
-        pairs = np.concatenate([group for _, group in self._seen]) + people * len(self._place)
+        if single:
+            return int(np.bincount(people).max(initial=0)) or None
+        pairs = np.concatenate([group for _, group in self._seen]) + people * len(self._groups)
         pairs.sort()
         if bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        return int(np.bincount(pairs // len(self._place)).max())
+        return int(np.bincount(pairs // len(self._groups)).max())
 
 
 def _grown(array: Codes, size: int) -> Codes:

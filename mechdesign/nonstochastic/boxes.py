@@ -64,7 +64,7 @@ def common_scale(boxes: Iterable[Box]) -> int:
     return scale
 
 
-def scaled(value: Fraction, scale: int) -> int:
+def scaled_end(value: Fraction, scale: int) -> int:
     """``value * scale``, an integer when `scale` is a multiple of the denominator."""
     return value.numerator * (scale // value.denominator)
 
@@ -80,7 +80,9 @@ def check_cells(shape: Sequence[int]) -> None:
 
 def cut_places(boxes: Sequence[Box], dimension: int, scale: int) -> list[list[int]]:
     """All endpoints of each axis times `scale`, increasing."""
-    return [sorted({scaled(end, scale) for box in boxes for end in box[axis]}) for axis in range(dimension)]
+    return [
+        sorted({scaled_end(end, scale) for box in boxes for end in box[axis]}) for axis in range(dimension)
+    ]
 
 
 def paint(boxes: Sequence[Box], edges: Sequence[Sequence[int]], scale: int) -> Mask:
@@ -94,7 +96,7 @@ def paint(boxes: Sequence[Box], edges: Sequence[Sequence[int]], scale: int) -> M
     places = [{edge: k for k, edge in enumerate(axis)} for axis in edges]
     for box in boxes:
         spans = [
-            (place[scaled(low, scale)], place[scaled(high, scale)])
+            (place[scaled_end(low, scale)], place[scaled_end(high, scale)])
             for place, (low, high) in zip(places, box, strict=True)
         ]
         for corner in np.ndindex(*(2,) * len(spans)):

@@ -16,7 +16,7 @@ from typing import Literal
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.levels import Allowance, allowance
-from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import MonotoneQuery, Query
 
@@ -34,7 +34,7 @@ class QuantizerDesign:
     query: Query
     quantizer: Quantizer
     allowance: Allowance
-    certificate: Certificate
+    certificate: FibreCertificate
     layout: str
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
 from mechdesign.nonstochastic.quantizers import EvenThresholds, common_integers
-from mechdesign.nonstochastic.queries import LARGEST_INTEGER, Block, LinearQuery, MonotoneQuery, sumset
+from mechdesign.nonstochastic.queries import LARGEST_INTEGER, LinearQuery, MonotoneQuery, Stratum, sumset
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""
@@ -42,7 +42,7 @@ WORTH_ARRAYS = 200
 """Fewer bases than this are walked through faster one by one."""
 
 Integers = NDArray[np.int64]
-Interval = tuple[Fraction, Fraction]
+Ends = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
@@ -55,29 +55,29 @@ class Count:
     base: Fraction
 
 
-def others(query: LinearQuery, block: int) -> list[Block]:
+def others(query: LinearQuery, block: int) -> list[Stratum]:
     """The blocks of everybody but one individual of block `block`."""
     changed = [replace(b, count=b.count - 1) if k == block else b for k, b in enumerate(query.blocks)]
     return [b for b in changed if b.count]
 
 
-def is_finite(block: Block) -> bool:
+def is_finite(block: Stratum) -> bool:
     """Whether one individual of the block has finitely many contributions."""
     return isinstance(block.domain, FiniteDomain) or block.weight == 0 or width(block.domain) == 0
 
 
-def contributions(block: Block) -> list[Fraction]:
+def contributions(block: Stratum) -> list[Fraction]:
     """The contributions w x of one individual of a finite block, sorted."""
     values = block.domain.values if isinstance(block.domain, FiniteDomain) else (block.domain.lo,)
     return sorted({block.weight * v for v in values})
 
 
-def lattice_unit(blocks: Iterable[Block]) -> int:
+def lattice_unit(blocks: Iterable[Stratum]) -> int:
     """The smallest integer u such that u times every contribution of the finite blocks is an integer."""
     return math.lcm(*(v.denominator for b in blocks if is_finite(b) for v in contributions(b)))
 
 
-def base_sums(blocks: Sequence[Block], unit: int) -> Integers | None:
+def base_sums(blocks: Sequence[Stratum], unit: int) -> Integers | None:
     """Sorted distinct sums of everyone's contribution in units of 1/unit; None if too many."""
     return sumset([([int(v * unit) for v in contributions(b)], b.count) for b in blocks])
 
@@ -121,7 +121,7 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
     return Count(outputs, attained, k, base)
 
 
-def _most_even(block: Block, rest: list[Block], cuts: EvenThresholds) -> Count:
+def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Count:
     """Evenly spaced thresholds and intervals, by a formula.
 
     A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k - L: that
@@ -139,11 +139,11 @@ def _most_even(block: Block, rest: list[Block], cuts: EvenThresholds) -> Count:
     return Count(most, most, 0, cuts[max(first, most - 2)] - high)
 
 
-def _too_many_rises(block: Block, thresholds: Sequence[Fraction]) -> bool:
+def _too_many_rises(block: Stratum, thresholds: Sequence[Fraction]) -> bool:
     return is_finite(block) and len(thresholds) * len(contributions(block)) ** 2 > MOST_STEPS
 
 
-def _at_base(block: Block, base: Fraction, thresholds: Sequence[Fraction]) -> tuple[int, Fraction]:
+def _at_base(block: Stratum, base: Fraction, thresholds: Sequence[Fraction]) -> tuple[int, Fraction]:
     """The number of cells on one fibre, and its base."""
     if is_finite(block):
         return len({bisect_right(thresholds, base + v) for v in contributions(block)}), base
@@ -151,7 +151,7 @@ def _at_base(block: Block, base: Fraction, thresholds: Sequence[Fraction]) -> tu
     return 1 + last - first, base
 
 
-def _most_on_lattice(block: Block, rest: list[Block], thresholds: Sequence[Fraction]) -> Count | None:
+def _most_on_lattice(block: Stratum, rest: list[Stratum], thresholds: Sequence[Fraction]) -> Count | None:
     """All domains finite: answers are integers u * y, and y >= t iff u * y >= ceil(u * t)."""
     unit = lattice_unit([block, *rest])
     bases = base_sums(rest, unit)
@@ -188,7 +188,7 @@ def _most_over_sums(bases: Integers, step: Integers, cuts: Integers, unit: int, 
     return Count(attained, attained, 0, Fraction(base, unit))
 
 
-def _components(rest: list[Block]) -> list[Interval] | None:
+def _components(rest: list[Stratum]) -> list[Ends] | None:
     """The set of bases as disjoint closed intervals, or None if it has too many of them."""
     discrete = [b for b in rest if is_finite(b)]
     lo = sum((b.ends[0] * b.count for b in rest if not is_finite(b)), Fraction(0))
@@ -210,9 +210,7 @@ def _components(rest: list[Block]) -> list[Interval] | None:
     return [(lo + Fraction(a, unit), hi + Fraction(b, unit)) for a, b in zip(first, last, strict=True)]
 
 
-def _most_over(
-    block: Block, bases: Sequence[Interval], thresholds: Sequence[Fraction]
-) -> tuple[int, Fraction]:
+def _most_over(block: Stratum, bases: Sequence[Ends], thresholds: Sequence[Fraction]) -> tuple[int, Fraction]:
     """The largest count over closed intervals of bases, and a base where it is attained."""
     finite = is_finite(block)
     steps = contributions(block) if finite else list(block.ends)
@@ -242,7 +240,7 @@ MOST_BOXES = 4_000
 MOST_COORDINATES = 100_000
 """Individuals squared times boxes opened for each: a query reads everybody's data for every box (some 5 s)."""
 
-Box = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+Corners = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 
 
 def most_outputs_monotone(
@@ -265,9 +263,9 @@ def _most_for(
     rest = [d for k, d in enumerate(query.domains) if k != i]
     order = itertools.count()
     attained, best = 0, tuple(d.lo for d in rest)
-    heap: list[tuple[int, int, Box]] = []
+    heap: list[tuple[int, int, Corners]] = []
 
-    def push(box: Box) -> None:
+    def push(box: Corners) -> None:
         nonlocal attained, best
         if all(a == b for a, b in zip(*box, strict=True)):
             # A single dataset: its own count is exact, so it never needs to be opened.
@@ -300,7 +298,7 @@ def _middle(domain: object, a: Fraction, b: Fraction) -> Fraction:
     return (a + b) / 2
 
 
-def _halves(rest: Sequence[object], box: Box) -> tuple[Box, Box]:
+def _halves(rest: Sequence[object], box: Corners) -> tuple[Corners, Corners]:
     """The box cut across its longest side; halves of an interval share the cut."""
     side = max(range(len(rest)), key=lambda k: box[1][k] - box[0][k])
     domain, middle = rest[side], _middle(rest[side], box[0][side], box[1][side])
@@ -314,7 +312,7 @@ def _insert(data: tuple[Fraction, ...], i: int, value: Fraction) -> tuple[Fracti
     return (*data[:i], value, *data[i:])
 
 
-def _span(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, low: Box) -> int:
+def _span(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, low: Corners) -> int:
     """Cells from the lowest answer at the lower corner to the highest at the upper one."""
     first = query(_insert(low[0], i, query.domains[i].lo))
     last = query(_insert(low[1], i, query.domains[i].hi))
@@ -338,7 +336,7 @@ def _count(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, data: t
     return _span(query, thresholds, i, (data, data))
 
 
-def _bound(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, box: Box) -> int:
+def _bound(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, box: Corners) -> int:
     span = _span(query, thresholds, i, box)
     domain = query.domains[i]
     return min(span, len(domain.values)) if isinstance(domain, FiniteDomain) else span

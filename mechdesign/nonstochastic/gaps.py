@@ -1,21 +1,18 @@
 """The answers of a finite query, its fibres, and the gaps where a threshold can go.
 
 A threshold separates two consecutive answers, so a quantiser of a finite query is a set of gaps:
-gap g lies between values[g] and values[g + 1] (theory.md, section 7). Two budgets can bind the choice,
-as rows of an integer program and as exact counts: noiseless privacy (Farokhi 2020) limits the outputs
-on a fibre; indistinguishability (Farokhi 2021, Definition 5) limits, for every individual and every
-two of its values, how many outputs are possible with the one and not with the other.
+gap g lies between values[g] and values[g + 1] (theory.md, section 7). Noiseless privacy (Farokhi 2020)
+limits the outputs on a fibre, as rows of an integer program and as an exact count.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
-from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import quantizer_between
 from mechdesign.nonstochastic.queries import (
     EvenMedian,
@@ -31,11 +28,11 @@ from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
     Query,
+    TabulatedQuery,
     identity_query,
     mean_query,
 )
-from mechdesign.nonstochastic.tables import TabulatedQuery
-from solvers.programs.milp import Program, Rows, Solution
+from solvers.programs.highs import Program, Solution, SparseRows
 
 LARGEST_FIBRES = 20_000_000
 """Members of all fibres together that are kept: 160 MB."""
@@ -50,7 +47,6 @@ class GapProblem:
     query: Query
     values: tuple[Fraction, ...]
     fibres: tuple[Indices, ...] = field(repr=False)
-    classes: tuple[tuple[Indices, ...], ...] = field(repr=False, default=())
 
     @property
     def gaps(self) -> int:
@@ -86,28 +82,6 @@ class GapProblem:
             found = np.where(place >= 0, self.intervals[np.maximum(place, 0), 1], 0)
             beyond = np.maximum(beyond, found)
         return beyond
-
-    def cells(self, gaps: Iterable[int]) -> Indices:
-        """The cell of each answer for thresholds in `gaps`: (m,) integers."""
-        cut = np.zeros(len(self.values), dtype=np.int64)
-        cut[[g + 1 for g in gaps]] = 1
-        return np.cumsum(cut)
-
-    def most_outputs(self, gaps: Iterable[int]) -> int:
-        """The largest number of cells on a fibre, counted."""
-        cells = self.cells(gaps)
-        return max(
-            int((1 + np.count_nonzero(np.diff(cells[rows], axis=1), axis=1)).max()) for rows in self.fibres
-        )
-
-    def most_differing(self, gaps: Iterable[int]) -> int:
-        """The largest symmetric difference of two individuals' values' sets of outputs, counted."""
-        cells, most = self.cells(gaps), 0
-        for one in self.classes:
-            sets = [frozenset(np.unique(cells[members]).tolist()) for members in one]
-            distinct = list(dict.fromkeys(sets))
-            most = max([most, *(len(a ^ b) for k, a in enumerate(distinct) for b in distinct[:k])])
-        return most
 
     def binding(self, outputs: int) -> list[tuple[int, ...]]:
         """The distinct fibres with more than `outputs` answers: the only ones that can break the budget."""
@@ -160,18 +134,14 @@ def _linear(query: Query, linear: LinearQuery) -> GapProblem:
     if answers is None:
         raise _too_large()
     fibres: list[Indices] = []
-    classes: list[tuple[Indices, ...]] = []
     for k, block in enumerate(blocks):
         bases = base_sums(others(linear, k), unit)
         steps = np.array([int(v * unit) for v in contributions(block)], dtype=np.int64)
         if bases is None or bases.size * steps.size + sum(f.size for f in fibres) > LARGEST_FIBRES:
             raise _too_large()
-        rows = np.searchsorted(answers, bases[:, None] + steps[None, :])
-        fibres.append(rows)
-        classes.append(tuple(rows[:, x] for x in range(steps.size)))
+        fibres.append(np.searchsorted(answers, bases[:, None] + steps[None, :]))
     values = tuple(Fraction(v, unit) for v in answers.tolist())
-    # The classes describe the linear query itself; an order statistic has others.
-    return GapProblem(query, values, tuple(fibres), tuple(classes) if query is linear else ())
+    return GapProblem(query, values, tuple(fibres))
 
 
 def _too_large() -> InputError:
@@ -183,12 +153,10 @@ def _too_large() -> InputError:
 
 def _tabulated(query: Query, table: TabulatedQuery) -> GapProblem:
     fibres: list[Indices] = []
-    classes: list[tuple[Indices, ...]] = []
     for axis in range(table.ranks.ndim):
         lines = np.moveaxis(table.ranks, axis, -1).reshape(-1, table.ranks.shape[axis])
         fibres.append(np.unique(np.sort(lines, axis=1), axis=0))
-        classes.append(tuple(np.unique(lines[:, x]) for x in range(lines.shape[1])))
-    return GapProblem(query, table.values, tuple(fibres), tuple(classes))
+    return GapProblem(query, table.values, tuple(fibres))
 
 
 LARGEST_PROGRAM = 2_000_000
@@ -208,11 +176,10 @@ class Separation:
     def __init__(self, gaps: int) -> None:
         self._gaps = gaps
         self._pairs: dict[tuple[int, int], int] = {}
-        self._exact: set[tuple[int, int]] = set()
-        self._rows = Rows()
+        self._rows = SparseRows()
 
-    def _column(self, a: int, b: int, *, exact: bool) -> int:
-        """The column of pair (a, b); `exact` forbids z = 1 without a threshold between."""
+    def _column(self, a: int, b: int) -> int:
+        """The column of pair (a, b)."""
         if b == a + 1:
             return a
         column = self._pairs.get((a, b))
@@ -221,9 +188,6 @@ class Separation:
             self._pairs[a, b] = column
             for g in range(a, b):
                 self._rows.add((column, g), (1.0, -1.0), 0.0, math.inf)
-        if exact and (a, b) not in self._exact:
-            self._exact.add((a, b))
-            self._rows.add((column, *range(a, b)), (1.0, *[-1.0] * (b - a)), -math.inf, 0.0)
         if len(self._rows.columns) > LARGEST_PROGRAM:
             raise InputError(
                 f"the integer program has more than {LARGEST_PROGRAM:,} entries; use coarser values, "
@@ -231,26 +195,13 @@ class Separation:
             )
         return column
 
-    def _separated(self, members: Sequence[int], *, exact: bool) -> list[int]:
-        return [self._column(a, b, exact=exact) for a, b in itertools.pairwise(members)]
-
     def limit_fibre(self, members: Sequence[int], outputs: int) -> None:
         """At most `outputs` cells on the fibre with these answers (sorted, distinct indices)."""
-        columns = self._separated(members, exact=False)
+        columns = [self._column(a, b) for a, b in itertools.pairwise(members)]
         self._rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
 
-    def limit_difference(self, a: Sequence[int], b: Sequence[int], outputs: int) -> None:
-        """At most `outputs` cells meet exactly one of two sets of answers."""
-        weights: dict[int, float] = {}
-        union = sorted({*a, *b})
-        for members, weight in ((union, 2.0), (a, -1.0), (b, -1.0)):
-            for column in self._separated(members, exact=weight < 0):
-                weights[column] = weights.get(column, 0.0) + weight
-        kept = {column: weight for column, weight in weights.items() if weight}
-        self._rows.add(list(kept), list(kept.values()), -math.inf, float(outputs))
-
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> SparseRows:
         """The rows collected so far, to be extended by further ones."""
         return self._rows
 
@@ -282,48 +233,20 @@ class Separation:
         return np.flatnonzero(np.rint(solution.x[: self._gaps]) == 1).tolist()
 
 
-Budget = Literal["noiseless", "indistinguishability"]
-
-
-def check_budget(problem: GapProblem, budget: str) -> None:
-    """Raise InputError if the budget is not known, or the problem does not carry what it compares."""
-    if budget not in ("noiseless", "indistinguishability"):
-        raise InputError(f"budget ({budget!r}) must be noiseless or indistinguishability")
-    if budget == "indistinguishability" and not problem.classes:
-        raise InputError("indistinguishability needs a linear or a tabulated query; tabulate this one")
-
-
-def budget_model(problem: GapProblem, outputs: int, budget: Budget) -> Separation:
-    """The constraints of the integer program.
-
-    Two sets A and B of answers meet 1 + N(A) and 1 + N(B) cells, N counting the separated pairs of
-    consecutive members, and differ in 2 N(A u B) - N(A) - N(B) cells.
-    """
+def budget_model(problem: GapProblem, outputs: int) -> Separation:
+    """The constraints of the integer program: at most `outputs` cells on every fibre that could have more."""
     model = Separation(problem.gaps)
-    if budget == "noiseless":
-        for fibre in problem.binding(outputs):
-            model.limit_fibre(fibre, outputs)
-        return model
-    for one in problem.classes:
-        members = list(dict.fromkeys(tuple(np.unique(c).tolist()) for c in one))
-        for k, a in enumerate(members):
-            for b in members[:k]:
-                model.limit_difference(a, b, outputs)
+    for fibre in problem.binding(outputs):
+        model.limit_fibre(fibre, outputs)
     return model
 
 
-def recount(
-    problem: GapProblem, gaps: Sequence[int], outputs: int, budget: Budget
-) -> tuple[int, Certificate | None]:
+def recount(problem: GapProblem, gaps: Sequence[int], outputs: int) -> FibreCertificate:
     """Count exactly what the budget limits, by code that knows nothing of the program solved."""
-    if budget == "noiseless":
-        certificate = certify(problem.query, quantizer_between(problem.values, gaps))
-        attained, what = certificate.outputs, "outputs on a fibre"
-    else:
-        certificate, attained, what = None, problem.most_differing(gaps), "outputs that differ"
-    if attained > outputs:
+    certificate = certify(problem.query, quantizer_between(problem.values, gaps))
+    if certificate.outputs > outputs:
         raise SolverFailure(
-            f"the thresholds found give {attained} {what} where {outputs} are allowed; nothing is returned; "
-            "try another method, and please report it"
+            f"the thresholds found give {certificate.outputs} outputs on a fibre where {outputs} are allowed; nothing "
+            "is returned; try another method, and please report it"
         )
-    return attained, certificate
+    return certificate

@@ -159,7 +159,7 @@ def smallest_cell(symbols: int, epsilon: object) -> int:
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class RangePromise:
     """One promise: `bound` in `unit`, with the theorem of Farokhi 2020 that it rests on."""
 
     name: str
@@ -188,7 +188,7 @@ def estimation_error(outputs: int, width: object, density: object = None, power:
     return rho * mu ** (power + 1) / ((2 * outputs) ** power * (power + 1))
 
 
-def guarantees(outputs: int, width: object = None) -> tuple[Guarantee, ...]:
+def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
     """The promises of a mechanism with at most `outputs` outputs on every fibre.
 
     Parameters
@@ -201,19 +201,19 @@ def guarantees(outputs: int, width: object = None) -> tuple[Guarantee, ...]:
     bits = epsilon_for(outputs)
     pair = 1.0 if outputs > 1 else -math.inf
     found = [
-        Guarantee("leakage", "Theorem 1", bits, "bits", "non-stochastic leakage L0(Y;X_i), and so I* and L0s"),
-        Guarantee("capacity", "Theorem 2", bits, "bits", "zero-error capacity of repeated releases, per release"),
-        Guarantee("hypothesis test", "Theorem 3", bits, "bits", "performance of any test on x_i, the others known"),
-        Guarantee(
+        RangePromise("leakage", "Theorem 1", bits, "bits", "non-stochastic leakage L0(Y;X_i), and so I* and L0s"),
+        RangePromise("capacity", "Theorem 2", bits, "bits", "zero-error capacity of repeated releases, per release"),
+        RangePromise("hypothesis test", "Theorem 3", bits, "bits", "performance of any test on x_i, the others known"),
+        RangePromise(
             "test of two values", "sharper than Theorem 3", min(bits, pair), "bits",
             "performance of a test between two values of x_i: two outputs at most can tell",
         ),
-        Guarantee("maximal leakage", "Theorem 5", bits, "bits", "stochastic maximal leakage under any prior"),
+        RangePromise("maximal leakage", "Theorem 5", bits, "bits", "stochastic maximal leakage under any prior"),
     ]  # fmt: skip
     if width is not None and exact_number("width", width) > 0:
         least = float(estimation_error(outputs, width, power=1))
         found.append(
-            Guarantee(
+            RangePromise(
                 "estimation error", "Theorem 4, corrected", math.nextafter(least, 0.0), "units of the column",
                 "least mean absolute error of any estimate of x_i, if x_i is uniform given the others",
             )

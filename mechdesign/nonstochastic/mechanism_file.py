@@ -1,26 +1,34 @@
 """The mechanism file, version 1: a quantiser with its query, budget and certificate (JSON).
 
-A reader does not believe the certificate: it counts again. Thresholds are exact fractions; evenly
-spaced ones are written as a first one, a step and a number.
+Thresholds are exact fractions; evenly spaced ones are written as a first one, a step and a number.
+
+A hash shows that a file was damaged, not that it was written honestly: whoever edits a number can hash
+again. So nothing that a file says of its own guarantee is believed. The certificates are counted from the
+thresholds when the file is loaded; the rest follows from these counts, exactly, and is compared word
+for word with what the file says. How many answers one individual takes part in is known from the data
+alone: `check` counts it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import Document, Record, read_document, write_document
+from mechdesign.core.documents import FileDocument, Record, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.levels import outputs_allowed
-from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
+from mechdesign.nonstochastic.noiseless import FibreCertificate, Ledger, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, count_query, identity_query, mean_query, sum_query
 
@@ -79,7 +87,7 @@ class _Mechanism(Record):
     witness: str
 
 
-class MechanismDocument(Document):
+class MechanismDocument(FileDocument):
     """A mechanism file: the quantisers of a query with what they promise, which a reader counts again."""
 
     FORMAT: ClassVar[str] = FORMAT
@@ -103,7 +111,7 @@ class SizedQuantizer:
 
     individuals: int
     quantizer: Quantizer
-    certificate: Certificate
+    certificate: FibreCertificate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,3 +248,143 @@ def _thresholds(value: tuple[Fraction, ...] | _Spacing) -> tuple[Fraction, ...] 
     if isinstance(value, _Spacing):
         return EvenThresholds(value.first, value.step, value.number)
     return value
+
+
+LARGEST_SHARE = 10**9
+"""Answers of one individual: more than any file has records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedMechanism:
+    """A mechanism file and what follows from it."""
+
+    mechanism: MechanismFile
+    outputs: int
+    allowed: int
+    answers_each: int | None
+    total_epsilon: float
+    promises: tuple[RangePromise, ...]
+    disagreements: tuple[str, ...]
+
+    @property
+    def satisfied(self) -> bool:
+        """Whether the budget is kept and all that the file says is so."""
+        return self.outputs <= self.allowed and not self.disagreements
+
+
+def verify_file(path: PathLike) -> VerifiedMechanism:
+    """Load a mechanism file and compare every claim with what is counted."""
+    mechanism = MechanismFile.load(path)
+    with open(path, encoding="utf-8-sig") as stream:
+        records = json.load(stream)["mechanisms"]
+    return _verified(mechanism, [record["witness"] for record in records])
+
+
+def read_verified(path: PathLike) -> VerifiedMechanism:
+    """As `verify_file`, for whoever uses the mechanism."""
+    found = verify_file(path)
+    if found.disagreements:
+        raise InputError(
+            f"{path}: {found.disagreements[0]}; the file was edited, and `mechdesign audit` tells all"
+        )
+    return found
+
+
+def guarantee_record(
+    mechanism: MechanismFile, answers_each: int | None
+) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
+    """The guarantee that a mechanism file has to state, with its total budget and its promises."""
+    outputs = max(m.certificate.outputs for m in mechanism.mechanisms)
+    counted = mechanism.query == "count"
+    promised = promises(outputs, None if counted else mechanism.domain.hi - mechanism.domain.lo)
+    total = Ledger().add(mechanism.column, outputs, answers_each or 1).epsilon
+    record = {
+        "outputs": outputs,
+        "answers_each": answers_each,
+        "total_epsilon": total,
+        "promises": [asdict(g) | {"bound": _plain(g.bound)} for g in promised],
+        "assumptions": list(ASSUMPTIONS),
+    }
+    return record, total, promised
+
+
+def _verified(mechanism: MechanismFile, witnesses: list[Any]) -> VerifiedMechanism:
+    claimed = mechanism.guarantee
+    each, wrong = _answers_each(claimed)
+    record, total, promised = guarantee_record(mechanism, each)
+    wrong += _shape(mechanism)
+    wrong += [
+        f"the witness of the mechanism for {sized.individuals} individuals is "
+        f"{quoted(sized.certificate.witness)}, not {quoted(said)}"
+        for sized, said in zip(mechanism.mechanisms, witnesses, strict=True)
+        if sized.certificate.witness != said
+    ]
+    for key, value in record.items():
+        if key not in claimed:
+            wrong.append(f"the guarantee does not state {key}")
+        elif key != "answers_each" and claimed[key] != value:
+            wrong += _differences(key, claimed[key], value)
+    wrong += [
+        f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
+    ]
+    return VerifiedMechanism(
+        mechanism=mechanism,
+        outputs=record["outputs"],
+        allowed=outputs_allowed(mechanism.epsilon),
+        answers_each=each,
+        total_epsilon=total,
+        promises=promised,
+        disagreements=tuple(wrong),
+    )
+
+
+def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:
+    each = claimed.get("answers_each")
+    if each is None or (type(each) is int and 1 <= each <= LARGEST_SHARE):
+        return each, []
+    return None, [f"answers_each ({quoted(each)}) must be a number of answers, at least 1, or null"]
+
+
+def _shape(mechanism: MechanismFile) -> list[str]:
+    """What a file cannot hold, whatever its numbers are."""
+    wrong: list[str] = []
+    sizes = Counter(m.individuals for m in mechanism.mechanisms)
+    if twice := [size for size, times in sizes.items() if times > 1]:
+        wrong.append(
+            f"there are {sizes[twice[0]]} mechanisms for groups of {twice[0]}: which of them released an "
+            "answer is not told, and both together tell more"
+        )
+    if mechanism.query == "identity" and set(sizes) != {1}:
+        wrong.append("the identity is released record by record, and has one mechanism for 1 individual")
+    if mechanism.query == "count" and mechanism.domain != interval(0, 1):
+        wrong.append("a record counts as 0 or 1, and the range of a count must say so")
+    return wrong
+
+
+def _differences(key: str, claimed: Any, value: Any) -> list[str]:
+    """One sentence for a number, and one for each promise that is not the one counted."""
+    if key != "promises":
+        return [f"the guarantee says {key} {quoted(_short(claimed))}, but it is {quoted(_short(value))}"]
+    said = claimed if isinstance(claimed, list) else []
+    found = {p.get("name"): p for p in said if isinstance(p, dict)}
+    wrong: list[str] = []
+    for promise in value:
+        other = found.get(promise["name"])
+        if other is None:
+            wrong.append(f"the promise {quoted(promise['name'])} is missing")
+        elif other != promise:
+            wrong.append(
+                f"the promise {quoted(promise['name'])} says {quoted(other.get('bound'))} "
+                f"{other.get('unit')}, but it is {quoted(promise['bound'])} {promise['unit']}"
+            )
+    return wrong or ["the promises are others than those that follow from the count"]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _plain(value: float) -> float | str:
+    """JSON has no infinities."""
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")

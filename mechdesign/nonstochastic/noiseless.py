@@ -28,14 +28,15 @@ from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
     Query,
+    factorised,
+    fibre_counts,
     identity_query,
     mean_query,
 )
-from mechdesign.nonstochastic.tables import factorised, fibre_counts
 
 
 @dataclass(frozen=True)
-class Certificate:
+class FibreCertificate:
     """How many outputs one individual can bring about, at most.
 
     Parameters
@@ -70,7 +71,7 @@ class Certificate:
         return self.outputs <= outputs_allowed(epsilon)
 
 
-def certify(query: Query, quantizer: Quantizer) -> Certificate:
+def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
     """The most outputs that ``quantizer`` of ``query`` gives while one individual varies.
 
     Exact for linear queries (sums, means, counts, the identity), order statistics and medians,
@@ -93,13 +94,13 @@ def certify(query: Query, quantizer: Quantizer) -> Certificate:
         # The others can be at both ends of the domain, so that the answer is x_i itself; whatever
         # else they are, the fibre is a part of the domain.
         found = _linear(identity_query(query.domain), quantizer)
-        return Certificate(
+        return FibreCertificate(
             found.outputs, found.attained, found.method, "the others at the ends of the domain"
         )
     if isinstance(query, EvenMedian):
         # With the others at both ends and one at z, the answer is (x_i + z)/2: the mean of two.
         found = _linear(mean_query(2, query.domain), quantizer)
-        return Certificate(
+        return FibreCertificate(
             found.outputs,
             found.attained,
             found.method,
@@ -108,20 +109,20 @@ def certify(query: Query, quantizer: Quantizer) -> Certificate:
     if isinstance(query, MonotoneQuery):
         outputs, attained, data = most_outputs_monotone(query, quantizer.thresholds)
         witness = f"individual {data[0] + 1} varies, the others are {_listed(data[1])}"
-        return Certificate(outputs, attained, "structure" if outputs == attained else "bounds", witness)
+        return FibreCertificate(outputs, attained, "structure" if outputs == attained else "bounds", witness)
     cells = [bisect_right(quantizer.thresholds, value) for value in query.values]
     return certify_table(np.asarray(cells, dtype=np.int64)[query.ranks])
 
 
-def _linear(query: LinearQuery, quantizer: Quantizer) -> Certificate:
+def _linear(query: LinearQuery, quantizer: Quantizer) -> FibreCertificate:
     count = most_outputs(query, quantizer.thresholds)
     who = query.blocks[count.block]
     witness = f"an individual of weight {who.weight}, the others contribute {count.base}"
     method = "structure" if count.outputs == count.attained else "bounds"
-    return Certificate(count.outputs, count.attained, method, witness)
+    return FibreCertificate(count.outputs, count.attained, method, witness)
 
 
-def certify_table(outputs: Any) -> Certificate:
+def certify_table(outputs: Any) -> FibreCertificate:
     """The most outputs of any mechanism, given by its output on every dataset of a finite domain.
 
     Parameters
@@ -144,7 +145,7 @@ def certify_table(outputs: Any) -> Certificate:
             rest = [d for k, d in enumerate(labels.shape) if k != axis]
             at = tuple(int(c) for c in np.unravel_index(place, rest)) if rest else ()
             witness = f"individual {axis + 1} varies, the others have the values numbered {at}"
-    return Certificate(most, most, "enumeration", witness)
+    return FibreCertificate(most, most, "enumeration", witness)
 
 
 def _listed(values: tuple[Fraction, ...], most: int = 8) -> str:
@@ -153,7 +154,7 @@ def _listed(values: tuple[Fraction, ...], most: int = 8) -> str:
 
 
 @dataclass(frozen=True)
-class Release:
+class LedgerEntry:
     """One entry of a ledger: its name, the most outputs on a fibre, and how often it was released."""
 
     name: str
@@ -178,7 +179,7 @@ class Ledger:
     """
 
     limit: float | None = None
-    releases: tuple[Release, ...] = ()
+    releases: tuple[LedgerEntry, ...] = ()
 
     def __post_init__(self) -> None:
         if self.limit is None:
@@ -213,7 +214,7 @@ class Ledger:
         """The outputs that one more release may have; None without a limit."""
         return None if self.limit is None else outputs_allowed(self.limit) // self.outputs
 
-    def add(self, name: str, released: Certificate | int, times: int = 1) -> Ledger:
+    def add(self, name: str, released: FibreCertificate | int, times: int = 1) -> Ledger:
         """The ledger with one more release. Post-processing of a release adds nothing (Theorem 7).
 
         Raises
@@ -223,8 +224,8 @@ class Ledger:
         InputError
             If `released` or `times` is below 1.
         """
-        outputs = released.outputs if isinstance(released, Certificate) else released
-        return replace(self, releases=(*self.releases, Release(name, outputs, times)))
+        outputs = released.outputs if isinstance(released, FibreCertificate) else released
+        return replace(self, releases=(*self.releases, LedgerEntry(name, outputs, times)))
 
 
 def _count(ledger: Ledger) -> str:

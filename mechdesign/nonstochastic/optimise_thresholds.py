@@ -1,10 +1,10 @@
-"""Optimal thresholds for a budget on a finite domain: the most levels, or the least distortion.
+"""Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
 
-Farokhi 2020 (noiseless privacy) and 2021 (indistinguishability) offer equal cells only; theory.md,
-section 7, has the programs. The most levels are found by linear or integer programming. A noiseless
-budget forbids K = floor(2^epsilon) thresholds inside one fibre, so for the least distortion a dynamic
-program from left to right must remember the last K - 1 thresholds; an integer program needs not.
-Every answer is counted again on the original query before it is returned.
+Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most
+levels are found by linear or integer programming. A budget forbids K = floor(2^epsilon) thresholds inside one
+fibre, so for the least distortion a dynamic program from left to right must remember the last K - 1
+thresholds; an integer program needs not. Every answer is counted again on the original query before it is
+returned.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import mul
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.gaps import Budget, GapProblem, budget_model, check_budget, gap_problem, recount
+from mechdesign.nonstochastic.domains import exact_number
+from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, recount
 from mechdesign.nonstochastic.levels import allowance
-from mechdesign.nonstochastic.microaggregation import CellLoss, Loss, check_loss, cost_matrix, exact_weights
-from mechdesign.nonstochastic.noiseless import Certificate
+from mechdesign.nonstochastic.noiseless import FibreCertificate
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
-from mechdesign.nonstochastic.solving import solve
-from solvers.programs.milp import Program, Rows
+from mechdesign.nonstochastic.solving import solution_of
+from solvers.programs.highs import Program, SparseRows
 
 LevelsMethod = Literal["auto", "lp", "milp", "earliest"]
 
@@ -52,14 +53,13 @@ class OptimalQuantizer:
     query: Query
     quantizer: Quantizer
     gaps: tuple[int, ...]
-    budget: str
     outputs_allowed: int
     attained: int
     method: str
     optimal: bool
     because: str
     bound: float
-    certificate: Certificate | None = None
+    certificate: FibreCertificate
     distortion: float | None = None
     representatives: tuple[Fraction, ...] = ()
     notice: str = ""
@@ -74,23 +74,18 @@ def most_levels(
     query: Query | GapProblem,
     epsilon: object,
     *,
-    budget: Budget = "noiseless",
     method: LevelsMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
-    """The quantiser of a finite query with most levels that keeps a budget of epsilon bits.
+    """The quantiser of a finite query with the most levels that makes it epsilon-noiselessly private.
 
     Parameters
     ----------
     query
-        On finite domains; for indistinguishability linear or tabulated.
-    epsilon
-        In bits; floor(2^epsilon) outputs are allowed on a fibre, or may differ.
-    budget
-        "noiseless" or "indistinguishability".
+        A query on finite domains, or the `gap_problem` of one.
     method
         - "lp": every threshold inside a fibre counts; integral, and exact if each fibre is a run
-          of consecutive answers, else only sufficient. For the noiseless budget only.
+          of consecutive answers, else only sufficient.
         - "earliest": the same optimum, each threshold as low as it can be, without a solver.
         - "milp": only pairs of consecutive fibre members that are separated count; exact.
         - "auto": "lp" ("earliest" where it is large) if that is exact, else "milp".
@@ -106,33 +101,25 @@ def most_levels(
     """
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed = allowance(epsilon)
-    check_budget(problem, budget)
     if method not in ("auto", "lp", "milp", "earliest"):
         raise InputError(f"method ({method!r}) must be auto, lp, milp or earliest")
     if method == "auto":
-        small = problem.gaps <= LARGEST_LP
-        countable = budget == "noiseless" and problem.runs
-        method = ("lp" if small else "earliest") if countable else "milp"
+        method = ("lp" if problem.gaps <= LARGEST_LP else "earliest") if problem.runs else "milp"
     if method == "milp":
-        gaps, bound, because = _levels_by_milp(problem, allowed.outputs, budget, time_limit)
+        gaps, bound, because = _levels_by_milp(problem, allowed.outputs, time_limit)
         optimal = because != STOPPED
-    elif budget != "noiseless":
-        raise InputError(
-            f"method {method!r} counts thresholds in fibres; for indistinguishability use 'milp'"
-        )
     else:
         gaps, because = _sufficient(problem, allowed.outputs, method)
         optimal = problem.runs
         bound = len(gaps) + 1 if optimal else len(problem.values)
         because = because if optimal else SUFFICIENT
-    attained, certificate = recount(problem, gaps, allowed.outputs, budget)
+    certificate = recount(problem, gaps, allowed.outputs)
     return OptimalQuantizer(
         query=problem.query,
         quantizer=quantizer_between(problem.values, gaps),
         gaps=tuple(gaps),
-        budget=budget,
         outputs_allowed=allowed.outputs,
-        attained=attained,
+        attained=certificate.outputs,
         method=method,
         optimal=optimal,
         because=because,
@@ -179,7 +166,7 @@ def _by_lp(problem: GapProblem, outputs: int) -> tuple[list[int], bool]:
     gaps, intervals = problem.gaps, problem.intervals
     if gaps == 0:
         return [], True
-    rows = Rows()
+    rows = SparseRows()
     for g in range(gaps):
         rows.add((g + 1, g), (1.0, -1.0), 0.0, 1.0)
     for a, b in intervals.tolist():
@@ -188,7 +175,7 @@ def _by_lp(problem: GapProblem, outputs: int) -> tuple[list[int], bool]:
     costs[gaps] = -1.0
     upper = np.full(gaps + 1, float(gaps))
     upper[0] = 0.0
-    found = solve(Program(costs, np.zeros(gaps + 1), upper, rows))
+    found = solution_of(Program(costs, np.zeros(gaps + 1), upper, rows))
     prefix = np.rint(found.x).astype(np.int64)
     chosen = np.flatnonzero(np.diff(prefix) == 1).tolist()
     duals = np.rint(-found.duals[gaps:]).astype(np.int64).clip(0)
@@ -205,16 +192,14 @@ def _dual_bound(gaps: int, intervals: np.ndarray, duals: np.ndarray, outputs: in
     return (outputs - 1) * int(duals.sum()) + int(uncovered.sum())
 
 
-def _levels_by_milp(
-    problem: GapProblem, outputs: int, budget: Budget, time_limit: float
-) -> tuple[list[int], int, str]:
+def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tuple[list[int], int, str]:
     """Binary thresholds; a pair of consecutive fibre members is separated if a threshold is between."""
     gaps = problem.gaps
-    if gaps == 0 or (budget == "noiseless" and not problem.binding(outputs)):
+    if gaps == 0 or not problem.binding(outputs):
         return list(range(gaps)), gaps + 1, "no fibre has more answers than the budget allows"
-    model = budget_model(problem, outputs, budget)
-    start = model.start(earliest(problem, outputs) if budget == "noiseless" else [])
-    found = solve(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
+    model = budget_model(problem, outputs)
+    start = model.start(earliest(problem, outputs))
+    found = solution_of(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
     bound = gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
     return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
 
@@ -233,27 +218,81 @@ LARGEST_MILP = 150
 Floats = NDArray[np.float64]
 
 
+def exact_weights(weights: Sequence[object] | None, size: int) -> list[Fraction]:
+    """`size` non-negative weights, not all zero; all ones by default."""
+    if weights is None:
+        return [Fraction(1)] * size
+    exact = [exact_number(f"weight {k + 1}", w) for k, w in enumerate(weights)]
+    if len(exact) != size:
+        raise InputError(f"{size} values need {size} weights, not {len(exact)}")
+    for k, weight in enumerate(exact):
+        if weight < 0:
+            raise InputError(f"weight {k + 1} ({float(weight):g}) must not be negative")
+    if not any(exact):
+        raise InputError("all weights are zero; give at least one positive weight")
+    return exact
+
+
+@dataclass(frozen=True)
+class CellLoss:
+    """Exact squared error and representative of the cells of sorted values."""
+
+    values: Sequence[Fraction]
+    weights: Sequence[Fraction]
+
+    def representative(self, a: int, b: int) -> Fraction:
+        """What is released for the cell [a, b): the weighted mean."""
+        shares = self.weights[a:b] if any(self.weights[a:b]) else [Fraction(1)] * (b - a)
+        return sum(map(mul, shares, self.values[a:b]), Fraction(0)) / sum(shares, Fraction(0))
+
+    def cost(self, a: int, b: int) -> Fraction:
+        """The loss of the cell [a, b), not divided by the total weight."""
+        middle = self.representative(a, b)
+        pairs = zip(self.weights[a:b], self.values[a:b], strict=True)
+        return sum((w * (v - middle) ** 2 for w, v in pairs), Fraction(0))
+
+    def total(self, edges: Sequence[int]) -> Fraction:
+        """The mean squared error of the cells between consecutive edges."""
+        costs = (self.cost(a, b) for a, b in itertools.pairwise(edges))
+        return sum(costs, Fraction(0)) / sum(self.weights, Fraction(0))
+
+
+def cost_matrix(values: Floats, weights: Floats) -> Floats:
+    """Cost of every cell [a, b): (m + 1, m + 1), infinite unless a < b.
+
+    Cells grow one value at a time (Welford), which keeps the relative accuracy.
+    """
+    size = values.size
+    costs = np.full((size + 1, size + 1), np.inf)
+    mass, mean, cost = np.zeros(size), np.zeros(size), np.zeros(size)
+    for length in range(1, size + 1):
+        starts = np.arange(size - length + 1)
+        new, weight = values[starts + length - 1], weights[starts + length - 1]
+        grown = mass[starts] + weight
+        share = np.divide(weight, grown, out=np.zeros_like(grown), where=grown > 0)
+        shift = new - mean[starts]
+        cost[starts] += mass[starts] * share * shift**2
+        mean[starts] += share * shift
+        mass[starts] = grown
+        costs[starts, starts + length] = cost[starts]
+    return costs
+
+
 def least_distortion(
     query: Query | GapProblem,
     epsilon: object,
     *,
-    budget: Budget = "noiseless",
     weights: Sequence[object] | None = None,
-    loss: Loss = "squared",
     method: DistortionMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
-    """The quantiser of a finite query with least distortion that keeps a budget of epsilon bits.
+    """The epsilon-noiselessly private quantiser of a finite query with least mean squared error.
 
     Parameters
     ----------
-    budget
-        "noiseless", or "indistinguishability" (by MILP; linear and tabulated queries).
     weights : one for each answer (`GapProblem.values`)
         How much each counts, for example its prior probability; equal by default. They must not
         be taken from the private data.
-    loss
-        "squared", "absolute" (weighted means over the answers) or "worst" (the largest error).
     method
         - "dp": every threshold inside a fibre counts; exact if each fibre is a run of answers.
         - "milp": exact for all fibres.
@@ -272,51 +311,42 @@ def least_distortion(
     """
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed, outputs = allowance(epsilon), allowance(epsilon).outputs
-    check_loss(loss)
-    check_budget(problem, budget)
     if method not in ("auto", "dp", "milp"):
         raise InputError(f"method ({method!r}) must be auto, dp or milp")
     size = len(problem.values)
-    exact = CellLoss(problem.values, exact_weights(weights, size), loss)
+    exact = CellLoss(problem.values, exact_weights(weights, size))
     if size > LARGEST_COSTS:
         raise InputError(
             f"{size:,} answers are too many to price all cells ({LARGEST_COSTS:,} at most); use fewer"
         )
-    costs = cost_matrix(
-        np.array([float(v) for v in problem.values]), np.array([float(w) for w in exact.weights]), loss
-    )
+    costs = cost_matrix(*(np.array([float(v) for v in each]) for each in (problem.values, exact.weights)))
     fits = (size + 1) ** _memory(problem, outputs) <= LARGEST_MEMORY
     if method == "auto":
-        by_dp = budget == "noiseless" and fits and (problem.runs or size > LARGEST_MILP)
-        method = "dp" if by_dp else "milp"
+        method = "dp" if fits and (problem.runs or size > LARGEST_MILP) else "milp"
     if method == "milp":
-        gaps, bound, optimal = _distortion_by_milp(problem, outputs, budget, costs, loss, time_limit)
+        gaps, bound, optimal = _distortion_by_milp(problem, outputs, costs, time_limit)
         because = PROVEN_BY_SEARCH if optimal else STOPPED
-    elif budget != "noiseless":
-        raise InputError("method 'dp' counts thresholds in fibres; for indistinguishability use 'milp'")
     elif not fits:
         raise InputError(
             f"remembering {outputs - 1} thresholds among {size} answers needs more than {LARGEST_MEMORY:,} states; "
             "use method='milp', or fewer answers"
         )
     else:
-        gaps, value = _by_dp(problem, outputs, costs, loss)
+        gaps, value = _by_dp(problem, outputs, costs)
         optimal = problem.runs
         bound = value if optimal else 0.0
         because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
-    attained, certificate = recount(problem, gaps, outputs, budget)
-    scale = 1.0 if loss == "worst" else float(sum(exact.weights))
+    certificate = recount(problem, gaps, outputs)
     return OptimalQuantizer(
         query=problem.query,
         quantizer=quantizer_between(problem.values, gaps),
         gaps=tuple(gaps),
-        budget=budget,
         outputs_allowed=outputs,
-        attained=attained,
+        attained=certificate.outputs,
         method=method,
         optimal=optimal,
         because=because,
-        bound=bound / scale,
+        bound=bound / float(sum(exact.weights)),
         certificate=certificate,
         distortion=float(exact.total(edges_of(gaps, size))),
         representatives=tuple(exact.representative(a, b) for a, b in _cells(gaps, size)),
@@ -330,8 +360,7 @@ def edges_of(gaps: Sequence[int], size: int) -> list[int]:
 
 
 def _cells(gaps: Sequence[int], size: int) -> list[tuple[int, int]]:
-    edges = edges_of(gaps, size)
-    return list(itertools.pairwise(edges))
+    return list(itertools.pairwise(edges_of(gaps, size)))
 
 
 def _memory(problem: GapProblem, outputs: int) -> int:
@@ -340,15 +369,14 @@ def _memory(problem: GapProblem, outputs: int) -> int:
     return 1 if longest < outputs else max(outputs - 1, 1)
 
 
-def _by_dp(problem: GapProblem, outputs: int, costs: Floats, loss: Loss) -> tuple[list[int], float]:
+def _by_dp(problem: GapProblem, outputs: int, costs: Floats) -> tuple[list[int], float]:
     """States are the last K - 1 edges (0 where there are fewer); a new edge c is allowed after the
     K - 1 edges t_0 < .. iff c is beyond the reach of t_0.
     """
     size = len(problem.values)
-    combine = np.maximum if loss == "worst" else np.add
     if outputs == 1:
         gaps = earliest(problem, 1)
-        return gaps, float(combine.reduce([costs[a, b] for a, b in _cells(gaps, size)]))
+        return gaps, math.fsum(costs[a, b] for a, b in _cells(gaps, size))
     memory = _memory(problem, outputs)
     # Edge p is gap p - 1; it reaches to gap reach[p - 1], that is edge reach[p - 1] + 1. Edge 0 is no threshold.
     beyond = np.concatenate(([0], problem.reach() + 1))
@@ -366,20 +394,18 @@ def _by_dp(problem: GapProblem, outputs: int, costs: Floats, loss: Loss) -> tupl
     for c in range(1, size + 1):
         now = free(c)
         if memory == 1:
-            table[c] = combine(table[:now], costs[:now, c]).min()
+            table[c] = (table[:now] + costs[:now, c]).min()
             continue
         if now > before and c > 1:
             older = np.s_[..., : c - 1]
             best[older] = np.minimum(best[older], table[before:now][older].min(axis=0))
         best[..., c - 1] = table[:now, ..., c - 1].min(axis=0)
-        table[..., :c, c] = combine(best[..., :c], costs[:c, c])
+        table[..., :c, c] = best[..., :c] + costs[:c, c]
         before = now
-    return _trace(table, costs, combine, free, memory)
+    return _trace(table, costs, free, memory)
 
 
-def _trace(
-    table: Floats, costs: Floats, combine: np.ufunc, free: Callable[[int], int], memory: int
-) -> tuple[list[int], float]:
+def _trace(table: Floats, costs: Floats, free: Callable[[int], int], memory: int) -> tuple[list[int], float]:
     """Walk back from the best final state to the first edge, 0."""
     size = table.shape[0] - 1
     last = np.unravel_index(int(np.argmin(table[..., size])), table.shape[:-1])
@@ -391,19 +417,19 @@ def _trace(
         before = slice(0, free(edge))
         choices = table[(before, *state[:-1])]
         if memory == 1:
-            choices = combine(choices, costs[before, edge])
+            choices = choices + costs[before, edge]
         state = (int(np.argmin(choices)), *state[:-1])
     return sorted(e - 1 for e in edges if e < size), value
 
 
 def _distortion_by_milp(
-    problem: GapProblem, outputs: int, budget: Budget, costs: Floats, loss: Loss, time_limit: float
+    problem: GapProblem, outputs: int, costs: Floats, time_limit: float
 ) -> tuple[list[int], float, bool]:
     """A path of cells from 0 to m; an inner node on the path is a threshold."""
     size, gaps = len(problem.values), problem.gaps
     if gaps == 0:
         return [], 0.0, True
-    model = budget_model(problem, outputs, budget)
+    model = budget_model(problem, outputs)
     tails, heads = np.nonzero(np.isfinite(costs))
     first, rows = model.columns, model.rows
     price = costs[tails, heads]
@@ -417,15 +443,8 @@ def _distortion_by_milp(
                 else:
                     rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
     extra = price / worst
-    known = earliest(problem, outputs) if budget == "noiseless" else []
+    known = earliest(problem, outputs)
     path = np.isin(tails * (size + 1) + heads, [a * (size + 1) + b for a, b in _cells(known, size)])
     start = np.concatenate((model.start(known), path.astype(np.float64)))
-    if loss == "worst":
-        height = first + extra.size
-        for node in range(size):
-            places = np.flatnonzero(tails == node)
-            rows.add([height, *(first + places).tolist()], [1.0, *(-extra[places]).tolist()], 0.0, math.inf)
-        start = np.append(start, extra[path].max())
-        extra = np.append(np.zeros(extra.size), 1.0)
-    found = solve(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
+    found = solution_of(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

@@ -4,23 +4,143 @@ A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one indivi
 while all the others stay as they are (Farokhi 2020, Definition 1). Its structure is what makes an
 exact certificate possible without enumerating all datasets. Sums of independent members of finite
 sets are kept as the bits of one long integer: adding a set to a set is then a few shifts, because
-sumsets are made of few runs of consecutive values.
+sumsets are made of few runs of consecutive values. Tables over small finite domains have one axis for
+each individual, and everything about them is counted.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import Domain, FiniteDomain, exact_number, finite, width
-from mechdesign.nonstochastic.tables import TabulatedQuery
+
+LARGEST_TABLE = 5_000_000
+"""Datasets that are enumerated: some 10 s of Python calls, 40 MB of indices."""
+
+Indices = NDArray[np.int64]
+
+
+def fibre_counts(outputs: Indices, axis: int) -> Indices:
+    """Number of distinct outputs on each fibre along `axis`."""
+    lines = np.moveaxis(outputs, axis, -1).reshape(-1, outputs.shape[axis])
+    ordered = np.sort(lines, axis=1)
+    return 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
+
+
+def factorised(table: Any, what: str) -> tuple[list[Any], Indices]:
+    r"""The distinct entries of a table, and for each entry which of them it is (the shape of the table).
+
+    Arrays of numbers are compared by NumPy; everything else by Python, because NumPy would turn
+    1 and "1" into one text, cut "a\0" to "a", and round integers that stand beside floats.
+    """
+    array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=object)
+    if array.ndim == 0 or array.size == 0:
+        raise InputError(f"the table of {what} is empty; give one axis for each individual")
+    check_size(array.shape)
+    if array.dtype.kind in "biuf":
+        distinct, inverse = np.unique(array.reshape(-1), return_inverse=True)
+        return distinct.tolist(), np.asarray(inverse, dtype=np.int64).reshape(array.shape)
+    place: dict[Any, int] = {}
+    try:
+        codes = [place.setdefault(entry, len(place)) for entry in array.reshape(-1).tolist()]
+    except TypeError:
+        raise InputError(
+            f"the table of {what} must have one entry for each dataset, and equal rows"
+        ) from None
+    return list(place), np.array(codes, dtype=np.int64).reshape(array.shape)
+
+
+def check_size(shape: Sequence[int]) -> None:
+    """Refuse a domain with more than `LARGEST_TABLE` datasets."""
+    if math.prod(shape) > LARGEST_TABLE:
+        raise InputError(
+            f"the domain has {math.prod(shape):,} datasets, more than {LARGEST_TABLE:,}: too many to enumerate; "
+            "a sum, mean, count, linear or monotone query, a median or an order statistic needs no enumeration: "
+            "use linear_query, mean_query, median_query, OrderStatistic or MonotoneQuery"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class TabulatedQuery:
+    """A query with exact answers on every dataset of a finite domain.
+
+    Parameters
+    ----------
+    values : (m,) tuple of Fractions
+        The distinct answers, sorted.
+    ranks : (d_1, ..., d_n) integers
+        ``values[ranks[x]]`` is the answer on dataset x (indices into the domains).
+    """
+
+    values: tuple[Fraction, ...]
+    ranks: Indices = field(repr=False)
+
+    @property
+    def individuals(self) -> int:
+        """Number of individuals."""
+        return self.ranks.ndim
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        return self.values[0], self.values[-1]
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """sup |f - f'| over two datasets that differ in one individual."""
+        widest = Fraction(0)
+        for axis in range(self.ranks.ndim):
+            pairs = np.stack([self.ranks.min(axis=axis).ravel(), self.ranks.max(axis=axis).ravel()], axis=1)
+            distinct: list[list[int]] = np.unique(pairs, axis=0).tolist()
+            widest = max([widest, *(self.values[high] - self.values[low] for low, high in distinct)])
+        return widest
+
+    @classmethod
+    def from_array(cls, answers: Any) -> TabulatedQuery:
+        """From an array of numbers, one axis for each individual; floats are what their bits say.
+
+        Raises
+        ------
+        InputError
+            If it is empty, too large, or holds something that is no finite number.
+        """
+        distinct, codes = factorised(answers, "the query")
+        exact = [exact_number("query", v) for v in distinct]
+        values = sorted(set(exact))
+        place = {value: rank for rank, value in enumerate(values)}
+        return cls(tuple(values), np.array([place[v] for v in exact], dtype=np.int64)[codes])
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[[tuple[Fraction, ...]], object], domains: Sequence[FiniteDomain]
+    ) -> TabulatedQuery:
+        """By enumeration of every dataset of the product of `domains`.
+
+        Raises
+        ------
+        InputError
+            If there are more than `LARGEST_TABLE` datasets, or an answer is no finite number.
+        """
+        shape = [len(domain.values) for domain in domains]
+        if not shape:
+            raise InputError("a query needs at least one individual")
+        check_size(shape)
+        answers = [
+            exact_number("query", function(data)) for data in itertools.product(*(d.values for d in domains))
+        ]
+        values = sorted(set(answers))
+        place = {value: rank for rank, value in enumerate(values)}
+        ranks = np.fromiter((place[a] for a in answers), dtype=np.int64, count=len(answers))
+        return cls(tuple(values), ranks.reshape(shape))
 
 
 def check_individuals(count: object) -> int:
@@ -31,7 +151,7 @@ def check_individuals(count: object) -> int:
 
 
 @dataclass(frozen=True)
-class Block:
+class Stratum:
     """`count` individuals who share a weight and a domain."""
 
     weight: Fraction
@@ -58,14 +178,14 @@ class LinearQuery:
     """
 
     name: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[Stratum, ...]
 
     def __post_init__(self) -> None:
         merged: dict[tuple[Fraction, Domain], int] = {}
         for block in self.blocks:
             key = (block.weight, block.domain)
             merged[key] = merged.get(key, 0) + block.count
-        blocks = tuple(Block(w, d, count) for (w, d), count in merged.items() if count)
+        blocks = tuple(Stratum(w, d, count) for (w, d), count in merged.items() if count)
         if not blocks:
             raise InputError("a query needs at least one individual")
         object.__setattr__(self, "blocks", blocks)
@@ -197,28 +317,28 @@ def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) 
     each = [domains] * len(exact) if isinstance(domains, Domain) else list(domains)
     if len(each) != len(exact):
         raise InputError(f"{len(exact)} weights need {len(exact)} domains, not {len(each)}")
-    return LinearQuery("linear", tuple(Block(w, d, 1) for w, d in zip(exact, each, strict=True)))
+    return LinearQuery("linear", tuple(Stratum(w, d, 1) for w, d in zip(exact, each, strict=True)))
 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
     """The mean of the data of `individuals` people."""
     n = check_individuals(individuals)
-    return LinearQuery("mean", (Block(Fraction(1, n), domain, n),))
+    return LinearQuery("mean", (Stratum(Fraction(1, n), domain, n),))
 
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery("sum", (Block(Fraction(1), domain, check_individuals(individuals)),))
+    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_individuals(individuals)),))
 
 
 def count_query(individuals: int) -> LinearQuery:
     """How many of `individuals` people have a property: a sum of zeros and ones."""
-    return LinearQuery("count", (Block(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
+    return LinearQuery("count", (Stratum(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
 
 
 def identity_query(domain: Domain) -> LinearQuery:
     """f_i(x) = x_i: what the local version of noiseless privacy releases (Farokhi 2020, Definition 2)."""
-    return LinearQuery("identity", (Block(Fraction(1), domain, 1),))
+    return LinearQuery("identity", (Stratum(Fraction(1), domain, 1),))
 
 
 def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:

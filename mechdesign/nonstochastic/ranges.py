@@ -40,7 +40,7 @@ def refuse_nan(name: str, symbols: Iterable[Hashable]) -> None:
             raise _nan_error(name)
 
 
-def encode(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
+def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
     """Return the distinct values in order of first appearance, and the index of each value.
 
     One-dimensional NumPy arrays of numbers or text are sorted by NumPy; any other sequence goes
@@ -170,8 +170,8 @@ class JointRange:
     @classmethod
     def from_columns(cls, x: ArrayLike | Sequence[Hashable], y: ArrayLike | Sequence[Hashable]) -> JointRange:
         """From two columns of equal length: entry k of both is a pair that occurs together."""
-        x_symbols, rows = encode("x", x)
-        y_symbols, columns = encode("y", y)
+        x_symbols, rows = numbered("x", x)
+        y_symbols, columns = numbered("y", y)
         if rows.size != columns.size:
             raise InputError(f"x and y must have the same length, not {rows.size} and {columns.size}")
         return cls.from_codes(x_symbols, y_symbols, rows, columns)
@@ -290,7 +290,7 @@ class JointRange:
 
     def map_x(self, feature: Callable[[Any], Hashable]) -> JointRange:
         """The joint range of U = feature(X) and Y, for the Markov chain U - X - Y."""
-        u_symbols, codes = encode("feature", [feature(x) for x in self.x_symbols])
+        u_symbols, codes = numbered("feature", [feature(x) for x in self.x_symbols])
         return JointRange.from_codes(u_symbols, self.y_symbols, codes[self.rows], self.columns)
 
 

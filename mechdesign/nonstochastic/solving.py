@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import SolverFailure
 from solvers.errors import BackendFailure
-from solvers.programs.milp import Program, Solution
-from solvers.programs.milp import solve as _solve
+from solvers.programs.highs import Program, Solution, solve_program
 
 
-def solve(
+def solution_of(
     program: Program, *, time_limit: float = math.inf, start: NDArray[np.float64] | None = None
 ) -> Solution:
-    """As `solvers.programs.milp.solve`."""
+    """As `solvers.programs.highs.solve_program`."""
     try:
-        return _solve(program, time_limit=time_limit, start=start)
+        return solve_program(program, time_limit=time_limit, start=start)
     except BackendFailure as error:
         raise SolverFailure(str(error)) from None

@@ -37,9 +37,9 @@ import numpy as np
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.ranges import JointRange, product
-from mechdesign.nonstochastic.solving import solve
+from mechdesign.nonstochastic.solving import solution_of
 from solvers.errors import BackendFailure
-from solvers.programs.milp import INTEGRALITY, Program, Rows
+from solvers.programs.highs import INTEGRALITY, Program, SparseRows
 from solvers.programs.theta import theta_matrix
 
 LARGEST_PROGRAM = 200_000
@@ -257,7 +257,7 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
     """
     side = joint.reverse if integer else joint
     n_rows, n_columns = side.shape
-    rows = Rows(
+    rows = SparseRows(
         lower=[-math.inf if integer else 1.0] * n_rows,
         upper=[1.0 if integer else math.inf] * n_rows,
         starts=np.searchsorted(side.rows, np.arange(n_rows + 1)).tolist(),
@@ -271,5 +271,5 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
         rows=rows,
         integer=np.ones(n_columns, dtype=np.bool_) if integer else None,
     )
-    found = solve(program, time_limit=time_limit)
+    found = solution_of(program, time_limit=time_limit)
     return found.x, -found.bound if integer else found.bound

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import audit_for_set, set_behind
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import Channel

@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from mechdesign.auditing.beliefs import belief_ranges
-from mechdesign.auditing.channel_measures import ChannelMeasures
 from mechdesign.auditing.guarantees import guarantees
+from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Achieved, Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
-from mechdesign.notions import LiftLimits, Notion, to_record
+from mechdesign.notions import Notion, to_record
 from mechdesign.release.binned import moved
 from mechdesign.report.blocks import short
 from mechdesign.report.population_text import population_sentences
@@ -55,6 +55,7 @@ ZERO_CELLS = (
     "say that they cannot."
 )
 FREE_SIDE = "One side is free: a released value may make a {sensitive} {how}."
+FREE = {"lower": "much less likely, or rule it out", "upper": "much more likely, or give it away"}
 WITHHELD = (
     "Not shown in this version, because it is computed from the table: what is kept of {useful}, the trade-off curve, "
     "the lifts, the codebook and the budgets that are really used."
@@ -80,7 +81,7 @@ MEASURES: Mapping[str, tuple[str, str, str | None]] = {
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
     "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", None),
 }
-"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `channel_measures`.
+"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `auditing.measures`.
 
 The suprema over alpha have no name there: they are the extreme lifts, so `guarantees` of the achieved budgets attains
 them.
@@ -269,9 +270,7 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
 
 def _promised(notion: Notion) -> Achieved:
     """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
-    limits = notion.limits
-    if not isinstance(limits, LiftLimits):
-        return Achieved(math.inf, math.inf, math.inf)
+    limits = notion.limits.single
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
     return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))
@@ -285,14 +284,13 @@ def _promise(
     achieved: Achieved | None = None,
     attained: Mapping[str, float] | None = None,
 ) -> Promise:
-    limits = notion.limits
-    single = isinstance(limits, LiftLimits)
+    limits = notion.limits.single
     return Promise(
-        statement=limits.condition(sensitive),
+        statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
-        low=math.exp(-limits.lower) if single and math.isfinite(limits.lower) else None,
-        high=math.exp(limits.upper) if single and math.isfinite(limits.upper) else None,
+        low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
+        high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
         achieved=None,
         used=None,
         worst=None,
@@ -343,13 +341,9 @@ def _sample(asked: Asked) -> str:
 
 def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
-    limits = notion.limits
     texts = [COVERS]
-    if isinstance(limits, LiftLimits) and math.isinf(limits.ratio):
-        if math.isinf(limits.lower):
-            texts.append(FREE_SIDE.format(sensitive=sensitive, how="much less likely, or rule it out"))
-        if math.isinf(limits.upper):
-            texts.append(FREE_SIDE.format(sensitive=sensitive, how="much more likely, or give it away"))
+    for side in notion.limits.free_sides:
+        texts.append(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]))
     if math.isfinite(eps_ldp):
         texts.append(OTHER_PRIOR.format(sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)))
     return texts

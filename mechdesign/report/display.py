@@ -10,7 +10,7 @@ from typing import Any
 
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies, JointFrequencies
-from mechdesign.auditing.beliefs import belief_ranges
+from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mechdesign.auditing.population_promise import Cause, PopulationPromise
-from mechdesign.core.decimals import at_most, factor_at_least, factor_at_most
+from mechdesign.core.numbers import at_most, factor_at_least, factor_at_most
 from mechdesign.report.wording import count, label, percent
 from mechdesign.tables.confidence import ConfidenceSet
 

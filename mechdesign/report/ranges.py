@@ -6,14 +6,17 @@ Also mechanism files: the verdict, the cells, the budget against the error.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
-from mechdesign.nonstochastic.levels import ASSUMPTIONS, Guarantee
-from mechdesign.nonstochastic.mechanism_file import SizedQuantizer
-from mechdesign.nonstochastic.quantize_options import Quantized
+from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
+from mechdesign.nonstochastic.mechanism_file import (
+    MechanismFile,
+    SizedQuantizer,
+    VerifiedMechanism,
+    guarantee_record,
+)
 from mechdesign.nonstochastic.table_measures import TableMeasures
-from mechdesign.nonstochastic.verification import VerifiedMechanism
 from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
 from mechdesign.sanitise.quantized import Quantised, released_number
 from mechdesign.sanitise.quantized_check import CheckedRelease
@@ -27,25 +30,27 @@ LISTED = 6
 """Values of the worst attribute shown before the rest is counted."""
 
 
-def quantize_text(done: Quantized) -> str:
+def quantize_text(done: Quantised) -> str:
     """The report of `quantize`, without a final newline."""
-    low, high = done.levels
+    made, outputs = done.mechanism, done.mechanism.guarantee["outputs"]
+    low, high, widest = _levels(made)
     levels = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    answers = "every record" if done.query == "identity" else count(done.answers, "answer")
+    answers = "every record" if made.query == "identity" else count(done.answers, "answer")
     lines = [
         paragraph(
-            f"Released: {done.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
-            f"in {levels} levels (widest cell {about(done.widest_cell)}).",
+            f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
+            f"in {levels} levels (widest cell {about(widest)}).",
             first="",
         ),
         "",
         paragraph(
             "Whatever the other records are, one individual can bring about at most "
-            f"{count(done.outputs, 'output')} of an answer (counted exactly; {done.allowance.outputs:,} allowed).",
+            f"{count(outputs, 'output')} of an answer (counted exactly; {outputs_allowed(made.epsilon):,} allowed).",
             first="",
         ),
     ]
-    return "\n".join([*lines, *_in_all(done.answers_each, done.total_epsilon), *_guaranteed(done.guarantees)])
+    promises = guarantee_record(made, done.answers_each)[2]
+    return "\n".join([*lines, *_in_all(done.answers_each, done.total_epsilon), *_guaranteed(promises)])
 
 
 def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
@@ -54,25 +59,41 @@ def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
     return [f"One individual is in at most {count(answers, 'answer')}{source}: {at_most(bits)} bits in all."]
 
 
-def _guaranteed(guarantees: Sequence[Guarantee]) -> list[str]:
-    texts = ["", "Guarantees for each answer", *map(promise_text, guarantees), "", "They hold if"]
+def _guaranteed(promises: Sequence[RangePromise]) -> list[str]:
+    texts = ["", "Guarantees for each answer", *map(promise_text, promises), "", "They hold if"]
     return [*texts, *map(item, ASSUMPTIONS)]
 
 
-def quantize_record(done: Quantized, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
+def _levels(made: MechanismFile) -> tuple[int, int, float]:
+    """Fewest and most levels, and the widest cell."""
+    levels = [m.quantizer.levels for m in made.mechanisms]
+    return min(levels), max(levels), float(max(m.quantizer.widest_cell for m in made.mechanisms))
+
+
+def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
     """What `quantize --json` prints."""
-    record = {field.name: getattr(done, field.name) for field in fields(done)} | {
-        "epsilon": float(done.allowance.epsilon),
-        "outputs_allowed": done.allowance.outputs,
-        "guarantees": [asdict(g) for g in done.guarantees],
-        "assumptions": ASSUMPTIONS,
+    made = done.mechanism
+    low, high, widest = _levels(made)
+    return {
+        "query": made.query,
+        "column": done.column,
+        "records": done.records,
+        "answers": done.answers,
+        "epsilon": made.epsilon,
+        "outputs_allowed": outputs_allowed(made.epsilon),
+        "outputs": made.guarantee["outputs"],
+        "levels": [low, high],
+        "widest_cell": widest,
+        "answers_each": done.answers_each,
+        "total_epsilon": done.total_epsilon,
+        "guarantees": [asdict(g) for g in guarantee_record(made, done.answers_each)[2]],
+        "assumptions": list(ASSUMPTIONS),
+        "notices": list(done.notices),
         "verified": True,
         "seconds": round(seconds, 3),
         "output": output,
         "mechanism": mechanism,
     }
-    del record["allowance"]
-    return record
 
 
 def ranges_text(measured: TableMeasures) -> str:
@@ -218,7 +239,7 @@ def verdict_text(found: VerifiedMechanism) -> str:
     lines += _in_all(
         found.answers_each, found.total_epsilon, " (as the file says, from data that are not here)"
     )
-    return "\n".join([*lines, *_guaranteed(found.guarantees)])
+    return "\n".join([*lines, *_guaranteed(found.promises)])
 
 
 def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
@@ -236,13 +257,13 @@ def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
             {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
             for m in mechanism.mechanisms
         ],
-        "guarantees": [asdict(g) for g in found.guarantees],
+        "guarantees": [asdict(g) for g in found.promises],
         "assumptions": ASSUMPTIONS,
         "verified": True,
     }
 
 
-def promise_text(promise: Guarantee) -> str:
+def promise_text(promise: RangePromise) -> str:
     """One guarantee; an error is bounded from below, everything else from above."""
     if promise.name == "estimation error":
         bound = f"at least {at_least(promise.bound)} {promise.unit}"

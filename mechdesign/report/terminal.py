@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-from mechdesign.auditing.channel_measures import ChannelMeasures
+from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendation, falls

@@ -6,12 +6,12 @@ import textwrap
 import unicodedata
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from mechdesign.core.decimals import about as about
-from mechdesign.core.decimals import at_least as at_least
-from mechdesign.core.decimals import at_most as at_most
-from mechdesign.core.decimals import budget as budget
-from mechdesign.core.decimals import factor_at_least as factor_at_least
-from mechdesign.core.decimals import factor_at_most as factor_at_most
+from mechdesign.core.numbers import about as about
+from mechdesign.core.numbers import at_least as at_least
+from mechdesign.core.numbers import at_most as at_most
+from mechdesign.core.numbers import budget as budget
+from mechdesign.core.numbers import factor_at_least as factor_at_least
+from mechdesign.core.numbers import factor_at_most as factor_at_most
 
 WIDTH = 96
 """Longest line of a text report, in characters."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from mechdesign.core.documents import Digest, Document, Matching, Record, document_text, read_document
+from mechdesign.core.documents import Digest, FileDocument, Matching, Record, document_text, read_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import replacing
 
@@ -82,7 +82,7 @@ class JobRun(Record):
         )
 
 
-class JobRecord(Document):
+class JobRecord(FileDocument):
     """What a job file holds."""
 
     FORMAT: ClassVar[str] = FORMAT

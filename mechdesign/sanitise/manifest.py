@@ -21,7 +21,7 @@ from pydantic import Field
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.documents import (
     Digest,
-    Document,
+    FileDocument,
     Record,
     document_text,
     read_document,
@@ -222,7 +222,7 @@ class EarlierRelease(Record):
     output: Digest | None
 
 
-class _Told(Document):
+class _Told(FileDocument):
     output: Digest
     records: Natural
     columns: tuple[str, ...]

@@ -8,27 +8,108 @@ one individual takes part.
 # pyright: basic
 from __future__ import annotations
 
+import math
+import os
+import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-import numpy as np
-
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.core.progress import Progress
-from mechdesign.formats.cells import require_column
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.nonstochastic.answering import BadCell, Groups
+from mechdesign.nonstochastic.answering import NUMBER
+from mechdesign.nonstochastic.designs import LAYOUTS, Layout
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.number_columns import parse_range
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions, check_options, nearest_double
-from mechdesign.sanitise.quantized import Quantised, release_table, tally
+from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
+from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, release_table
 from mechdesign.sanitise.source import STANDARD, GuardedInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizeOptions:
+    """What to release; the names are those of the command line."""
+
+    column: str
+    epsilon: object
+    query: str = "identity"
+    group_by: tuple[str, ...] = ()
+    range_text: str | None = None
+    equals: str | None = None
+    individual: str | None = None
+    clip: bool = False
+    layout: Layout = "widest"
+    missing: str = "refuse"
+
+
+def check_options(options: QuantizeOptions) -> None:
+    """Raise InputError if options contradict each other."""
+    if options.query not in QUERIES:
+        raise InputError(f"query ({options.query!r}) must be one of {', '.join(QUERIES)}")
+    if options.query == "identity" and options.group_by:
+        raise InputError(
+            "--group-by needs --query mean, sum or count: the identity releases record by record"
+        )
+    if options.query != "count" and options.equals is not None:
+        raise InputError(f"--equals is for --query count, not for {options.query}")
+    if options.query == "count" and options.range_text is not None:
+        raise InputError("--range is not for --query count: a record counts as 0 or 1")
+    names = [*options.group_by, *((options.individual,) if options.individual else ())]
+    if options.column in names:
+        raise InputError(
+            f"the column {quoted(options.column)} cannot be released and be a group or individual too"
+        )
+    if options.query != "identity":
+        made = (RECORDS, f"{options.query}_{options.column}")
+        if clash := [name for name in options.group_by if name in made]:
+            raise InputError(
+                f"the group column {quoted(clash[0])} has the name of a column of the output; rename it"
+            )
+
+
+def parse_range(text: str | None, query: str) -> IntervalDomain:
+    """``lo,hi`` as the doubles nearest to what was typed."""
+    if text is None:
+        raise InputError(
+            f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the smallest and largest "
+            "value that anybody's cell could have (not those of this file, which would disclose them)"
+        )
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise InputError(f"--range {quoted(text)} must be two numbers, lo,hi")
+    ends: list[float] = []
+    for part in parts:
+        if not re.fullmatch(NUMBER, part, re.ASCII) or not math.isfinite(float(part)):
+            raise InputError(f"--range {quoted(text)}: {quoted(part)} is not a finite number")
+        ends.append(float(part))
+    if ends[0] > ends[1]:
+        raise InputError(f"--range {quoted(text)} is reversed; give lo,hi with lo <= hi")
+    if not math.isfinite(ends[1] - ends[0]):
+        raise InputError(f"--range {quoted(text)} is wider than any double; use a larger unit")
+    return IntervalDomain(*ends)  # pyright: ignore[reportArgumentType]
+
+
+def nearest_double(epsilon: object) -> object:
+    """Budgets are the nearest doubles of what was typed; anything but text stays as it is."""
+    if not isinstance(epsilon, str):
+        return epsilon
+    try:
+        return float(fraction_of_text(epsilon))
+    except (InputError, OverflowError):
+        raise InputError(f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more") from None
+
+
+def layout_named(name: str) -> Layout:
+    """The layout of this name, or InputError."""
+    for layout in LAYOUTS:
+        if layout == name:
+            return layout
+    raise InputError(f"layout ({quoted(name)}) must be one of {', '.join(LAYOUTS)}")
 
 
 @dataclass(frozen=True)
@@ -66,45 +147,66 @@ def quantise_table(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Quantised:
-    """Release a quantised column (identity), or a quantised answer for each group, in bounded memory."""
+    """Release a quantised column (identity), or a quantised answer for each group, in bounded memory.
+
+    The release is written as the source is: Parquet, or a CSV with its delimiter, quotes, encoding and line ends,
+    whose other cells stay to the byte; compressed if the name of the target says so. The mechanism file is written
+    beside the target (``TARGET.mechanism.json``) unless a path is given; all is written whole or not at all.
+    """
     check_options(options)
-    if options.missing != "refuse":
-        raise InputError(f"missing ({quoted(options.missing)}) must be 'refuse' here: every record counts")
     domain = (
         IntervalDomain(Fraction(0), Fraction(1))
         if options.query == "count"
         else parse_range(options.range_text, f"the {options.query} of {quoted(options.column)}")
     )
     # What can be read once only is copied first; everything else is guarded where it is released.
-    with GuardedInput(source) if str(source) == STANDARD else _Named(source) as held:
-        notices: tuple[str, ...] = ()
+    with GuardedInput(source) if os.fspath(source) == STANDARD else nullcontext() as copied:
+        path = source if copied is None else copied.path
+
+        def mechanism(epsilon: float) -> MechanismFile:
+            return MechanismFile(
+                query=options.query,
+                column=options.column,
+                group_by=options.group_by,
+                domain=domain,
+                epsilon=epsilon,
+                mechanisms=(),
+                provenance={
+                    "tool": "mechdesign",
+                    "layout": options.layout,
+                    "clipped": options.clip,
+                    "missing": options.missing,
+                },
+            )
+
         if total_epsilon is None:
             allowed = allowance(nearest_double(options.epsilon))
-            epsilon, notices = float(allowed.epsilon), (allowed.notice,) if allowed.notice else ()
+            epsilon, notices = float(allowed.epsilon), [allowed.notice] if allowed.notice else []
+            if allowed.outputs == 1:
+                notices.append("epsilon allows one output: every answer is the same, and nothing is released")
         else:
-            share = share_of(nearest_double(total_epsilon), most_answers(held.path, options, text))
+            if options.individual is None:
+                raise InputError(
+                    "a total budget is one of an individual: name the column that identifies individuals "
+                    "(--individual)"
+                )
+            total = nearest_double(total_epsilon)
+            with open_source(path, text) as table:
+                answers = Answering(mechanism(0.0), table).most_answers(options.individual)
+            share = share_of(total, answers)
             epsilon = share.epsilon
             if share.outputs == 1:
                 raise InputError(
                     f"{total_epsilon} bits for {share.answers} answers are less than one bit for each: all would be "
                     "the same, and nothing be released; make fewer answers (coarser groups), or raise the total"
                 )
-            notices = (
+            notices = [
                 f"each of the {share.answers} answers that one individual takes part in may have {share.outputs} "
-                f"outputs: {share.outputs}^{share.answers} in all",
-            )
-        prototype = MechanismFile(
-            query=options.query,
-            column=options.column,
-            group_by=options.group_by,
-            domain=domain,
-            epsilon=epsilon,
-            mechanisms=(),
-            provenance={"tool": "mechdesign", "layout": options.layout, "clipped": options.clip},
-        )
+                f"outputs: {share.outputs}^{share.answers} in all"
+            ]
         done = release_table(
-            prototype,
-            held.path,
+            mechanism(epsilon),
+            path,
             target,
             column=None,
             individual=options.individual,
@@ -118,41 +220,3 @@ def quantise_table(
             progress=progress,
         )
     return replace(done, notices=(*notices, *done.notices))
-
-
-class _Named:
-    """A file that can be read twice, as `GuardedInput` gives it."""
-
-    def __init__(self, path: PathLike) -> None:
-        self.path = path
-
-    def __enter__(self) -> _Named:
-        return self
-
-    def __exit__(self, *raised: object) -> None: ...
-
-
-def most_answers(source: PathLike, options: QuantizeOptions, text: TextOptions | None = None) -> int:
-    """The most answers that one individual takes part in."""
-    if options.individual is None:
-        raise InputError(
-            "a total budget is one of an individual: name the column that identifies individuals (--individual)"
-        )
-    with open_source(source, text) as table:
-        for name in (options.individual, *options.group_by):
-            require_column(name, table.header)
-        groups, people, records = Groups(), dict[str, int](), 0
-        for batch in table.batches(encode=list(options.group_by), read=[options.individual]):
-            column = batch.column(options.individual)
-            if options.query == "identity":
-                tally(people, column)
-            else:
-                try:
-                    keys = [batch.column(name) for name in options.group_by]
-                    groups.add(keys, np.zeros(batch.num_rows), column)
-                except BadCell as error:
-                    raise InputError(f"{table.where(records + error.position)}: {error.what}") from None
-            records += batch.num_rows
-        if not records:
-            raise InputError(f"{table.name}: no records; an answer needs at least one")
-        return max(people.values()) if people else groups.most_answers() or 1

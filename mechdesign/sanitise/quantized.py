@@ -11,32 +11,40 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.core.documents import versions
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
-from mechdesign.formats.cells import arrow_integers, arrow_texts, require_column
+from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Kept, Output, Source, Written, open_source
+from mechdesign.formats.opening import Batch, KeptColumn, Output, Source, WrittenColumn, open_source
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import MechanismFile, SizedQuantizer, build_query
+from mechdesign.nonstochastic.mechanism_file import (
+    MechanismFile,
+    SizedQuantizer,
+    build_query,
+    guarantee_record,
+    read_verified,
+)
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.verification import guarantee_record, read_verified
 from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
+from mechdesign.tables.reading import coded_columns
 
 Outside = Literal["refuse", "clip"]
 
@@ -46,6 +54,12 @@ would be one more output, which certificates do not count."""
 
 RECORDS = "records"
 """Header of the number of records of each group."""
+
+MISSING = ("refuse", "symbol", "drop")
+"""What an empty cell is: an error, a text of its own, or a reason to leave its record out."""
+
+LARGEST_DOUBLE = Fraction(sys.float_info.max)
+"""Released numbers are doubles."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +140,8 @@ def release_table(
     standard = os.fspath(target) == STANDARD
     beside = mechanism_path or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
+    if beside and Path(beside).absolute() == Path(target).absolute():
+        raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
     with (
         GuardedInput(source, spool=folder) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
@@ -133,7 +149,7 @@ def release_table(
             target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []
         ) as out,
     ):
-        run = _Run(mechanism, table, column, equals, outside, progress)
+        run = Answering(mechanism, table, column, equals, outside, progress)
         packing = compression or _packing(table, target)
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
@@ -165,17 +181,17 @@ def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:
     scratch.unlink()
 
 
-class _Run:
-    """One pass over the table."""
+class Answering:
+    """A table answered through a mechanism: every answer exact, its cell released."""
 
     def __init__(
         self,
         mechanism: MechanismFile,
         table: Source,
-        column: str | None,
-        equals: str | None,
-        outside: str,
-        progress: Progress | None,
+        column: str | None = None,
+        equals: str | None = None,
+        outside: Outside = "refuse",
+        progress: Progress | None = None,
     ) -> None:
         self.mechanism, self.table, self.equals, self.outside = mechanism, table, equals, outside
         self.column = column or mechanism.column
@@ -185,6 +201,9 @@ class _Run:
             )
         self.lo, self.hi = float(mechanism.domain.lo), float(mechanism.domain.hi)
         self.progress = progress
+        self.missing = mechanism.provenance.get("missing", "refuse")
+        if self.missing not in MISSING:
+            raise InputError(f"missing ({quoted(self.missing)}) must be one of {', '.join(MISSING)}")
         self.records = self.answers = self.beyond = 0
         self.errors, self.worst = 0.0, 0.0
         self.each: int | None = None
@@ -192,72 +211,115 @@ class _Run:
         self.used: set[int] = set()
         self.fresh = not mechanism.mechanisms
         self.new: list[int] = []
-        for name in (self.column, *mechanism.group_by):
-            require_column(name, table.header)
+        require_column(self.column, table.header)
 
-    def _numbers(self, batch: Any, first: int) -> Numbers:
-        cells = batch.column(self.column)
+    def batches(self, individual: str | None) -> Iterator[tuple[Batch, NDArray[np.int64], list[Any]]]:
+        """The records to release: batches, which records of the table they are, and their columns.
+
+        The columns are the numbers, the groups and, if it is named, the individual, all coded; only stored numbers stay
+        an array.
+        """
+        names = [*self.mechanism.group_by, *([individual] if individual else [])]
+        for name in names:
+            require_column(name, self.table.header)
+        stored = self.table.kind == "Parquet" and self.mechanism.query != "count"
+        coded, plain = ([], [self.column]) if stored else ([self.column], [])
+        first, identity = 0, self.mechanism.query == "identity"
+        for batch in self.table.batches(encode=[*coded, *names], read=plain, whole=identity):
+            own = batch.column(self.column) if stored else None
+            texts = [] if own is not None and _is_number(own) else [self.column]
+            columns: list[Any] = coded_columns(self.table, batch, [*texts, *names])
+            columns = columns if texts else [own, *columns]
+            rows = np.arange(first, first + batch.num_rows)
+            empty = [_is_empty(column) for column in columns]
+            some = np.logical_or.reduce(empty)
+            if self.missing == "refuse" and some.any():
+                at = int(some.argmax())
+                name = next(n for n, e in zip((self.column, *names), empty, strict=True) if e[at])
+                advice = "; say --missing symbol (a value of its own) or --missing drop" if self.fresh else ""
+                raise InputError(
+                    f"{self.table.where(at + first)}: the column {quoted(name)} is empty there{advice}"
+                )
+            if self.missing == "drop" and some.any():
+                batch, rows = batch.select(~some), rows[~some]
+                columns = [_chosen(column, ~some) for column in columns]
+            first += len(some)
+            if len(rows):
+                yield batch, rows, columns
+            if self.progress is not None:
+                self.progress(self.table.position, self.table.size)
+
+    def most_answers(self, individual: str) -> int:
+        """The most answers that one individual takes part in, from a pass of its own."""
+        groups = Groups()
+        for _, rows, columns in self.batches(individual):
+            groups.add(columns[1:-1], np.zeros(len(rows)), columns[-1])
+        return self._most(groups) or 1
+
+    def _most(self, groups: Groups) -> int | None:
+        return groups.most_answers(single=self.mechanism.query == "identity")
+
+    def _numbers(self, cells: Any, rows: NDArray[np.int64]) -> Numbers:
         try:
             if self.mechanism.query == "count":
                 return truths_of(cells, self.column, self.equals)
             return numbers_of(cells, self.column)
         except BadCell as error:
-            raise InputError(f"{self.table.where(first + error.position)}: {error.what}") from None
+            raise InputError(f"{self.table.where(int(rows[error.position]))}: {error.what}") from None
 
-    def _inside(self, numbers: Numbers, first: int) -> np.ndarray:
+    def _inside(self, numbers: Numbers, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """The distinct values, moved into the range where they may be."""
         beyond = (numbers.values < self.lo) | (numbers.values > self.hi)
         if beyond.any() and (hit := beyond[numbers.codes]).any():
             if self.outside == "refuse":
-                place = self.table.where(first + int(np.flatnonzero(hit)[0]))
+                place = self.table.where(int(rows[hit.argmax()]))
                 raise InputError(
                     f"{place}: the value lies outside the range {self.lo:g} to {self.hi:g}; clip such values, or "
                     "design with a wider range"
                 )
             self.beyond += int(np.count_nonzero(hit))
-        return np.clip(numbers.values, self.lo, self.hi)
-
-    def _advance(self) -> None:
-        if self.progress is not None:
-            self.progress(self.table.position, self.table.size)
-
-    def _batches(self, read: Sequence[str]) -> Any:
-        return self.table.batches(encode=[self.column, *self.mechanism.group_by], read=read)
+        # What is no number belongs to no record of the batch.
+        return np.clip(np.nan_to_num(numbers.values, nan=self.lo), self.lo, self.hi)
 
     def identity(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """Every record's own value, in its cell."""
         import pyarrow as pa
 
-        if individual is not None:
-            require_column(individual, self.table.header)
         quantizer = self._quantizer(1)
         middles = np.array([float(m) for m in quantizer.midpoints])
         parquet = self.table.kind == "Parquet"
-        texts = [repr(middle) for middle in middles.tolist()]
-        labels = pa.array(middles, pa.float64()) if parquet else arrow_texts(texts)
+        labels = (
+            pa.array(middles, pa.float64()) if parquet else arrow_texts([repr(m) for m in middles.tolist()])
+        )
         place = self.table.header.index(self.column)
         kind = pa.float64() if parquet else None
         outputs: list[Output] = [
-            Written(name, at, kind) if at == place else Kept(at) for at, name in enumerate(self.table.header)
+            WrittenColumn(name, at, kind) if at == place else KeptColumn(at)
+            for at, name in enumerate(self.table.header)
         ]
-        people: dict[str, int] = {}
+        people = Groups()
         with (
             open(target, "wb") as stream,
             self.table.sink(stream, outputs, compression=packing) as sink,
         ):
-            for batch in self._batches([individual] if individual else []):
-                numbers = self._numbers(batch, sink.records)
-                values = self._inside(numbers, sink.records)
-                cells = quantizer.cells(values).astype(np.int32)
+            for batch, rows, columns in self.batches(individual):
+                numbers = self._numbers(columns[0], rows)
+                cells = quantizer.cells(self._inside(numbers, rows)).astype(np.int32)
                 self._count(np.abs(middles[cells] - numbers.values)[numbers.codes])
                 if individual is not None:
-                    tally(people, batch.column(individual))
-                codes = cells[numbers.codes]
-                column = labels.take(arrow_integers(codes)) if parquet else None
-                sink.write(batch, [column or pa.DictionaryArray.from_arrays(arrow_integers(codes), labels)])
-                self._advance()
+                    people.add([], np.zeros(len(rows)), columns[-1])
+                codes = arrow_integers(cells[numbers.codes])
+                sink.write(
+                    batch, [labels.take(codes) if parquet else pa.DictionaryArray.from_arrays(codes, labels)]
+                )
         self.records = self.answers = sink.records
-        self.each = max(people.values(), default=None)
+        self.each = self._most(people)
+        if self.fresh:
+            self._refuse_none()
+
+    def _refuse_none(self) -> None:
+        if not self.records:
+            raise InputError(f"{self.table.name}: no records; an answer needs at least one")
 
     def _count(self, each: np.ndarray) -> None:
         self.errors += float(each.sum())
@@ -266,27 +328,20 @@ class _Run:
     def grouped(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """One answer for each group, from its exact sum."""
         groups, keys = Groups(), self.mechanism.group_by
-        read = [individual] if individual else []
-        for batch in self._batches(read):
-            numbers = self._numbers(batch, self.records)
-            values = self._inside(numbers, self.records)
-            people = batch.column(individual) if individual else None
-            try:
-                groups.add([batch.column(key) for key in keys], values[numbers.codes], people)
-            except BadCell as error:
-                raise InputError(f"{self.table.where(self.records + error.position)}: {error.what}") from None
-            self.records += batch.num_rows
-            self._advance()
-        if not self.records:
-            raise InputError(f"{self.table.name}: no records; an answer needs at least one")
-        self.each = groups.most_answers()
+        for _, rows, found in self.batches(individual):
+            numbers = self._numbers(found[0], rows)
+            values = self._inside(numbers, rows)
+            own = found[1 : 1 + len(keys)]
+            groups.add(own, values[numbers.codes], found[-1] if individual else None)
+            self.records += len(rows)
+        self._refuse_none()
+        self.each = self._most(groups)
         released = self._answers(groups)
         self.answers = len(released)
-        name = f"{self.mechanism.query}_{self.mechanism.column}"
         columns: dict[str, Sequence[Any]] = {
             key: [group[k] for group in groups.keys] for k, key in enumerate(keys)
         }
-        columns |= {RECORDS: groups.sizes, name: released}
+        columns |= {RECORDS: groups.sizes, f"{self.mechanism.query}_{self.mechanism.column}": released}
         with open(target, "wb") as stream:
             self.table.write_table(stream, columns, compression=packing)
 
@@ -327,7 +382,7 @@ class _Run:
         if self.each is None:
             notices.append(
                 "each record is taken as one individual's; if some have several, budgets add: name the column that "
-                "identifies them"
+                f"identifies them{' with --individual' if self.fresh else ''}"
             )
         if self.new and not self.fresh:
             notices.append(
@@ -350,13 +405,20 @@ class _Run:
         )
 
 
-def tally(people: dict[str, int], column: Any) -> None:
-    """Add the records of each individual of a batch."""
-    import pyarrow.compute
+def _is_number(column: Any) -> bool:
+    import pyarrow as pa
 
-    pc: Any = pyarrow.compute
-    for entry in pc.value_counts(column).to_pylist():
-        people[str(entry["values"])] = people.get(str(entry["values"]), 0) + entry["counts"]
+    return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+
+
+def _is_empty(column: Any) -> NDArray[np.bool_]:
+    return column.codes < 0 if isinstance(column, Encoded) else np.asarray(column.is_null())
+
+
+def _chosen(column: Any, rows: NDArray[np.bool_]) -> Any:
+    if isinstance(column, Encoded):
+        return Encoded(column.codes[rows], column.texts, column.is_float)
+    return column.filter(rows)
 
 
 def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
@@ -369,6 +431,11 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
     layout: Layout = LAYOUTS[LAYOUTS.index(named)]
     query = build_query(mechanism.query, size, mechanism.domain)
     lo, hi = query.range
+    if max(abs(lo), abs(hi)) > LARGEST_DOUBLE:
+        raise InputError(
+            f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
+            f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
+        )
     allowed = outputs_allowed(mechanism.epsilon)
     enough = min(allowed, 2) if mechanism.query == "count" else allowed
     quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), enough, layout, LARGEST_LEVELS)

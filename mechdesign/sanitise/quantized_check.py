@@ -14,9 +14,8 @@ from mechdesign.core.files import PathLike
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
-from mechdesign.nonstochastic.mechanism_file import MechanismFile
+from mechdesign.nonstochastic.mechanism_file import MechanismFile, read_verified
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.verification import read_verified
 from mechdesign.sanitise.quantized import RECORDS, apply_mechanism, released_number
 
 

@@ -15,7 +15,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.opening import Kept, Output, Source, Written
+from mechdesign.formats.opening import KeptColumn, Output, Source, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.job_file import JobRun, Use
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
@@ -56,9 +56,9 @@ def write_release(
     plan, header = drawer.plan, table.header
     kinds = _own_kinds(drawer, table)
     outputs: list[Output] = [
-        Kept(column.source or 0)
+        KeptColumn(column.source or 0)
         if column.release is None
-        else Written(column.name, column.source, kinds.get(column.release))
+        else WrittenColumn(column.name, column.source, kinds.get(column.release))
         for column in plan.columns
     ]
     released = [column.release for column in plan.columns if column.release is not None]

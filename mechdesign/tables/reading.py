@@ -11,7 +11,7 @@ from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import Encoded, encode, require_column, without_empty
+from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.tables.joint import Joint
@@ -77,7 +77,7 @@ def columns_named(names: str | Sequence[str], available: Sequence[str]) -> tuple
 def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[Encoded]:
     """Columns of a batch as codes into texts; in a CSV an empty cell is a missing one, in Parquet a null."""
     columns = [encode(batch.column(name), name) for name in names]
-    return [without_empty(column) for column in columns] if source.kind == "CSV" else columns
+    return [empty_as_missing(column) for column in columns] if source.kind == "CSV" else columns
 
 
 _DELIMITERS = {

@@ -16,7 +16,7 @@ Symbol: TypeAlias = tuple[str, ...]
 """One text per column of the variable."""
 
 
-def check_text(text: object, what: str) -> str:
+def valid_text(text: object, what: str) -> str:
     """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
     if not isinstance(text, str):
         raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
@@ -40,8 +40,8 @@ class Variable:
     bins: tuple[Bins | None, ...] = ()
 
     def __post_init__(self) -> None:
-        columns = tuple(check_text(c, "a column name") for c in self.columns)
-        symbols = tuple(tuple(check_text(part, "a symbol") for part in symbol) for symbol in self.symbols)
+        columns = tuple(valid_text(c, "a column name") for c in self.columns)
+        symbols = tuple(tuple(valid_text(part, "a symbol") for part in symbol) for symbol in self.symbols)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "symbols", symbols)
         if not columns or len(set(columns)) < len(columns):

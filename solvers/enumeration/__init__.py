@@ -10,7 +10,7 @@ from types import MappingProxyType
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd, by_exact_cdd
 from solvers.enumeration.pivot import METHOD as PIVOT
 from solvers.enumeration.pivot import attempt, by_pivoting
-from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, Limits, Vertices
+from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
 from solvers.enumeration.sizing import MOST_ROWS, WORK, Estimate, estimate, explicit_rows, work_per_basis
 from solvers.enumeration.support import METHOD as SUPPORT
 from solvers.enumeration.support import MOST_SYSTEMS, by_support, count_systems
@@ -19,7 +19,7 @@ from solvers.polytope import Polytope
 
 __all__ = ["METHODS", "Estimate", "Vertices", "estimate", "vertices"]
 
-METHODS: Mapping[str, Callable[[Polytope, Limits], Vertices]] = MappingProxyType(
+METHODS: Mapping[str, Callable[[Polytope, ListingLimits], Vertices]] = MappingProxyType(
     {PIVOT: by_pivoting, SUPPORT: by_support, FLOAT: by_cdd, EXACT: by_exact_cdd}
 )
 """Every algorithm by its name; "auto" chooses among them."""
@@ -76,7 +76,7 @@ def vertices(
     if method != AUTO and method not in METHODS:
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join([AUTO, *METHODS])}")
     end = math.inf if time_limit is None else time.monotonic() + time_limit
-    limits = Limits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
+    limits = ListingLimits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
     rows = explicit_rows(polytope)
     if rows > MOST_ROWS:
         raise TooManyVertices(
@@ -97,7 +97,7 @@ def vertices(
     return found
 
 
-def _pivot_with_care(polytope: Polytope, rows: int, limits: Limits) -> Vertices:
+def _pivot_with_care(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertices:
     found, trial = None, TRIAL // work_per_basis(polytope.n, rows)
     if trial >= WORTH_TRYING:
         found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices, seconds=limits.left())
@@ -110,13 +110,13 @@ def _pivot_with_care(polytope: Polytope, rows: int, limits: Limits) -> Vertices:
     return found
 
 
-def _refuse_if_too_large(polytope: Polytope, limits: Limits) -> None:
+def _refuse_if_too_large(polytope: Polytope, limits: ListingLimits) -> None:
     size = estimate(polytope)
     if size.vertices > DOUBT * limits.max_vertices or size.memory > DOUBT * limits.memory_limit:
         raise TooManyVertices(_too_many(f"about {size.vertices:.2g} vertices", limits))
 
 
-def _too_many(count: str, limits: Limits) -> str:
+def _too_many(count: str, limits: ListingLimits) -> str:
     return (
         f"the polytope has {count}, too many for max_vertices={limits.max_vertices} or "
         f'memory_limit={limits.memory_limit} bytes; use method="columns", which needs no enumeration, '

@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from solvers.enumeration.pivot import EMPTY, walk
-from solvers.enumeration.result import Limits, Vertices, finish, ordered
+from solvers.enumeration.result import ListingLimits, Vertices, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.polytope import Polytope
 
@@ -35,7 +35,7 @@ def exact_available() -> bool:
         return False
 
 
-def by_cdd(polytope: Polytope, limits: Limits) -> Vertices:
+def by_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
     """All vertices that cddlib finds in doubles; it may lose some where data are near ties.
 
     Raises
@@ -58,10 +58,10 @@ def by_cdd(polytope: Polytope, limits: Limits) -> Vertices:
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
     points[np.abs(points) < ROUNDED] = 0.0
     points /= points.sum(axis=1, keepdims=True)
-    return finish(ordered(points), polytope, FLOAT)
+    return finished_vertices(ordered(points), polytope, FLOAT)
 
 
-def by_exact_cdd(polytope: Polytope, limits: Limits) -> Vertices:
+def by_exact_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
     """All vertices of the polytope that the doubles describe, in exact rational arithmetic.
 
     Auxiliary variables are eliminated exactly, too. Vertices are rounded to doubles at the end, and those
@@ -85,7 +85,7 @@ def by_exact_cdd(polytope: Polytope, limits: Limits) -> Vertices:
     if not found:
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
     points = np.array([[float(x) for x in point] for point in found])
-    return finish(ordered(points), polytope, EXACT, exact=True)
+    return finished_vertices(ordered(points), polytope, EXACT, exact=True)
 
 
 def _generators(backend: ModuleType, inequalities: list[Inequality], method: str) -> list[Sequence[Number]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers import _pivot
-from solvers.enumeration.result import MERGE_TOLERANCE, Limits, Vertices, finish
+from solvers.enumeration.result import MERGE_TOLERANCE, ListingLimits, Vertices, finished_vertices
 from solvers.errors import BackendFailure, EmptyPolytope, TooManyVertices
 from solvers.polytope import Polytope
 
@@ -94,10 +94,10 @@ def attempt(
             'use method="cdd-exact" or method="columns"'
         )
     points = np.frombuffer(found.points, dtype=np.float64).reshape(-1, polytope.n)
-    return finish(points, polytope, METHOD, bases=found.bases, degenerate=found.degenerate), found
+    return finished_vertices(points, polytope, METHOD, bases=found.bases, degenerate=found.degenerate), found
 
 
-def by_pivoting(polytope: Polytope, limits: Limits) -> Vertices:
+def by_pivoting(polytope: Polytope, limits: ListingLimits) -> Vertices:
     """All vertices, by pivoting.
 
     Raises

@@ -29,7 +29,7 @@ _CHECK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class ListingLimits:
     """How large an enumeration may become.
 
     Raises
@@ -91,7 +91,7 @@ class Vertices:
         return self.points.shape[0]
 
 
-def finish(
+def finished_vertices(
     points: Array,
     polytope: Polytope,
     method: str,

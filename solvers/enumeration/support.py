@@ -14,7 +14,7 @@ from itertools import combinations, islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.enumeration.result import Array, Limits, Vertices, finish, ordered
+from solvers.enumeration.result import Array, ListingLimits, Vertices, finished_vertices, ordered
 from solvers.errors import EmptyPolytope, TooManyVertices
 from solvers.polytope import Polytope
 
@@ -44,7 +44,7 @@ def count_systems(polytope: Polytope) -> int:
     )
 
 
-def by_support(polytope: Polytope, limits: Limits) -> Vertices:
+def by_support(polytope: Polytope, limits: ListingLimits) -> Vertices:
     """All vertices, by trying every support.
 
     Raises
@@ -79,7 +79,7 @@ def by_support(polytope: Polytope, limits: Limits) -> Vertices:
                     )
     if not found:
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
-    return finish(ordered(np.concatenate(found)), polytope, METHOD)
+    return finished_vertices(ordered(np.concatenate(found)), polytope, METHOD)
 
 
 def _rank(p: Polytope) -> int:

@@ -1,15 +1,24 @@
-"""The master program in HiGHS, kept warm and extended by columns.
+"""HiGHS: the master program, kept warm and extended by columns, and programs given at once, solved from nothing.
 
-Row j is divided by about the target's entry p_j and column k multiplied by about the largest weight that it can
-have, both by powers of two (exact). So every entry is at most about one, absolute tolerances of the simplex are
-relative to each p_j, and a coordinate of probability 1e-15 is met as exactly as one of probability 0.1.
+Row j of the master is divided by about the target's entry p_j and column k multiplied by about the largest weight
+that it can have, both by powers of two (exact). So every entry is at most about one, absolute tolerances of the
+simplex are relative to each p_j, and a coordinate of probability 1e-15 is met as exactly as one of 0.1.
+
+Whoever solves a program at once rounds the answer and counts again exactly; what rests on HiGHS alone is that
+nothing better exists, and results say so.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from solvers.errors import BackendFailure
 from solvers.points import Points
 from solvers.programs import MasterSolution, MasterStatus, PriceBox
 
@@ -51,6 +60,21 @@ LARGEST_SCALE = 2.0**60
 """Rows of rarer coordinates (of probability below 1e-18) are not scaled any further."""
 
 
+def _highs(options: Mapping[str, str | int | float]) -> Any:
+    """A silent HiGHS."""
+    import highspy
+
+    highs = highspy.Highs()
+    highs.silent()
+    _set(highs, options)
+    return highs
+
+
+def _set(highs: Any, options: Mapping[str, str | int | float]) -> None:
+    for option, value in options.items():
+        highs.setOptionValue(option, value)
+
+
 class HighsMaster:
     """See `solvers.programs.Master`. The first 2n columns are the two sides of the price box."""
 
@@ -63,9 +87,7 @@ class HighsMaster:
         self._columns = np.zeros(0)
         self._statuses = highspy.HighsModelStatus
         self._inf = highspy.kHighsInf
-        self._highs = highs = highspy.Highs()
-        highs.silent()
-        self._set(OPTIONS)
+        self._highs = highs = _highs(OPTIONS)
         n = len(target)
         none = np.zeros(0, np.int32)
         scaled = self._target * self._rows
@@ -109,18 +131,14 @@ class HighsMaster:
             ):
                 break
             highs.clearSolver()
-            self._set(way)
+            _set(highs, way)
             again = self._run()
-            self._set({**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
+            _set(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
             better = again.is_optimal and again.residual < found.residual
             found = again if better or again.status is MasterStatus.TIME_LIMIT else found
             if found.is_optimal:
                 break
         return found
-
-    def _set(self, options: dict[str, str | int | float]) -> None:
-        for option, value in options.items():
-            self._highs.setOptionValue(option, value)
 
     def _run(self) -> MasterSolution:
         highs, n = self._highs, len(self._target)
@@ -156,3 +174,101 @@ class HighsMaster:
             costs = np.stack([box.upper, -box.lower]) / self._rows
             self._highs.changeColsCost(2 * n, sides, costs.ravel())
         self._box = box
+
+
+INTEGRALITY = 1e-6
+"""HiGHS's own tolerance: an integer variable may miss an integer by this much."""
+
+
+@dataclass
+class SparseRows:
+    """Sparse rows ``lower <= sum value * variable <= upper``, collected one by one."""
+
+    lower: list[float] = field(default_factory=list[float])
+    upper: list[float] = field(default_factory=list[float])
+    starts: list[int] = field(default_factory=lambda: [0])
+    columns: list[int] = field(default_factory=list[int])
+    values: list[float] = field(default_factory=list[float])
+
+    def add(self, columns: Sequence[int], values: Sequence[float], lower: float, upper: float) -> None:
+        """Append one row."""
+        self.columns.extend(columns)
+        self.values.extend(values)
+        self.starts.append(len(self.columns))
+        self.lower.append(lower)
+        self.upper.append(upper)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Minimise ``costs @ x`` subject to rows and ``lower <= x <= upper``; `integer` marks integers."""
+
+    costs: Array
+    lower: Array
+    upper: Array
+    rows: SparseRows
+    integer: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best point found, and a bound that HiGHS proves on the minimum.
+
+    `optimal` is False after a time limit; `duals` are those of the rows, for a linear program.
+    """
+
+    x: Array
+    objective: float
+    bound: float
+    optimal: bool
+    duals: Array
+
+    @property
+    def gap(self) -> float:
+        """objective - bound, never negative."""
+        return max(0.0, self.objective - self.bound)
+
+
+def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
+    """Solve a program."""
+    import highspy
+
+    # One thread makes results repeatable.
+    exact = {"threads": 1, "mip_rel_gap": 0.0, "mip_feasibility_tolerance": INTEGRALITY}
+    highs = _highs(exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)})
+    highs.passModel(_model(highspy, program))
+    if start is not None:
+        guess: Any = highspy.HighsSolution()
+        guess.col_value = list(start)
+        highs.setSolution(guess)
+    highs.run()
+    status, info, found = highs.getModelStatus(), highs.getInfo(), highs.getSolution()
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    x = np.asarray(found.col_value, dtype=np.float64)
+    stopped = status == highspy.HighsModelStatus.kTimeLimit and info.primal_solution_status == 2
+    if not (optimal or stopped) or x.size != program.costs.size:
+        raise BackendFailure(
+            f"HiGHS ended with '{highs.modelStatusToString(status)}' and no feasible point; "
+            "give it more time, or a smaller problem"
+        )
+    objective = float(program.costs @ x)
+    bound = float(info.mip_dual_bound) if program.integer is not None else objective
+    return Solution(x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64))
+
+
+def _model(highspy: Any, program: Program) -> Any:
+    """The program as HiGHS takes it."""
+    lp = highspy.HighsLp()
+    lp.num_col_ = program.costs.size
+    lp.num_row_ = len(program.rows.lower)
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.costs, program.lower, program.upper
+    lp.row_lower_ = np.asarray(program.rows.lower, dtype=np.float64)
+    lp.row_upper_ = np.asarray(program.rows.upper, dtype=np.float64)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.asarray(program.rows.starts, dtype=np.int32)
+    lp.a_matrix_.index_ = np.asarray(program.rows.columns, dtype=np.int32)
+    lp.a_matrix_.value_ = np.asarray(program.rows.values, dtype=np.float64)
+    if program.integer is not None:
+        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+        lp.integrality_ = [kinds[int(flag)] for flag in program.integer]
+    return lp

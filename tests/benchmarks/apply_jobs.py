@@ -82,14 +82,17 @@ def stream(source: str, target: str) -> dict[str, Any]:
     """Read and write a file by our streams alone, with the occupation exchanged for a constant."""
     import pyarrow as pa
 
-    from mechdesign.formats.opening import Kept, Written, open_source
+    from mechdesign.formats.opening import KeptColumn, WrittenColumn, open_source
 
     labels = pa.array(["one", "{other, another}"])
 
     def copy(path: str) -> int:
         with open(target, "wb", buffering=0) as file, open_source(path) as table:
             place = table.header.index("occupation")
-            outputs = [Written("occupation", i) if i == place else Kept(i) for i in range(len(table.header))]
+            outputs = [
+                WrittenColumn("occupation", i) if i == place else KeptColumn(i)
+                for i in range(len(table.header))
+            ]
             with table.sink(file, outputs) as sink:
                 for batch in table.batches(encode=["occupation"]):
                     codes = batch.column("occupation").indices.to_numpy() % len(labels)

@@ -21,7 +21,15 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic.boxes import Box, Boxes, check_cells, common_scale, cut_places, read_box, scaled
+from mechdesign.nonstochastic.boxes import (
+    Box,
+    Boxes,
+    check_cells,
+    common_scale,
+    cut_places,
+    read_box,
+    scaled_end,
+)
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
 from tests.oracles.spaces import UncertainSpace
 
@@ -162,7 +170,7 @@ class MeasuredRange:
     def x_measures(self) -> tuple[Fraction, ...]:
         """Measure of [[X|y]] for every y cell, exact."""
         scale = math.lcm(*(weight.denominator for weight in self.x_weights))
-        whole = [scaled(weight, scale) for weight in self.x_weights]
+        whole = [scaled_end(weight, scale) for weight in self.x_weights]
         totals = [0] * self.cells.shape[1]
         for i, j in zip(self.cells.rows.tolist(), self.cells.columns.tolist(), strict=True):
             totals[j] += whole[i]
@@ -290,7 +298,7 @@ def _cut(boxes: Sequence[Box]) -> tuple[list[Places], list[Fraction]]:
     found: list[Places] = []
     for box in boxes:
         spans = [
-            np.arange(place[scaled(low, scale)], place[scaled(high, scale)])
+            np.arange(place[scaled_end(low, scale)], place[scaled_end(high, scale)])
             for place, (low, high) in zip(places, box, strict=True)
         ]
         found.append(np.ravel_multi_index(np.ix_(*spans), shape).reshape(-1).astype(np.int64))

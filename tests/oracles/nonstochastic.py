@@ -18,7 +18,7 @@ from mechdesign.nonstochastic.domains import Domain, IntervalDomain
 from mechdesign.nonstochastic.hypothesis import TestingProblem, read_epsilon, size
 from mechdesign.nonstochastic.information import maximin_information, overlap_partition
 from mechdesign.nonstochastic.levels import outputs_allowed, smallest_cell
-from mechdesign.nonstochastic.noiseless import Certificate, certify
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import LinearQuery, Query, identity_query, sumset
 from mechdesign.nonstochastic.ranges import JointRange
@@ -285,7 +285,7 @@ def x_sets(joint: JointRange) -> list[frozenset[Hashable]]:
     return [frozenset(group) for group in members]
 
 
-def certify_local(quantizer: Quantizer, domain: Domain | None = None) -> Certificate:
+def certify_local(quantizer: Quantizer, domain: Domain | None = None) -> FibreCertificate:
     """Local noiseless privacy: each individual's own value is quantised (Farokhi 2020, Definition 2).
 
     The number of outputs is the number of cells that `domain` (default: the whole range) meets.
@@ -300,7 +300,7 @@ def refine(one: Quantizer, other: Quantizer) -> Quantizer:
     return Quantizer(one.lo, one.hi, tuple(sorted({*one.thresholds, *other.thresholds})))
 
 
-def certify_together(query: Query, quantizers: Sequence[Quantizer]) -> Certificate:
+def certify_together(query: Query, quantizers: Sequence[Quantizer]) -> FibreCertificate:
     """The most outputs, exactly, when several quantisers of the same query are all released.
 
     Never more than the product, and for a query whose fibres are intervals at most the sum of the

@@ -20,8 +20,8 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.nonstochastic.ranges import (
     LARGEST_ENUMERATION,
     JointRange,
-    encode,
     enumerate_domain,
+    numbered,
 )
 
 Codes = NDArray[np.int64]
@@ -58,7 +58,7 @@ class UncertainSpace:
         """
         if not columns:
             raise InputError("a space needs at least one variable")
-        encoded = {name: encode(name, values) for name, values in columns.items()}
+        encoded = {name: numbered(name, values) for name, values in columns.items()}
         sizes = {name: codes.size for name, (_, codes) in encoded.items()}
         if len(set(sizes.values())) > 1:
             lengths = ", ".join(f"{quoted(name)} {size}" for name, size in sizes.items())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_split as csv_blocks
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Kept, Output, Written, open_source
+from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, open_source
 
 MANY = 400
 """Examples of a property that short adversarial texts probe."""
@@ -155,10 +155,15 @@ def changes(draw: st.DrawFn, width: int) -> list[Output]:
     for i in range(width):
         outputs += draw(
             st.sampled_from(
-                [[Kept(i)], [], [Written(f"w{i}", i)], [Written(f"v{i}"), Kept(i), Written(f"u{i}")]]
+                [
+                    [KeptColumn(i)],
+                    [],
+                    [WrittenColumn(f"w{i}", i)],
+                    [WrittenColumn(f"v{i}"), KeptColumn(i), WrittenColumn(f"u{i}")],
+                ]
             )
         )
-    return outputs or [Written("only")]
+    return outputs or [WrittenColumn("only")]
 
 
 @settings(max_examples=MANY)
@@ -172,7 +177,7 @@ def test_what_is_written_is_the_table_with_columns_exchanged(data, table, block,
     fresh = [
         data.draw(st.lists(cells, min_size=len(table) - 1, max_size=len(table) - 1))
         for output in outputs
-        if isinstance(output, Written)
+        if isinstance(output, WrittenColumn)
     ]
     target = io.BytesIO()
     with (
@@ -186,10 +191,11 @@ def test_what_is_written_is_the_table_with_columns_exchanged(data, table, block,
     written = target.getvalue()
     assert written.startswith(b"\xef\xbb\xbf") == mark
     rows = list(csv.reader(io.StringIO(written.decode("utf-8-sig"), newline=""), strict=True))
-    names = [table[0][o.position] if isinstance(o, Kept) else o.name for o in outputs]
+    names = [table[0][o.position] if isinstance(o, KeptColumn) else o.name for o in outputs]
     columns = iter(fresh)
     expected = [
-        [row[o.position] for row in table[1:]] if isinstance(o, Kept) else next(columns) for o in outputs
+        [row[o.position] for row in table[1:]] if isinstance(o, KeptColumn) else next(columns)
+        for o in outputs
     ]
     assert rows == [names, *map(list, zip(*expected, strict=True))]
     assert written.decode().endswith(newline)

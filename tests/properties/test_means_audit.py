@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.auditing.channel_measures import measure
 from mechdesign.auditing.matrix import audit_matrix
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import Channel
 from mechdesign.mechanisms import design

@@ -18,13 +18,14 @@ from mechdesign.nonstochastic import (
     maximal_leakage,
     maximin_information,
 )
-from mechdesign.nonstochastic.guessing import (
+from mechdesign.nonstochastic.information import (
+    conditional_range_entropy,
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,
+    range_entropy,
     worst_attribute,
 )
-from mechdesign.nonstochastic.information import conditional_range_entropy, range_entropy
 from mechdesign.nonstochastic.ranges import product as unrelated_product
 from tests.oracles.nonstochastic import (
     chain,

@@ -13,10 +13,10 @@ from solvers import (
     OutsidePolytope,
     Polytope,
     TooManyVertices,
-    concave_minimum,
     lower_envelope,
 )
 from solvers.auxiliary import least_auxiliary
+from tests.oracles.concave_minimum import concave_minimum
 
 
 def l1_ball(d: np.ndarray, radius: float) -> Polytope:

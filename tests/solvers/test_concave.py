@@ -16,10 +16,9 @@ from solvers import (
     InvalidPolytope,
     Polytope,
     SearchStatus,
-    concave_minimum,
     lower_envelope,
 )
-from solvers.minimum import ConcaveMinimum
+from tests.oracles.concave_minimum import ConcaveMinimum, concave_minimum
 from tests.solvers.reference import (
     INF,
     NOTIONS,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from solvers.enumeration import METHODS, Vertices, vertices
-from solvers.enumeration.result import MERGE_TOLERANCE, finish, ordered
+from solvers.enumeration.result import MERGE_TOLERANCE, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidOption, SolverError
 from solvers.polytope import Polytope
 from tests.oracles.vertices import exact_vertices, same_points
@@ -153,7 +153,7 @@ def test_ordered_merges_repeats_and_keeps_the_smaller_support():
 def test_a_point_outside_is_never_returned(point):
     polytope = Polytope([[1.0, 0.0]], [-INF], [0.6])
     with pytest.raises(BackendFailure, match='"test" returned a point outside the polytope'):
-        finish(np.array([[0.5, 0.5], point]), polytope, "test")
+        finished_vertices(np.array([[0.5, 0.5], point]), polytope, "test")
 
 
 # ---------------------------------------------------------------- options

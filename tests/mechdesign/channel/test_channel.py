@@ -67,7 +67,7 @@ def test_relabelling_merges_and_renames(channel):
 
 
 def test_a_channel_for_study_is_not_written_under_other_names_either(channel, tmp_path):
-    study = channel.with_record(ChannelRecord(provenance={"as_published": True}))
+    study = channel.with_record(ChannelRecord(unwritable="this one is for study and is not written"))
     for made in (study, study.relabelled({"u": "one"}), study.relabelled({"u": "v"}).relabelled({"v": "w"})):
         with pytest.raises(InputError, match="is for study and is not written"):
             made.save(tmp_path / "c.json")

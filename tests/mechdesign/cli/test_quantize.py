@@ -13,8 +13,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import MechanismFile
-from mechdesign.nonstochastic.quantize_job import quantize_file
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
+from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
 METERS = """\
 house,day,kwh,note
@@ -104,11 +103,11 @@ def test_one_individual_changes_few_answers(tmp_path):
     for k in range(0, 101, 4):
         path, out = tmp_path / "in.csv", tmp_path / "out.csv"
         path.write_text("v\n" + "\n".join(map(repr, [*others, k / 100])) + "\n", encoding="utf-8")
-        done = quantize_file(
+        done = quantise_table(
             path, out, QuantizeOptions(column="v", epsilon=1, query="mean", range_text="0,1"), force=True
         )
         seen.add(rows_of(out)[1][1])
-    assert len(seen) <= done.outputs == 2
+    assert len(seen) <= done.mechanism.guarantee["outputs"] == 2
 
 
 def test_sum_and_count(meters, run):
@@ -156,7 +155,7 @@ def test_sum_and_count(meters, run):
 def test_counts_of_zeros_and_ones(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("v\n1\n0\ntrue\n", encoding="utf-8")
-    quantize_file(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=3, query="count"))
+    quantise_table(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=3, query="count"))
     assert rows_of(tmp_path / "o.csv")[1] == ["3", "2.0"]
 
 
@@ -190,7 +189,7 @@ def test_clip_and_drop(meters, run):
 def test_line_ends_and_marks_stay(tmp_path):
     path = tmp_path / "in.csv"
     path.write_bytes('\ufeffv,w\r\n1,"a\nb"\r\n'.encode())
-    quantize_file(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=1, range_text="0,4"))
+    quantise_table(path, tmp_path / "o.csv", QuantizeOptions(column="v", epsilon=1, range_text="0,4"))
     assert (tmp_path / "o.csv").read_bytes() == '\ufeffv,w\r\n1.0,"a\nb"\r\n'.encode()
 
 
@@ -198,26 +197,26 @@ def test_parquet(tmp_path):
     table = pa.table({"day": ["1", "1", "2"], "kwh": [1, 9, None], "keep": [[1], [], [2]]})
     pq.write_table(table, tmp_path / "in.parquet")
     options = QuantizeOptions(column="kwh", epsilon=1, range_text="0,10", missing="drop")
-    quantize_file(tmp_path / "in.parquet", tmp_path / "out.parquet", options)
+    quantise_table(tmp_path / "in.parquet", tmp_path / "out.parquet", options)
     released = pq.read_table(tmp_path / "out.parquet")
     assert released.column("kwh").to_pylist() == [2.5, 7.5]
     assert released.column("keep").to_pylist() == [[1], []]
     grouped = QuantizeOptions(
         column="kwh", epsilon=1, query="mean", group_by=("day",), range_text="0,10", missing="drop"
     )
-    quantize_file(tmp_path / "in.parquet", tmp_path / "mean.parquet", grouped)
+    quantise_table(tmp_path / "in.parquet", tmp_path / "mean.parquet", grouped)
     assert pq.read_table(tmp_path / "mean.parquet").to_pylist() == [
         {"day": "1", "records": 2, "mean_kwh": 5.0}
     ]
     with pytest.raises(InputError, match="the input is a Parquet file"):
-        quantize_file(tmp_path / "in.parquet", tmp_path / "o.csv", options)
+        quantise_table(tmp_path / "in.parquet", tmp_path / "o.csv", options)
 
 
 def test_data_on_a_threshold_are_not_rounded(tmp_path):
     """Ten times 0.1 is more than 1 in exact doubles; a rounded sum would call it 1 or less."""
     path = tmp_path / "t.csv"
     path.write_text("v\n" + "0.1\n" * 10, encoding="utf-8")
-    quantize_file(
+    quantise_table(
         path,
         tmp_path / "o.csv",
         QuantizeOptions(column="v", epsilon=1, query="sum", range_text="0,2", layout="uniform"),
@@ -263,7 +262,7 @@ def test_release_and_mechanism_are_two_files(meters, run):
 def test_a_group_with_the_name_of_an_output_column(tmp_path):
     (tmp_path / "t.csv").write_text("records,v\na,1\n", encoding="utf-8")
     with pytest.raises(InputError, match="rename it"):
-        quantize_file(
+        quantise_table(
             tmp_path / "t.csv",
             tmp_path / "o.csv",
             QuantizeOptions(column="v", epsilon=1, query="mean", group_by=("records",), range_text="0,4"),

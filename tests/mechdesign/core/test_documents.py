@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.core.documents import (
     Digest,
-    Document,
+    FileDocument,
     Record,
     canonical,
     json_schema,
@@ -53,7 +53,7 @@ class Entry(Record):
     size: int = 0
 
 
-class Sample(Document):
+class Sample(FileDocument):
     FORMAT: ClassVar[str] = "mechdesign.sample"
     WHAT: ClassVar[str] = "sample file"
 

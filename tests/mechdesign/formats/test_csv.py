@@ -14,7 +14,7 @@ from mechdesign.formats import csv_split as csv_blocks
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.csv_split import Splitter, pieces_of
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Kept, Written, open_source
+from mechdesign.formats.opening import KeptColumn, WrittenColumn, open_source
 
 PEOPLE = b'id,job,note\n1,a,"p,q"\n2,"b",\n'
 
@@ -34,7 +34,7 @@ def copied(data, outputs, fresh=(), options=None, compression=None, name="people
 
 def unchanged(data, options=None, **others):
     with open_source(io.BytesIO(data), options, name="people.csv") as source:
-        outputs = [Kept(i) for i in range(len(source.header))]
+        outputs = [KeptColumn(i) for i in range(len(source.header))]
     return copied(data, outputs, options=options, **others)
 
 
@@ -50,17 +50,33 @@ def columns(data, options=None, encode=()):
 @pytest.mark.parametrize(
     ("outputs", "fresh", "expected"),
     [
-        ([Kept(0), Written("job", 1), Kept(2)], ["x"], b'id,job,note\n1,x,"p,q"\n2,x,\n'),
-        ([Written("id", 0), Kept(1), Kept(2)], ['a"b'], b'id,job,note\n"a""b",a,"p,q"\n"a""b","b",\n'),
-        ([Kept(0), Kept(1), Written("note", 2)], ["{a, b}"], b'id,job,note\n1,a,"{a, b}"\n2,"b","{a, b}"\n'),
-        ([Kept(0), Kept(1), Kept(2), Written("y")], ["\r"], b'id,job,note,y\n1,a,"p,q","\r"\n2,"b",,"\r"\n'),
-        ([Kept(0), Kept(2)], [], b'id,note\n1,"p,q"\n2,\n'),
-        ([Kept(1), Kept(2)], [], b'job,note\na,"p,q"\n"b",\n'),
-        ([Kept(2)], [], b'note\n"p,q"\n""\n'),
-        ([Written("y")], [""], b'y\n""\n""\n'),
-        ([Written("y"), Kept(1)], [""], b'y,job\n,a\n,"b"\n'),
-        ([Kept(0), Written("a"), Written("b", 1), Kept(2)], ["", "x"], b'id,a,b,note\n1,,x,"p,q"\n2,,x,\n'),
-        ([Written("a,b"), Written("c")], ["x", "y"], b'"a,b",c\nx,y\nx,y\n'),
+        ([KeptColumn(0), WrittenColumn("job", 1), KeptColumn(2)], ["x"], b'id,job,note\n1,x,"p,q"\n2,x,\n'),
+        (
+            [WrittenColumn("id", 0), KeptColumn(1), KeptColumn(2)],
+            ['a"b'],
+            b'id,job,note\n"a""b",a,"p,q"\n"a""b","b",\n',
+        ),
+        (
+            [KeptColumn(0), KeptColumn(1), WrittenColumn("note", 2)],
+            ["{a, b}"],
+            b'id,job,note\n1,a,"{a, b}"\n2,"b","{a, b}"\n',
+        ),
+        (
+            [KeptColumn(0), KeptColumn(1), KeptColumn(2), WrittenColumn("y")],
+            ["\r"],
+            b'id,job,note,y\n1,a,"p,q","\r"\n2,"b",,"\r"\n',
+        ),
+        ([KeptColumn(0), KeptColumn(2)], [], b'id,note\n1,"p,q"\n2,\n'),
+        ([KeptColumn(1), KeptColumn(2)], [], b'job,note\na,"p,q"\n"b",\n'),
+        ([KeptColumn(2)], [], b'note\n"p,q"\n""\n'),
+        ([WrittenColumn("y")], [""], b'y\n""\n""\n'),
+        ([WrittenColumn("y"), KeptColumn(1)], [""], b'y,job\n,a\n,"b"\n'),
+        (
+            [KeptColumn(0), WrittenColumn("a"), WrittenColumn("b", 1), KeptColumn(2)],
+            ["", "x"],
+            b'id,a,b,note\n1,,x,"p,q"\n2,,x,\n',
+        ),
+        ([WrittenColumn("a,b"), WrittenColumn("c")], ["x", "y"], b'"a,b",c\nx,y\nx,y\n'),
     ],
 )
 def test_columns_kept_written_added_and_left_out(outputs, fresh, expected):
@@ -103,7 +119,9 @@ def test_texts_are_without_quotes_and_codes_on_demand():
 def test_codes_into_few_texts_or_plain_texts_or_nulls_are_written_alike():
     target = io.BytesIO()
     with open_source(io.BytesIO(b"a\n1\n2\n3\n"), name="in") as source:
-        sink = source.sink(target, [Written("y"), Written("z"), Written("n"), Written("c")])
+        sink = source.sink(
+            target, [WrittenColumn("y"), WrittenColumn("z"), WrittenColumn("n"), WrittenColumn("c")]
+        )
         codes = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(["p", "q,r"]))
         for batch in source.batches():
             plain = pa.array(["s", None, "t"])
@@ -120,7 +138,7 @@ def test_other_delimiters(delimiter):
     options = TextOptions(delimiter=delimiter)
     data = f'a{delimiter}b\n1,5{delimiter}"x{delimiter}y"\n'.encode()
     assert columns(data, options) == {"a": ["1,5"], "b": [f"x{delimiter}y"]}
-    assert copied(data, [Kept(0), Written("b")], [f"p,{delimiter}"], options) == (
+    assert copied(data, [KeptColumn(0), WrittenColumn("b")], [f"p,{delimiter}"], options) == (
         f'a{delimiter}b\n1,5{delimiter}"p,{delimiter}"\n'.encode()
     )
 
@@ -128,11 +146,11 @@ def test_other_delimiters(delimiter):
 def test_files_without_quotes():
     options = TextOptions(quote=None)
     assert columns(b'a,b\n"x,y"\n', options) == {"a": ['"x'], "b": ['y"']}
-    assert copied(b'a,b\n"x,y"\n', [Kept(0), Written("b")], ['"'], options) == b'a,b\n"x,"\n'
+    assert copied(b'a,b\n"x,y"\n', [KeptColumn(0), WrittenColumn("b")], ['"'], options) == b'a,b\n"x,"\n'
     with pytest.raises(InputError, match=r"people\.csv: the text 'p,q' cannot be written without quotes"):
-        copied(b"a,b\n1,2\n", [Kept(0), Written("b")], ["p,q"], options)
+        copied(b"a,b\n1,2\n", [KeptColumn(0), WrittenColumn("b")], ["p,q"], options)
     with pytest.raises(InputError, match=r"the text '' cannot be written without quotes"):
-        copied(b"a,b\n1,2\n", [Written("b")], [""], options)
+        copied(b"a,b\n1,2\n", [WrittenColumn("b")], [""], options)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +180,7 @@ def test_encodings_stay(monkeypatch, encoding, mark, block):
     assert list(columns(data, options)) == text.partition("\n")[0].split(",")
     changed = copied(
         data,
-        [Kept(0), Written("ß" if "j" not in encoding else "日")],
+        [KeptColumn(0), WrittenColumn("ß" if "j" not in encoding else "日")],
         ["+ö" if "j" not in encoding else "本"],
         options,
     )
@@ -176,9 +194,9 @@ def test_a_label_that_the_encoding_lacks():
     with pytest.raises(
         InputError, match=r"people\.csv: the text 'Ω' cannot be written in cp1252, the encoding of"
     ):
-        copied(b"a\n1\n", [Written("b")], ["Ω"], options)
+        copied(b"a\n1\n", [WrittenColumn("b")], ["Ω"], options)
     with pytest.raises(InputError, match="the column 'Ω' cannot be written in cp1252"):
-        copied(b"a\n1\n", [Written("Ω")], ["x"], options)
+        copied(b"a\n1\n", [WrittenColumn("Ω")], ["x"], options)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +392,7 @@ def test_a_target_that_is_full():
     def write(compression):
         with (
             open_source(io.BytesIO(b"a\n" + b"x\n" * 500_000), name="in") as source,
-            source.sink(Full(), [Kept(0)], compression=compression) as sink,
+            source.sink(Full(), [KeptColumn(0)], compression=compression) as sink,
         ):
             for batch in source.batches():
                 sink.write(batch, [])
@@ -397,7 +415,7 @@ def test_a_target_that_takes_a_little_at_a_time():
             return min(3, len(data))
 
     target = Slow()
-    with open_source(io.BytesIO(PEOPLE), name="in") as source, source.sink(target, [Kept(0)]) as sink:
+    with open_source(io.BytesIO(PEOPLE), name="in") as source, source.sink(target, [KeptColumn(0)]) as sink:
         for batch in source.batches():
             sink.write(batch, [])
     assert target.data == b"id\n1\n2\n"
@@ -419,7 +437,13 @@ def test_columns_that_are_not_there_and_outputs_out_of_order():
     with open_source(io.BytesIO(PEOPLE), name="in") as source:
         with pytest.raises(InputError, match="there is no column 'jbo'; did you mean 'job'"):
             next(source.batches(encode=["jbo"]))
-        for outputs in ([], [Kept(1), Kept(0)], [Kept(0), Kept(0)], [Kept(3)], [Kept(-1)]):
+        for outputs in (
+            [],
+            [KeptColumn(1), KeptColumn(0)],
+            [KeptColumn(0), KeptColumn(0)],
+            [KeptColumn(3)],
+            [KeptColumn(-1)],
+        ):
             with pytest.raises(InputError, match="the outputs must be columns of the source in their order"):
                 source.sink(io.BytesIO(), outputs)
 

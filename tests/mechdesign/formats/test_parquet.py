@@ -13,7 +13,7 @@ import pytest
 from mechdesign.core.errors import InputError
 from mechdesign.formats import parquet as parquet_sink
 from mechdesign.formats import parquet as parquet_stream
-from mechdesign.formats.opening import Kept, Written, open_source
+from mechdesign.formats.opening import KeptColumn, WrittenColumn, open_source
 
 
 class Point(pa.ExtensionType):
@@ -111,7 +111,7 @@ def metadata_of(data):
 
 
 def all_kept(table):
-    return [Kept(i) for i in range(table.num_columns)]
+    return [KeptColumn(i) for i in range(table.num_columns)]
 
 
 def assert_same(data, other):
@@ -161,7 +161,12 @@ def test_columns_only_read_come_as_they_are():
 
 def test_columns_written_added_and_left_out():
     table = pa.table({"id": [1, 2], "job": ["a", "b"], "n": [0.5, None]})
-    outputs = [Written("first"), Kept(0), Written("work", replaces=1), Written("last")]
+    outputs = [
+        WrittenColumn("first"),
+        KeptColumn(0),
+        WrittenColumn("work", replaces=1),
+        WrittenColumn("last"),
+    ]
     copy = table_of(copied(stored(table), outputs, ["f", "{a, b}", None], encode=["job"]))
     assert copy.column_names == ["first", "id", "work", "last"]
     assert copy.to_pylist() == [{"first": "f", "id": i, "work": "{a, b}", "last": None} for i in (1, 2)]
@@ -178,7 +183,7 @@ def test_written_texts_of_any_type(kind):
     target = io.BytesIO()
     with (
         open_source(io.BytesIO(data), name="in.parquet") as source,
-        source.sink(target, [Written("y", 0)]) as sink,
+        source.sink(target, [WrittenColumn("y", 0)]) as sink,
     ):
         for batch in source.batches():
             part = texts[sink.records : sink.records + batch.num_rows]
@@ -198,7 +203,7 @@ def test_row_groups_are_those_of_the_source(monkeypatch, sizes, rows):
         for size in sizes:
             writer.write_table(table.slice(start, size))
             start += size
-    copy = copied(sink.getvalue(), [Kept(0), Written("job", 1)], ["x"])
+    copy = copied(sink.getvalue(), [KeptColumn(0), WrittenColumn("job", 1)], ["x"])
     metadata = metadata_of(copy)
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == sizes
     assert table_of(copy)["id"].to_pylist() == list(range(sum(sizes)))
@@ -208,7 +213,7 @@ def test_a_row_group_that_takes_too_much_memory_is_split(monkeypatch):
     monkeypatch.setattr(parquet_stream, "ROWS_PER_BATCH", 100)
     monkeypatch.setattr(parquet_sink, "PENDING", 2500)
     table = pa.table({"id": range(1000)})
-    copy = copied(stored(table), [Kept(0)])
+    copy = copied(stored(table), [KeptColumn(0)])
     assert metadata_of(copy).num_row_groups == 3
     assert table_of(copy).equals(table)
 
@@ -220,7 +225,7 @@ def test_files_without_records(groups):
     with pq.ParquetWriter(sink, schema) as writer:
         for _ in range(groups):
             writer.write_table(schema.empty_table())
-    assert_same(sink.getvalue(), copied(sink.getvalue(), [Kept(0), Kept(1)], encode=["job"]))
+    assert_same(sink.getvalue(), copied(sink.getvalue(), [KeptColumn(0), KeptColumn(1)], encode=["job"]))
 
 
 def leaf(data, i, group=0):
@@ -253,7 +258,7 @@ def test_the_compression_of_every_column_stays():
         column_encoding={"a": "DELTA_BINARY_PACKED", "c": "BYTE_STREAM_SPLIT", "e": "DELTA_BYTE_ARRAY"},
         write_statistics=["a", "e"],
     )
-    outputs = [*(Kept(i) for i in range(5)), Written("work", replaces=5), Written("more")]
+    outputs = [*(KeptColumn(i) for i in range(5)), WrittenColumn("work", replaces=5), WrittenColumn("more")]
     copy = copied(data, outputs, ["label", "extra"])
     for i in range(5):
         before, after = leaf(data, i), leaf(copy, i)
@@ -268,7 +273,7 @@ def test_no_order_of_rows_is_claimed():
     """A released column may be one that the rows were sorted by."""
     table = pa.table({"a": [1], "job": ["x"]})
     data = stored(table, sorting_columns=[pq.SortingColumn(1), pq.SortingColumn(0, True, True)])
-    copy = copied(data, [Kept(0), Written("job", 1)], ["y"])
+    copy = copied(data, [KeptColumn(0), WrittenColumn("job", 1)], ["y"])
     assert metadata_of(copy).row_group(0).sorting_columns == ()
 
 
@@ -276,14 +281,14 @@ def test_no_order_of_rows_is_claimed():
 def test_names_within_lists_stay(compliant):
     table = pa.table({"list": pa.array([[1], []], pa.list_(pa.field("thing", pa.int64())))})
     data = stored(table, use_compliant_nested_type=compliant)
-    assert leaf(copied(data, [Kept(0)]), 0).path_in_schema == leaf(data, 0).path_in_schema
-    assert_same(data, copied(data, [Kept(0)]))
+    assert leaf(copied(data, [KeptColumn(0)]), 0).path_in_schema == leaf(data, 0).path_in_schema
+    assert_same(data, copied(data, [KeptColumn(0)]))
 
 
 def test_moments_of_96_bits_keep_their_values_and_their_type():
     table = pa.table({"t": pa.array([1, None, 10**18], pa.timestamp("ns")), "job": ["a", "b", "c"]})
     data = stored(table, use_deprecated_int96_timestamps=True)
-    copy = copied(data, [Kept(0), Written("job", 1)], ["x"])
+    copy = copied(data, [KeptColumn(0), WrittenColumn("job", 1)], ["x"])
     assert (leaf(data, 0).physical_type, leaf(copy, 0).physical_type) == ("INT96", "INT64")
     assert table_of(copy)["t"].equals(table["t"])
     assert table_of(copy).schema.field("t") == table_of(data).schema.field("t")
@@ -295,7 +300,7 @@ def test_many_equal_texts_pass_as_codes_and_differing_dictionaries_are_joined(mo
     many = [f"a rather long text, number {i}" for i in range(4000)]
     table = pa.table({"few": ["x", "y"] * 2000, "many": many})
     data = stored(table, dictionary_pagesize_limit=10_000, row_group_size=3000, data_page_size=2000)
-    copy = copied(data, [Kept(0), Kept(1)], encode=["many"])
+    copy = copied(data, [KeptColumn(0), KeptColumn(1)], encode=["many"])
     assert_same(data, copy)
     assert leaf(copy, 0).total_uncompressed_size <= 2 * leaf(data, 0).total_uncompressed_size
 
@@ -309,15 +314,15 @@ def test_what_pandas_noted_of_columns():
     frame.to_parquet(sink)
     with open_source(io.BytesIO(sink.getvalue()), name="in.parquet") as source:
         assert source.header == ["job", "id", "gone", "key"]
-    outputs = [Written("job", 0), Kept(1), Written("new"), Kept(3)]
+    outputs = [WrittenColumn("job", 0), KeptColumn(1), WrittenColumn("new"), KeptColumn(3)]
     copy = copied(sink.getvalue(), outputs, ["x", "y"])
     expected = pd.DataFrame({"job": ["x", "x"], "id": [1, 2], "new": ["y", "y"]}, index=frame.index)
     pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(copy)), expected)
     notes = json.loads(table_of(copy).schema.metadata[b"pandas"])
     assert [note["name"] for note in notes["columns"]] == ["job", "id", "key", "new"]
-    left = copied(sink.getvalue(), [Kept(1)])
+    left = copied(sink.getvalue(), [KeptColumn(1)])
     assert json.loads(table_of(left).schema.metadata[b"pandas"])["index_columns"] == []
-    index = copied(sink.getvalue(), [Kept(1), Written("key", 3)], ["k"])
+    index = copied(sink.getvalue(), [KeptColumn(1), WrittenColumn("key", 3)], ["k"])
     assert list(pd.read_parquet(io.BytesIO(index)).index) == ["k", "k"]
 
 
@@ -339,7 +344,7 @@ def test_refusals(tmp_path):
         with pytest.raises(
             InputError, match=r"in\.parquet is a Parquet file .* cannot be packed with gzip on top"
         ):
-            source.sink(io.BytesIO(), [Kept(0)], compression="gzip")
+            source.sink(io.BytesIO(), [KeptColumn(0)], compression="gzip")
         with pytest.raises(InputError, match="there is no column 'b'"):
             next(source.batches(encode=["b"]))
     twice = stored(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"]))
@@ -371,7 +376,7 @@ def test_a_target_that_is_full():
     def write():
         with (
             open_source(io.BytesIO(data), name="in.parquet") as source,
-            source.sink(Full(), [Kept(0)]) as sink,
+            source.sink(Full(), [KeptColumn(0)]) as sink,
         ):
             for batch in source.batches():
                 sink.write(batch, [])

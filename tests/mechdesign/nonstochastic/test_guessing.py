@@ -15,7 +15,7 @@ from mechdesign.nonstochastic import (
     identifiable_epsilon,
     maximal_leakage,
 )
-from mechdesign.nonstochastic.guessing import (
+from mechdesign.nonstochastic.information import (
     is_identifiable,
     is_one_shot,
     largest_stochastic_leakage,

@@ -20,12 +20,12 @@ from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
+    TabulatedQuery,
     linear_query,
     mean_query,
     median_query,
     sum_query,
 )
-from mechdesign.nonstochastic.tables import TabulatedQuery
 from tests.oracles.nonstochastic import certify_local
 
 values = st.lists(st.integers(-6, 6), min_size=1, max_size=4)

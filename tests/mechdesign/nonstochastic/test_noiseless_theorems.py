@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.designs import design_quantizer, lay_out, uniform_levels
 from mechdesign.nonstochastic.domains import interval
-from mechdesign.nonstochastic.levels import estimation_error, guarantees
+from mechdesign.nonstochastic.levels import estimation_error, promises
 from mechdesign.nonstochastic.noiseless import certify, certify_table
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import MonotoneQuery, identity_query, linear_query, mean_query
@@ -141,7 +141,7 @@ def test_theorems_1_3_and_5_on_random_mechanisms(shape, labels, seed):
     rng = np.random.default_rng(seed)
     outputs = rng.integers(0, labels, size=shape)
     certificate = certify_table(outputs)
-    bits = {g.name: g.bound for g in guarantees(certificate.outputs)}
+    bits = {g.name: g.bound for g in promises(certificate.outputs)}
     for axis in range(len(shape)):
         for line in np.moveaxis(outputs, axis, -1).reshape(-1, shape[axis]).tolist():
             reach = set(line)
@@ -157,7 +157,7 @@ def test_theorems_1_3_and_5_on_random_mechanisms(shape, labels, seed):
 
 
 def test_one_output_promises_everything():
-    promised = {g.name: g.bound for g in guarantees(1, 10)}
+    promised = {g.name: g.bound for g in promises(1, 10)}
     assert promised["leakage"] == 0
     assert promised["test of two values"] == -math.inf
     assert promised["estimation error"] == pytest.approx(2.5)

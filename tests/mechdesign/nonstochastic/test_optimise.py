@@ -1,4 +1,4 @@
-"""Optimal thresholds, partitions and policies against brute force over all of them."""
+"""Optimal thresholds against brute force over all of them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
-from mechdesign.nonstochastic.microaggregation import LOSSES, CellLoss
-from mechdesign.nonstochastic.optimise_thresholds import edges_of, least_distortion, most_levels
+from mechdesign.nonstochastic.optimise_thresholds import CellLoss, edges_of, least_distortion, most_levels
 from mechdesign.nonstochastic.queries import (
     MonotoneQuery,
     OrderStatistic,
+    TabulatedQuery,
     linear_query,
     mean_query,
     median_query,
     sum_query,
 )
-from mechdesign.nonstochastic.tables import TabulatedQuery
 
 BUDGETS = ((1, 0), (2, 1), (3, 1.6), (4, 2))
 
@@ -42,17 +41,13 @@ def lines(table):
 
 
 def brute(query, problem):
-    """For every set of gaps: (gaps, outputs counted, thresholds spanned, outputs that differ)."""
+    """For every set of gaps: (gaps, outputs counted, thresholds spanned)."""
     for mask in itertools.product((0, 1), repeat=problem.gaps):
         gaps = [g for g, chosen in enumerate(mask) if chosen]
         cells = np.searchsorted(np.array(gaps), query.ranks)
         counted = max(len(set(line)) for line in lines(cells))
         spanned = max(max(line) - min(line) + 1 for line in lines(cells))
-        differ = 0
-        for axis in range(cells.ndim):
-            sets = [set(np.take(cells, x, axis=axis).ravel().tolist()) for x in range(cells.shape[axis])]
-            differ = max([differ, *(len(a ^ b) for a, b in itertools.combinations(sets, 2))])
-        yield gaps, counted, spanned, differ
+        yield gaps, counted, spanned
 
 
 def test_most_levels_on_random_finite_domains():
@@ -60,25 +55,14 @@ def test_most_levels_on_random_finite_domains():
         problem = gap_problem(query)
         every = list(brute(query, problem))
         for outputs, epsilon in BUDGETS:
-            exact = max(len(g) for g, counted, _, _ in every if counted <= outputs) + 1
-            enough = max(len(g) for g, _, spanned, _ in every if spanned <= outputs) + 1
+            exact = max(len(g) for g, counted, _ in every if counted <= outputs) + 1
+            enough = max(len(g) for g, _, spanned in every if spanned <= outputs) + 1
             found = most_levels(problem, epsilon)
             assert found.optimal
             assert found.levels == exact == found.bound
             assert found.attained <= outputs
             assert most_levels(problem, epsilon, method="lp").levels == enough
             assert most_levels(problem, epsilon, method="earliest").levels == enough
-
-
-def test_most_levels_under_indistinguishability():
-    for query in random_tables(30, seed=1, largest=8):
-        problem = gap_problem(query)
-        every = list(brute(query, problem))
-        for outputs, epsilon in BUDGETS:
-            exact = max(len(g) for g, _, _, differ in every if differ <= outputs) + 1
-            found = most_levels(problem, epsilon, budget="indistinguishability")
-            assert found.levels == exact == found.bound
-            assert found.attained <= outputs
 
 
 def test_where_counting_thresholds_loses_levels():
@@ -129,8 +113,6 @@ def test_other_queries_become_gap_problems():
     ):
         for epsilon in (1, 2):
             assert most_levels(query, epsilon).levels == most_levels(table, epsilon).levels
-    with pytest.raises(InputError, match="tabulate"):
-        most_levels(OrderStatistic(2, 3, domain), 1, budget="indistinguishability")
 
 
 def test_least_distortion_on_random_finite_domains():
@@ -141,34 +123,20 @@ def test_least_distortion_on_random_finite_domains():
         size = len(problem.values)
         weights = rng.integers(0, 4, size=size).tolist()
         weights[0] += 1
-        for loss, (outputs, epsilon) in itertools.product(LOSSES, ((1, 0), (2, 1), (3, 1.6))):
-            priced = CellLoss(problem.values, [Fraction(w) for w in weights], loss)
+        for outputs, epsilon in ((1, 0), (2, 1), (3, 1.6)):
+            priced = CellLoss(problem.values, [Fraction(w) for w in weights])
             costs = {tuple(g): priced.total(edges_of(g, size)) for g, *_ in every}
-            exact = min(costs[tuple(g)] for g, counted, _, _ in every if counted <= outputs)
-            enough = min(costs[tuple(g)] for g, _, spanned, _ in every if spanned <= outputs)
+            exact = min(costs[tuple(g)] for g, counted, _ in every if counted <= outputs)
+            enough = min(costs[tuple(g)] for g, _, spanned in every if spanned <= outputs)
             for method in ("auto", "milp"):
-                found = least_distortion(problem, epsilon, weights=weights, loss=loss, method=method)
+                found = least_distortion(problem, epsilon, weights=weights, method=method)
                 assert found.optimal
                 assert found.distortion == pytest.approx(float(exact), abs=1e-7)
                 assert found.bound <= float(exact) + 1e-7
                 assert found.attained <= outputs
-            sufficient = least_distortion(problem, epsilon, weights=weights, loss=loss, method="dp")
+            sufficient = least_distortion(problem, epsilon, weights=weights, method="dp")
             assert sufficient.distortion == pytest.approx(float(enough), abs=1e-9)
             assert sufficient.optimal == problem.runs
-
-
-def test_least_distortion_under_indistinguishability():
-    for query in random_tables(12, seed=6, largest=8):
-        problem = gap_problem(query)
-        size = len(problem.values)
-        every = list(brute(query, problem))
-        for loss, (outputs, epsilon) in itertools.product(LOSSES, BUDGETS):
-            priced = CellLoss(problem.values, [Fraction(1)] * size, loss)
-            best = min(priced.total(edges_of(g, size)) for g, _, _, differ in every if differ <= outputs)
-            found = least_distortion(problem, epsilon, loss=loss, budget="indistinguishability")
-            assert found.distortion == pytest.approx(float(best), abs=1e-7)
-            assert found.attained <= outputs
-            assert found.certificate is None
 
 
 def test_distortion_remembers_the_last_thresholds():
@@ -187,7 +155,7 @@ def test_distortion_remembers_the_last_thresholds():
 def test_no_more_distortion_than_uniform():
     """Uniform thresholds are gaps too, so the optimum is at least as good, with the same kind of release."""
     problem = gap_problem(mean_query(4, integers(0, 9)))
-    exact = CellLoss(problem.values, [Fraction(1)] * len(problem.values), "squared")
+    exact = CellLoss(problem.values, [Fraction(1)] * len(problem.values))
     for epsilon in (1, 2):
         uniform = design_quantizer(problem.query, epsilon, layout="uniform").quantizer
         cells = [uniform.cell(v) for v in problem.values]
@@ -215,18 +183,6 @@ def test_a_time_limit_leaves_a_proven_bound():
         (lambda: most_levels(mean_query(2, interval(0, 1)), 1), "need finite domains"),
         (lambda: most_levels(sum_query(2, integers(0, 2)), 1, method="magic"), "method"),
         (lambda: most_levels(sum_query(2, integers(0, 2)), -1), "fewer than one output"),
-        (lambda: most_levels(sum_query(2, integers(0, 2)), 1, budget="money"), "budget"),
-        (
-            lambda: most_levels(sum_query(2, integers(0, 2)), 1, budget="indistinguishability", method="lp"),
-            "use 'milp'",
-        ),
-        (
-            lambda: least_distortion(
-                sum_query(2, integers(0, 2)), 1, budget="indistinguishability", method="dp"
-            ),
-            "milp",
-        ),
-        (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, loss="cubic"), "loss"),
         (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, method="lp"), "method"),
         (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[1]), "5 values need 5 weights"),
         (lambda: least_distortion(sum_query(2, integers(0, 2)), 1, weights=[0] * 5), "all weights are zero"),
@@ -247,7 +203,5 @@ def test_refusals(call, message):
 def test_one_answer_is_one_level():
     problem = gap_problem(sum_query(3, finite([7])))
     assert isinstance(problem, GapProblem)
-    assert (
-        most_levels(problem, 0).levels == most_levels(problem, 0, budget="indistinguishability").levels == 1
-    )
+    assert most_levels(problem, 0).levels == 1
     assert least_distortion(problem, 0).distortion == 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.fibres import most_outputs
-from mechdesign.nonstochastic.noiseless import Ledger, Release, certify, certify_table
+from mechdesign.nonstochastic.noiseless import Ledger, LedgerEntry, certify, certify_table
 from mechdesign.nonstochastic.quantizers import (
     EvenThresholds,
     Quantizer,
@@ -133,7 +133,7 @@ def test_ledger():
     assert Ledger().remaining is None
     assert Ledger().add("a year", 256, times=365).epsilon == 8 * 365
     with pytest.raises(InputError, match="outputs"):
-        Release("none", 0)
+        LedgerEntry("none", 0)
     with pytest.raises(InputError, match="times"):
         Ledger().add("never", 2, times=0)
 

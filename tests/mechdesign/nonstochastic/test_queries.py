@@ -15,10 +15,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.queries import (
+    LARGEST_TABLE,
     EvenMedian,
     LinearQuery,
     MonotoneQuery,
     OrderStatistic,
+    TabulatedQuery,
     count_query,
     identity_query,
     linear_query,
@@ -27,7 +29,6 @@ from mechdesign.nonstochastic.queries import (
     sum_query,
     sumset,
 )
-from mechdesign.nonstochastic.tables import LARGEST_TABLE, TabulatedQuery
 
 small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import Channel
 from mechdesign.report.content import public_report
 from mechdesign.report.wording import about, at_least, at_most, percent, percent_at_most

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import encode
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.nonstochastic.answering import BadCell, Groups, numbers_of, truths_of
-from mechdesign.nonstochastic.quantize_job import quantize_file
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import read_verified, verify_file
+from mechdesign.nonstochastic.mechanism_file import read_verified, verify_file
 from mechdesign.report import ranges as words
+from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from mechdesign.sanitise.quantized import apply_mechanism
 from mechdesign.sanitise.quantized_check import check_quantised
 
@@ -50,7 +50,7 @@ def made(query, source="in.csv", **changes):
             **changes,
         }
     )
-    quantize_file(source, "out.csv", options, mechanism_path="m.json", force=True)
+    quantise_table(source, "out.csv", options, mechanism_path="m.json", force=True)
 
 
 @pytest.mark.parametrize("query", ["identity", "mean", "sum", "count"])
@@ -177,7 +177,7 @@ def test_group_sums_are_exact(rows):
     for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
         if part:
             one, two, values = zip(*part, strict=True)
-            groups.add([pa.array(one), pa.array(two)], np.array(values))
+            groups.add([encode(pa.array(key), "key") for key in (one, two)], np.array(values))
     for one, two, value in rows:
         exact[one, two] = exact.get((one, two), 0) + Fraction(value)
     assert dict(zip(groups.keys, groups.totals(), strict=True)) == exact
@@ -188,27 +188,39 @@ def test_group_sums_are_exact(rows):
 def test_texts_of_numbers_are_their_doubles(values):
     """What Python writes for a double is read back as this double."""
     column = pa.array([f" {v!r}\t" for v in values])
-    assert numbers_of(column, "v").each.tolist() == values
+    assert numbers_of(encode(column, "v"), "v").each.tolist() == values
 
 
 def test_notations_and_types_of_numbers():
     texts = ["1", "5.", ".5", "+3", "1e3", "-0.25"]
-    assert numbers_of(pa.array(texts), "v").each.tolist() == [1, 5, 0.5, 3, 1000, -0.25]
-    assert numbers_of(pa.array(texts).dictionary_encode(), "v").each.tolist() == [1, 5, 0.5, 3, 1000, -0.25]
+    assert numbers_of(encode(texts, "v"), "v").each.tolist() == [1, 5, 0.5, 3, 1000, -0.25]
+    assert numbers_of(encode(pa.array(texts).dictionary_encode(), "v"), "v").each.tolist() == [
+        1,
+        5,
+        0.5,
+        3,
+        1000,
+        -0.25,
+    ]
     assert numbers_of(pa.array([1, 2], pa.int32()), "v").each.tolist() == [1, 2]
-    for column in (pa.array([1.0, None]), pa.array([float("nan")]), pa.array(["1_0"]), pa.array(["0x1"])):
+    for column in (
+        pa.array([1.0, None]),
+        pa.array([float("nan")]),
+        encode(["1_0"], "v"),
+        encode(["0x1"], "v"),
+    ):
         with pytest.raises(BadCell, match="the column 'v'"):
             numbers_of(column, "v")
-    assert truths_of(pa.array(["1", "false", "True"]), "v", None).each.tolist() == [1, 0, 1]
-    assert truths_of(pa.array(["a", None, "b"]), "v", "a").each.tolist() == [1, 0, 0]
+    assert truths_of(encode(["1", "false", "True"], "v"), "v", None).each.tolist() == [1, 0, 1]
+    assert truths_of(encode(["a", None, "b"], "v"), "v", "a").each.tolist() == [1, 0, 0]
 
 
 def test_many_group_columns_and_many_people():
     rng = random.Random(5)
     rows = [tuple(rng.randrange(30) for _ in range(4)) for _ in range(500)]
     groups = Groups()
-    people = pa.array([str(k) for k in range(500)])
-    groups.add([pa.array([str(r[k]) for r in rows]) for k in range(4)], np.ones(500), people)
+    people = encode([str(k) for k in range(500)], "person")
+    groups.add([encode([str(r[k]) for r in rows], "key") for k in range(4)], np.ones(500), people)
     assert len(groups.keys) == len(set(rows))
     assert groups.keys == [tuple(map(str, key)) for key in dict.fromkeys(rows)]
     assert groups.most_answers() == 1

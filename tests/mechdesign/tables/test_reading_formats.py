@@ -10,7 +10,7 @@ import pytest
 from mechdesign.auditing.matrix import audit_file
 from mechdesign.core.errors import InputError
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.nonstochastic.text_columns import read_text_columns
+from mechdesign.nonstochastic.table_measures import read_text_columns
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.reading import read_joint

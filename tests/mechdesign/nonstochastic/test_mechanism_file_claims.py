@@ -9,10 +9,15 @@ import pytest
 from mechdesign.core.documents import write_hashed
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import certify, count_query, identity_query, interval, uniform_quantizer
-from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile, SizedQuantizer
-from mechdesign.nonstochastic.quantize_job import quantize_file
-from mechdesign.nonstochastic.quantize_options import QuantizeOptions
-from mechdesign.nonstochastic.verification import read_verified, verify_file
+from mechdesign.nonstochastic.mechanism_file import (
+    FORMAT,
+    VERSION,
+    MechanismFile,
+    SizedQuantizer,
+    read_verified,
+    verify_file,
+)
+from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 3}\n" for h in range(1, 5) for d in range(1, 4))
 
@@ -30,7 +35,7 @@ def file(request, tmp_path):
         equals="1.0" if counted else None,
         individual="house",
     )
-    quantize_file(tmp_path / "in.csv", tmp_path / "out.csv", options, mechanism_path=tmp_path / "m.json")
+    quantise_table(tmp_path / "in.csv", tmp_path / "out.csv", options, mechanism_path=tmp_path / "m.json")
     return tmp_path / "m.json"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.auditing.beliefs import belief_ranges
+from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
 from mechdesign.tables.joint import Joint
 

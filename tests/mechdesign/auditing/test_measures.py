@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from mechdesign.auditing.channel_measures import measure
+from mechdesign.auditing.measures import measure
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError

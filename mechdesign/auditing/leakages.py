@@ -1,0 +1,233 @@
+"""Every leakage measure of a channel from its integers, rounded outwards.
+
+Sums of rationals and of logarithms are taken in balls of `BITS` bits, and each result is the double next to
+the ball on the side that claims less privacy: up, and down for minima. How far a released value can move a
+belief, the extreme P(s|y) of every sensitive symbol, is rounded outwards from integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
+from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import lower, precision, upper
+from mechdesign.tables.joint import Joint
+
+BITS = 256
+"""Precision of the balls: two hundred bits more than a double, so cancellation costs no digit of the results."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputLeakage:
+    """What one output says of S; logarithms in nats, infinite where a lift is zero.
+
+    `alpha_lift` and its inverse go from the order to the value; `posterior` is P(s|y) in the order of S,
+    correctly rounded.
+    """
+
+    output: str
+    probability: float
+    max_lift: float
+    min_lift: float
+    max_log_lift: float
+    min_log_lift: float
+    max_log_lift_ratio: float
+    l1_lift: float
+    chi2_lift: float
+    l1_lift_inverse: float
+    chi2_lift_inverse: float
+    alpha_lift: dict[float, float]
+    alpha_lift_inverse: dict[float, float]
+    posterior: tuple[float, ...]
+
+
+def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:
+    """The measures of every output in turn; `joint` has the useful symbols in the order of the channel."""
+    total = joint.total * channel.denominator
+    with precision(BITS):
+        return [
+            _output(label, masses, total, alphas)
+            for label, masses in zip(channel.outputs, _masses(channel, joint), strict=True)
+        ]
+
+
+def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) -> dict[str, float]:
+    """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these orders."""
+    outputs = list(_masses(channel, joint))
+    scale = joint.total * channel.denominator
+    with precision(BITS):
+        values = {
+            "mutual_information": _at_least_zero(_information(outputs, scale)),
+            "total_variation": upper(
+                sum(out.output * _ball(distances(out, 1)) for out in outputs) / (2 * scale)
+            ),
+            "chi2_information": upper(sum(out.output * _ball(distances(out, 2)) for out in outputs) / scale),
+            "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
+            "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
+        }
+    for order in orders:
+        for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
+            values[f"{name}_information[{order:g}]"] = (
+                values["mutual_information"]
+                if order == 1.0
+                else _at_least_zero(_bounded(partial(information, outputs, scale, order)))
+            )
+    if all(out.is_constant for out in outputs):  # a ball around zero would round up to something
+        return dict.fromkeys(values, 0.0)
+    return values
+
+
+def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
+    return list(masses_by_output(joint.counts, channel.integers.columns, joint))
+
+
+def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:
+    from flint import arb
+
+    lifts = _lifts(masses)
+    high, low = max(lifts), min(lifts)
+    ratio = math.inf if low == 0 else upper(_log(high / low))
+    return OutputLeakage(
+        output=label,
+        probability=masses.output / total,
+        max_lift=upper(arb(high)),
+        min_lift=lower(arb(low)),
+        max_log_lift=max(0.0, upper(_log(high))),
+        min_log_lift=-math.inf if low == 0 else min(0.0, lower(_log(low))),
+        max_log_lift_ratio=max(0.0, ratio),
+        l1_lift=_up(distances(masses, 1)),
+        chi2_lift=_up(distances(masses, 2)),
+        l1_lift_inverse=_up(distances(masses, 1, inverse=True)),
+        chi2_lift_inverse=_up(distances(masses, 2, inverse=True)),
+        alpha_lift={a: _norm(masses, a, high, inverse=False) for a in alphas},
+        alpha_lift_inverse={a: _norm(masses, a, None if low == 0 else 1 / low, inverse=True) for a in alphas},
+        posterior=tuple(m / masses.output for m in masses.masses),
+    )
+
+
+def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) -> float:
+    """The alpha-lift or its inverse; `largest` is the largest lift or inverse, None where infinite."""
+    from flint import arb
+
+    if largest is None:
+        return math.inf
+    if math.isinf(alpha):
+        return upper(arb(largest))
+    return max(1.0, upper(log_power_mean(masses, alpha, inverse=inverse).exp()))
+
+
+def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
+    from flint import arb, fmpq
+
+    total = arb(0)
+    for out in outputs:
+        for mass, (top, bottom) in zip(out.masses, out.numerators(), strict=True):
+            if mass:
+                total += mass * arb(fmpq(top, bottom)).log()
+    return total / scale
+
+
+def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
+    """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
+    if math.isinf(order):
+        logs = [_log(max(_lifts(out))) for out in outputs]
+    else:
+        logs = [log_power_mean(out, order) for out in outputs]
+    return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
+
+
+def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
+    """order/(order-1) log of sum_y |P(., y)|_order over |P_S|_order."""
+    first = outputs[0]
+    before = _log_length(first.sums, first.total, order)
+    after = _log_sum([1] * len(outputs), [_log_length(out.masses, scale, order) for out in outputs], 1)
+    return _factor(order) * (after - before)
+
+
+def _log_length(numerators: Sequence[int], denominator: int, order: float) -> Any:
+    """log of the `order` norm of a vector of rationals."""
+    from flint import fmpq
+
+    if math.isinf(order):
+        return _log(fmpq(max(numerators), denominator))
+    return log_norm([(value, denominator) for value in numerators], order, [1] * len(numerators), 1)
+
+
+def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
+    """log of sum_i w_i e^(log_i) / total; the largest term is taken out, so that none overflows."""
+    from flint import arb
+
+    pivot = max(logs, key=lambda ball: upper(ball))
+    return (
+        pivot
+        + (sum((w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True)), arb(0)) / total).log()
+    )
+
+
+def _lifts(masses: OutputMasses) -> list[Any]:
+    from flint import fmpq
+
+    return [fmpq(top, bottom) for top, bottom in masses.numerators()]
+
+
+def _log(value: Any) -> Any:
+    from flint import arb
+
+    return arb(value).log()
+
+
+def _factor(order: float) -> Any:
+    from flint import arb
+
+    return arb(1) if math.isinf(order) else arb(order) / (arb(order) - 1)
+
+
+def _bounded(information: Callable[[], Any]) -> Any:
+    """The ball at the first precision at which it is one: an order next to 0 needs more bits than `BITS`."""
+    bits = BITS
+    while True:
+        with precision(bits):
+            ball = information()
+        if ball.is_finite():
+            return ball
+        bits *= 2
+
+
+def _ball(value: Any) -> Any:
+    from flint import arb
+
+    return arb(value)
+
+
+def _up(value: Any) -> float:
+    return math.inf if value is None else upper(_ball(value))
+
+
+def _at_least_zero(ball: Any) -> float:
+    return max(0.0, upper(ball))
+
+
+def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
+    """The smallest and the largest P(s|y) over all outputs y, for each s, from integers and rounded outwards."""
+    ranges = [[(1, 1), (0, 1)] for _ in joint.sensitive.symbols]
+    for out in masses_by_output(joint.counts, channel.integers.columns, joint):
+        for extremes, mass in zip(ranges, out.masses, strict=True):
+            low, high = extremes
+            if mass * low[1] < low[0] * out.output:
+                extremes[0] = (mass, out.output)
+            if mass * high[1] > high[0] * out.output:
+                extremes[1] = (mass, out.output)
+    return [(_rounded(*low, -math.inf), _rounded(*high, math.inf)) for low, high in ranges]
+
+
+def _rounded(numerator: int, denominator: int, direction: float) -> float:
+    """The double next to a share on the side of `direction`."""
+    value, exact = numerator / denominator, Fraction(numerator, denominator)
+    wrong = value > exact if direction < 0.0 else value < exact
+    return math.nextafter(value, direction) if wrong else value

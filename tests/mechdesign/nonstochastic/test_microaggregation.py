@@ -1,0 +1,118 @@
+"""Optimal identifiable partitions against brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic import microaggregation
+from mechdesign.nonstochastic.microaggregation import best_edges, identifiable_partition
+from mechdesign.nonstochastic.optimise_thresholds import CellLoss
+
+
+def best_contiguous(values, smallest):
+    """The plain quadratic program in exact arithmetic."""
+    priced = CellLoss([Fraction(int(v)) for v in values], [Fraction(1)] * len(values))
+    best = [Fraction(0), *[None] * len(values)]
+    for end in range(1, len(values) + 1):
+        for start in range(end - smallest + 1):
+            if best[start] is not None:
+                total = best[start] + priced.cost(start, end)
+                best[end] = total if best[end] is None else min(best[end], total)
+    return priced, best[-1]
+
+
+@pytest.mark.parametrize("largest_direct", [48, 0])
+def test_microaggregation_against_the_quadratic_program(largest_direct, monkeypatch):
+    """Small cells one by one, and (limit 0) blocks by divide and conquer."""
+    monkeypatch.setattr(microaggregation, "LARGEST_DIRECT", largest_direct)
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        size = int(rng.integers(1, 22))
+        values = np.sort(rng.integers(0, 30, size=size)).astype(float)
+        smallest = int(rng.integers(1, size + 1))
+        edges = best_edges(values, smallest)
+        priced, best = best_contiguous(values, smallest)
+        assert (edges[0], edges[-1]) == (0, size)
+        assert min(np.diff(edges)) >= smallest
+        assert sum(priced.cost(a, b) for a, b in itertools.pairwise(edges)) == best
+
+
+@pytest.mark.parametrize("smallest", [5, 40])
+def test_large_cells_agree_with_small_ones(smallest, monkeypatch):
+    """Heavy tails, 3,000 values: both algorithms have the same optimum."""
+    values = np.sort(np.random.default_rng(4).standard_cauchy(3000))
+
+    def price(edges):
+        return math.fsum(
+            ((values[a:b] - values[a:b].mean()) ** 2).sum() for a, b in itertools.pairwise(edges)
+        )
+
+    direct = price(best_edges(values, smallest))
+    monkeypatch.setattr(microaggregation, "LARGEST_DIRECT", 0)
+    assert price(best_edges(values, smallest)) == pytest.approx(direct, rel=1e-12)
+
+
+def test_a_hundred_thousand_values():
+    """Exact sizes and contiguity at full size (the time is in the benchmarks' output)."""
+    points = np.random.default_rng(0).standard_normal(100_000)
+    for smallest in (3, 500):
+        found = identifiable_partition(points, math.log2(100_000 / smallest) - 1e-12)
+        assert int(found.sizes.min()) >= found.smallest >= smallest
+        ordered = found.cell_of[np.argsort(points, kind="stable")]
+        assert np.count_nonzero(np.diff(ordered)) == found.sizes.size - 1
+        assert found.leakage <= math.log2(100_000 / smallest)
+
+
+def partitions(items, smallest):
+    """All partitions into sets of at least `smallest`."""
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for size in range(smallest - 1, len(rest) + 1):
+        for others in itertools.combinations(rest, size):
+            left = [i for i in rest if i not in others]
+            if not left or len(left) >= smallest:
+                yield from ([(first, *others), *more] for more in partitions(left, smallest))
+
+
+def test_contiguous_cells_are_the_best_of_all_partitions():
+    """With equal weights no partition into sets of the same least size has a smaller error (theory.md, section 7)."""
+    rng = np.random.default_rng(7)
+    for _ in range(12):
+        count = int(rng.integers(3, 9))
+        points = rng.integers(0, 9, size=count).astype(float)
+        found = identifiable_partition(points, Fraction(math.log2(count / int(rng.integers(1, 4)))))
+        best = min(
+            math.fsum(((points[list(c)] - points[list(c)].mean()) ** 2).sum() for c in cells)
+            for cells in partitions(list(range(count)), found.smallest)
+        )
+        assert found.distortion * count == pytest.approx(best, abs=1e-9)
+        assert found.representatives[found.cell_of].mean() == pytest.approx(points.mean())
+
+
+def test_leakage_of_a_partition():
+    found = identifiable_partition(range(8), 2)
+    assert (found.leakage, found.smallest) == (2.0, 2)
+    assert found.maximal_leakage == math.log2(8 - 2 + 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: identifiable_partition([], 1), "non-empty"),
+        (lambda: identifiable_partition([1, math.nan], 1), "NaN"),
+        (lambda: identifiable_partition([1, 1e130], 1), "overflow when squared"),
+        (lambda: identifiable_partition([1, 2], -1), "fewer than one output"),
+        (lambda: identifiable_partition([[1, 2], [3, 4]], 1), r"shape \(n,\)"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
