@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.decimals import about
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import about, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.bins import DAY, Bins, Kind, middle_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mechdesign.core.decimals import about
+from mechdesign.core.numbers import about
 from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report.blocks import Block, Cell, Grid, Text
 from mechdesign.report.wording import count, label, percent

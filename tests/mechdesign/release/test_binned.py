@@ -134,7 +134,7 @@ def test_files_are_released_and_checked_in_every_form(tmp_path, form, kind, valu
     [
         (
             "representative",
-            r"representative is for columns that are released in bins \(--bin\), and 'y' is not",
+            r"representative is for columns that are released in bins \(bins=\), and 'y' is not",
         ),
         ("within", None),
         (
@@ -181,7 +181,7 @@ def test_numbers_need_bins_and_the_table():
         ),
         (
             "61",
-            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(--unknown\)",
+            r"the column 'x' has a value outside the channel's bins, 0 to 60; say what to publish for it \(unknown=\)",
         ),
     ],
 )

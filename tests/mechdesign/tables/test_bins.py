@@ -324,25 +324,25 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
     ("values", "bins", "message"),
     [
         (["1", "x", "y", "4"], 2, r"the column 'x' has 2 different cell\(s\) that are no number; correct them"),
-        (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and --bin sorts numbers"),
+        (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and bins sorts numbers"),
         (["2024-01-01", "2", "2024-01-02", "2024-01-03"], "2d", r"that are no number"),
         ([1, 2, 3, 4], "2,3", r"has 2 different value\(s\) outside the edges 2 to 3; add an edge below or above them"),
-        ([1, 2, 3, 4], [], r"--bin '' must be a width \(10, 0\.5, 7d, 1h\), quantiles:N, auto, auto:N, or edges"),
-        ([1, 2, 3, 4], "ten", r"--bin 'ten' must be a width"),
-        ([1, 2, 3, 4], 0, r"--bin '0': the width must be positive"),
-        ([1, 2, 3, 4], -2, r"--bin '-2': the width must be positive"),
-        ([1, 2, 3, 4], "0.00001", r"--bin '0\.00001' makes more than 100,000 bins of the column 'x'; give a larger"),
-        ([1, 2, 3, 4], "1d", r"--bin '1d': the column 'x' holds a number in each cell, so its width is a plain number"),
+        ([1, 2, 3, 4], [], r"bins '' must be a width \(10, 0\.5, 7d, 1h\), quantiles:N, auto, auto:N, or edges"),
+        ([1, 2, 3, 4], "ten", r"bins 'ten' must be a width"),
+        ([1, 2, 3, 4], 0, r"bins '0': the width must be positive"),
+        ([1, 2, 3, 4], -2, r"bins '-2': the width must be positive"),
+        ([1, 2, 3, 4], "0.00001", r"bins '0\.00001' makes more than 100,000 bins of the column 'x'; give a larger"),
+        ([1, 2, 3, 4], "1d", r"bins '1d': the column 'x' holds a number in each cell, so its width is a plain number"),
         (["2024-01-01", "2024-01-02"], "7", r"holds a date \(2024-01-31\) in each cell, so its width is a time"),
-        ([1, 2, 3, 4], "1,x", r"--bin: the edge 'x' is no number, which the column 'x' holds; nor -inf or inf"),
-        (["2024-01-01", "2024-01-02"], "1,2", r"--bin: the edge '1' is no date"),
-        ([1, 2, 3, 4], "3,1", r"--bin: the edges must ascend, but '1' does not follow"),
-        ([1, 2, 3, 4], "1,1.0", r"--bin: the edges must ascend, but '1\.0' does not follow"),
-        ([1, 2, 3, 4], "quantiles:1", r"--bin 'quantiles:1': the number of bins must be a whole number from 2 to"),
-        ([1, 2, 3, 4], "auto:x", r"--bin 'auto:x': the number of bins must be a whole number"),
-        ([1, 2, 3, 4], "auto", r"--bin auto chooses the bins for one budget, which only `design` has; say auto:N"),
+        ([1, 2, 3, 4], "1,x", r"bins: the edge 'x' is no number, which the column 'x' holds; nor -inf or inf"),
+        (["2024-01-01", "2024-01-02"], "1,2", r"bins: the edge '1' is no date"),
+        ([1, 2, 3, 4], "3,1", r"bins: the edges must ascend, but '1' does not follow"),
+        ([1, 2, 3, 4], "1,1.0", r"bins: the edges must ascend, but '1\.0' does not follow"),
+        ([1, 2, 3, 4], "quantiles:1", r"bins 'quantiles:1': the number of bins must be a whole number from 2 to"),
+        ([1, 2, 3, 4], "auto:x", r"bins 'auto:x': the number of bins must be a whole number"),
+        ([1, 2, 3, 4], "auto", r"bins auto chooses the bins for one budget, which only `design` has; say auto:N"),
         ([1, 2, 3, 4], "-inf,inf", r"the useful column 'x' has a single symbol \('\(-inf, inf\)'\)"),
-        ([1, 2, 3, 4], {"y": 2}, r"--bin names the column 'y', which is not useful: 'x'"),
+        ([1, 2, 3, 4], {"y": 2}, r"bins names the column 'y', which is not useful: 'x'"),
     ],
 )  # fmt: skip
 def test_what_no_bins_can_be_made_of_is_refused(values, bins, message):
@@ -362,6 +362,6 @@ def test_bins_are_made_once_and_crossed_ones_named():
     with pytest.raises(InputError, match="the column 'x' is sorted into bins already"):
         joint.binned(5)
     with pytest.raises(
-        InputError, match=r"several columns are crossed: say which one is binned \(--bin x=WIDTH\)"
+        InputError, match=r"several columns are crossed: say which one is binned \(bins='x=WIDTH'\)"
     ):
         md.Joint.from_table(frame_of([1, 2, 3, 4]).assign(y=1), sensitive="s", useful=["x", "y"], bins=5)
