@@ -1,12 +1,16 @@
-"""Promises about a table and promises about its population: draw samples of a known truth and look at the truth.
+"""Promises about a table and promises about its population: draw samples of known truths and look at the truth.
 
-``python examples/population.py [PICTURE.png] [DRAWS]`` draws the picture (a minute or two for 20 draws).
+``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what RESULTS.csv does not have yet,
+prints a line for each truth, notion, size and kind of design, and draws the picture of all that is there. Truths: adult
+(5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer).
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import math
-import sys
+from pathlib import Path
 from typing import Any
 
 import adult
@@ -14,11 +18,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mechdesign as md
+from mechdesign.core.binomial import SCALE, lower_end
+from mechdesign.core.numbers import fraction_of
 
 Array = NDArray[np.float64]
 
-SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
-EPSILON = 1.0
+TRUTHS = ("adult", "even", "rare")
+SIZES = (300, 1_000, 3_000, 10_000, 100_000, 1_000_000)
+NOTIONS: dict[str, Any] = {
+    "ldp": md.LDP(1.0),
+    "lip": md.LIP(0.5),
+    "alip": md.ALIP(0.6, 0.4),
+    "max-lift": md.MaxLift(0.5),
+    "min-lift": md.MinLift(0.5),
+}
+LEVEL = 0.95
+COLUMNS = ("truth", "notion", "records", "confidence", "draws", "held", "low", "median", "high", "kept")
+
+
+def truth_of(name: str) -> Array:
+    """P(s, x) of a truth."""
+    if name == "adult":
+        return adult.load().p
+    rng = np.random.default_rng(1)
+    if name == "even":
+        table = rng.dirichlet(np.full(6, 3.0), 3) * np.array([[0.5], [0.3], [0.2]])
+    else:
+        table = 0.5 ** np.arange(8) * rng.uniform(0.6, 1.4, (2, 8))
+    return table / table.sum()
 
 
 def sample(truth: Array, records: int, rng: np.random.Generator) -> tuple[md.Joint, list[int], int]:
@@ -29,69 +56,115 @@ def sample(truth: Array, records: int, rng: np.random.Generator) -> tuple[md.Joi
     return joint, seen, truth.shape[1] - len(seen)
 
 
-def realised(channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array) -> float:
-    """The quotient of two lifts on the truth, as a budget; unseen symbols are released like unknown ones."""
-    w = channel.matrix
-    rows = np.tile(joint.p_x @ w, (truth.shape[1], 1))
-    rows[seen] = w
+def realised(channel: md.Channel, joint: md.Joint, seen: list[int], truth: Array, limits: Any) -> float:
+    """The largest share of a budget that the channel uses on the truth; unseen symbols are released as unknown ones."""
+    rows = np.tile(joint.p_x @ channel.matrix, (truth.shape[1], 1))
+    rows[seen] = channel.matrix
     given_s = truth / truth.sum(axis=1, keepdims=True) @ rows
-    return float(np.log(given_s.max(axis=0) / given_s.min(axis=0)).max())
+    mass = truth.sum(axis=1) @ given_s
+    high, low = np.log(given_s.max(axis=0) / mass).max(), np.log(mass / given_s.min(axis=0)).max()
+    ratio = np.log(given_s.max(axis=0) / given_s.min(axis=0)).max()
+    sides = ((high, limits.upper), (low, limits.lower), (ratio, limits.ratio))
+    return max(float(value) / limit for value, limit in sides if math.isfinite(limit))
 
 
-def study(draws: int) -> list[dict[str, Any]]:
-    """Realised budgets and kept information of plain and of confident designs for every size."""
-    truth = adult.load().p
-    rows: list[dict[str, Any]] = []
-    for records in SIZES:
+def study(name: str, notion: str, records: int, draws: int) -> list[dict[str, Any]]:
+    """One cell: the same samples designed without and with confidence."""
+    truth, wanted = truth_of(name), NOTIONS[notion]
+    found: list[dict[str, Any]] = []
+    for level in (None, LEVEL):
         rng = np.random.default_rng(records)
-        for confidence in (None, 0.95):
-            budgets: list[float] = []
-            kept: list[float] = []
-            for _ in range(draws):
-                joint, seen, unseen = sample(truth, records, rng)
-                more: dict[str, Any] = (
-                    {} if confidence is None else {"confidence": confidence, "unseen": unseen}
-                )
-                result = md.design(joint, md.LDP(EPSILON), gap=5e-2, time_limit=2.0, **more)
-                budgets.append(realised(result.channel, joint, seen, truth))
-                kept.append(result.nmi)
-            rows.append({"records": records, "confidence": confidence, "budgets": budgets, "kept": kept})
-            held = np.mean(np.array(budgets) <= EPSILON)
-            print(
-                f"{records:9,d} records, {'plain' if confidence is None else '95 %':>5}: realised "
-                f"{np.median(budgets):5.2f}, promise held in {held:4.0%}, kept {np.median(kept):.3f}"
-            )
-    return rows
+        budgets: list[float] = []
+        kept: list[float] = []
+        for _ in range(draws):
+            joint, seen, unseen = sample(truth, records, rng)
+            more: dict[str, Any] = {} if level is None else {"confidence": level, "unseen": unseen}
+            result = md.design(joint, wanted, gap=5e-2, time_limit=0.5, **more)
+            budgets.append(realised(result.channel, joint, seen, truth, wanted.limits))
+            kept.append(result.nmi)
+        held = sum(budget <= 1.0 + 1e-12 for budget in budgets)
+        low, median, high = np.quantile(budgets, (0.0, 0.5, 1.0))
+        values = (name, notion, records, level or "", draws, held, low, median, high, np.median(kept))
+        found.append(dict(zip(COLUMNS, values, strict=True)))
+    return found
+
+
+def line(row: dict[str, Any]) -> str:
+    """A row in words, with exact 95 % limits of the share of draws in which the promise held."""
+    held, draws, alpha = int(row["held"]), int(row["draws"]), fraction_of("0.025")
+    low, high = lower_end(held, draws, alpha) / SCALE, 1.0 - lower_end(draws - held, draws, alpha) / SCALE
+    kind = "95 %" if row["confidence"] else "plain"
+    return (
+        f"{row['truth']:>5} {row['notion']:>8} {int(row['records']):>9,} {kind:>5}: held in {held / draws:6.1%} "
+        f"[{low:.3f}, {high:.3f}], realised {float(row['median']):5.2f} of 1, kept {float(row['kept']):.3f}"
+    )
 
 
 def picture(rows: list[dict[str, Any]], path: str) -> None:
-    """Realised budgets and kept information against the number of records."""
+    """Realised budgets, least to largest and median, against the number of records: a truth in each column."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (above, below) = plt.subplots(2, 1, sharex=True, figsize=(7, 7))
-    for confidence, name, colour in ((None, "plain design", "C1"), (0.95, "with 95 % confidence", "C0")):
-        own = [row for row in rows if row["confidence"] == confidence]
-        sizes = [row["records"] for row in own]
-        ends = np.array([np.quantile(row["budgets"], (0.0, 0.5, 1.0)) for row in own])
-        ends = np.minimum(ends, 10.0)
-        above.fill_between(sizes, ends[:, 0], ends[:, 2], color=colour, alpha=0.2)
-        above.plot(sizes, ends[:, 1], color=colour, label=name)
-        below.plot(sizes, [np.median(row["kept"]) for row in own], color=colour, label=name)
-    above.axhline(EPSILON, color="black", linestyle="--", label="promised")
-    above.set(xscale="log", ylabel="budget on the truth (nats)", title="LDP 1 designed on samples of Adult")
-    below.set(xlabel="records", ylabel="kept of H(X)", ylim=(0.0, 1.0))
-    above.legend()
+    figure, axes = plt.subplots(
+        len(NOTIONS), len(TRUTHS), sharex=True, sharey=True, figsize=(8, 10), squeeze=False
+    )
+    for i, notion in enumerate(NOTIONS):
+        for j, truth in enumerate(TRUTHS):
+            axis = axes[i, j]
+            for level, name, colour in (
+                ("", "plain design", "C1"),
+                (str(LEVEL), "with 95 % confidence", "C0"),
+            ):
+                own = [
+                    r
+                    for r in rows
+                    if (r["truth"], r["notion"], str(r["confidence"])) == (truth, notion, level)
+                ]
+                own.sort(key=lambda row: int(row["records"]))
+                sizes = [int(row["records"]) for row in own]
+                ends = np.minimum([[float(row[k]) for k in ("low", "median", "high")] for row in own], 10.0)
+                if own:
+                    axis.fill_between(sizes, ends[:, 0], ends[:, 2], color=colour, alpha=0.2)
+                    axis.plot(sizes, ends[:, 1], color=colour, label=name)
+            axis.axhline(1.0, color="black", linestyle="--", linewidth=0.8)
+            axis.set(xscale="log", ylim=(0.0, 3.0))
+            axis.set_title(f"{truth}, {NOTIONS[notion].text}", fontsize=8)
+    axes[0, 0].legend(fontsize=7)
+    figure.supxlabel("records")
+    figure.supylabel("realised budget on the truth, as a share of the promised one")
     figure.tight_layout()
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Go on where the results end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("draws", type=int, nargs="?", default=20)
+    parser.add_argument("truth", nargs="?", choices=TRUTHS)
+    parser.add_argument("--picture")
+    typed = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    if typed.results.exists():
+        with typed.results.open(newline="") as stream:
+            rows += csv.DictReader(stream)
+    known = {(row["truth"], row["notion"], int(row["records"])) for row in rows}
+    for name in (typed.truth,) if typed.truth else TRUTHS:
+        for records in SIZES:
+            for notion in NOTIONS:
+                if (name, notion, records) in known:
+                    continue
+                rows += study(name, notion, records, typed.draws)
+                print("\n".join(map(line, rows[-2:])), flush=True)
+                with typed.results.open("w", newline="") as stream:
+                    writer = csv.DictWriter(stream, COLUMNS)
+                    writer.writeheader()
+                    writer.writerows(rows)
+    if typed.picture:
+        picture(rows, typed.picture)
 
 
 if __name__ == "__main__":
-    found = study(int(sys.argv[2]) if len(sys.argv) > 2 else 20)
-    plain = [row for row in found if row["confidence"] is None]
-    assert all(math.isfinite(b) for row in found for b in row["budgets"] if row not in plain)
-    if len(sys.argv) > 1:
-        picture(found, sys.argv[1])
-        print(f"written to {sys.argv[1]}")
+    main()

@@ -14,7 +14,8 @@ from .analysis.weights import (
     posterior_table,
     record_weights,
 )
-from .auditing.verdict import Audit, audit
+from .auditing.population import audit
+from .auditing.verdict import Audit
 from .channel.channel import Channel
 from .comparison.rows import ComparisonRow
 from .comparison.run import Comparison, compare

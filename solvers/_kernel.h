@@ -31,7 +31,7 @@
 #define SMALLEST_WIDTH 1e-9
 
 enum { ENTROPY = 0, GINI = 1 };
-enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF };
+enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
 
 /* The dense loops over all columns are most of the time; where compiler and system can choose a version
  * at load time, they use the wider vectors of the machine at hand. */

@@ -57,12 +57,13 @@ static double now_seconds(void)
 /* ------------------------------------------------------------------ problem and work space */
 
 typedef struct {
-    int n, S, kind;
-    double *lo, *spread;     /* S x (n + 1): the last place has w = 1 whatever v is */
+    int n, N, S, kind;       /* N = n: there are no auxiliary columns */
+    double *lo, *spread;     /* S x (n + 1): the last place has w = rest whatever v is */
     double *room;            /* S: 1 - sum lo */
     double *scale;           /* n: 1 / point */
     double *pi_lo, *pi_spread, pi_room;
     double ratio, upper, lower; /* infinity, infinity, 0 where a side is free */
+    double rest;                /* w of the last place */
     double margin, allowance;   /* rows are a.v <= -margin for columns, a.v <= allowance for bounds */
     double *root_u;
 } Problem;
@@ -102,11 +103,12 @@ typedef struct {
     int *rank;           /* S */
     int since;           /* pivots since the last factorisation */
     long long pivots, lps;
+    Pool pool;
 } Work;
 
-static double *row_of(const Pool *q, const Work *w, int k, int n)
+static double *row_of(const Work *w, int k, int n)
 {
-    return k == 0 ? w->ones : q->a + (size_t)w->id[k] * (size_t)n;
+    return k == 0 ? w->ones : w->pool.a + (size_t)w->id[k] * (size_t)n;
 }
 
 static double phi(int kind, double x)
@@ -187,30 +189,30 @@ static int row_new(Pool *q, int n)
 }
 
 /* The ends of the slack of row k. A row's value is never below its least entry, which makes every variable boxed. */
-static void bound_row(const Problem *p, const Pool *q, Work *w, int k)
+static void bound_row(const Problem *p, Work *w, int k)
 {
     int j = p->n + k;
     if (k == 0) w->L[j] = w->U[j] = 1.0;
     else {
-        double least = q->least[w->id[k]];
+        double least = w->pool.least[w->id[k]];
         w->U[j] = w->inner ? -p->margin : p->allowance;
         w->L[j] = (least < w->U[j] ? least : w->U[j]) - 1e-9 * (1.0 + fabs(least));
     }
     w->c[j] = 0.0;
 }
 
-static void set_rows(const Problem *p, const Pool *q, Work *w, int inner)
+static void set_rows(const Problem *p, Work *w, int inner)
 {
     w->inner = inner;
-    for (int k = 0; k < w->M; k++) bound_row(p, q, w, k);
+    for (int k = 0; k < w->M; k++) bound_row(p, w, k);
 }
 
 /* One more row, its slack basic with the value `value`. */
-static void append_row(const Problem *p, const Pool *q, Work *w, int id, double value)
+static void append_row(const Problem *p, Work *w, int id, double value)
 {
     int n = p->n, k = w->M++, cap = w->cap;
     w->id[k] = id;
-    const double *a = row_of(q, w, k, n);
+    const double *a = row_of(w, k, n);
     double *last = w->Binv + (size_t)k * (size_t)cap;
     for (int t = 0; t <= k; t++) last[t] = 0.0;
     for (int i = 0; i < k; i++) {
@@ -226,18 +228,18 @@ static void append_row(const Problem *p, const Pool *q, Work *w, int id, double 
     w->where[n + k] = k;
     w->xB[k] = value;
     w->d[n + k] = w->x[n + k] = w->alpha[n + k] = 0.0;
-    bound_row(p, q, w, k);
+    bound_row(p, w, k);
 }
 
 /* Drop the rows whose slacks are basic: they hold nothing. */
-static void drop_rows(const Problem *p, Pool *q, Work *w)
+static void drop_rows(const Problem *p, Work *w)
 {
     int n = p->n, cap = w->cap;
     for (int k = w->M - 1; k > 0; k--) {
         int i = w->where[n + k];
         if (i < 0) continue;
         int last = w->M - 1;
-        row_release(q, w->id[k]);
+        row_release(&w->pool, w->id[k]);
         if (i != last) {
             memcpy(w->Binv + (size_t)i * (size_t)cap, w->Binv + (size_t)last * (size_t)cap, sizeof(double) * (size_t)w->M);
             w->basis[i] = w->basis[last];
@@ -256,9 +258,9 @@ static void drop_rows(const Problem *p, Pool *q, Work *w)
     }
 }
 
-static void forget_rows(Pool *q, Work *w)
+static void forget_rows(Work *w)
 {
-    for (int k = 1; k < w->M; k++) row_release(q, w->id[k]);
+    for (int k = 1; k < w->M; k++) row_release(&w->pool, w->id[k]);
     w->M = 1;
 }
 
@@ -311,7 +313,7 @@ HOT static void extremes(const Problem *p, Work *w)
 {
     int n = p->n + 1, S = p->S;
     for (int j = 0; j < n - 1; j++) w->w[j] = w->v[j] * p->scale[j];
-    w->w[n - 1] = 1.0;
+    w->w[n - 1] = p->rest;
     for (int i = 1; i < n; i++) { /* the order of the last call is nearly right */
         int j = w->order[i], k = i;
         double key = w->w[j];
@@ -341,24 +343,24 @@ HOT static void extremes(const Problem *p, Work *w)
 }
 
 /* Put the row in w->row into the pool and the program. */
-static int take_row(const Problem *p, Pool *q, Work *w, double value)
+static int take_row(const Problem *p, Work *w, double value)
 {
-    int n = p->n, id = row_new(q, n);
+    int n = p->n, id = row_new(&w->pool, n);
     if (id < 0) return -1;
-    double *a = q->a + (size_t)id * (size_t)n, least = INFINITY, weight = 0.0;
+    double *a = w->pool.a + (size_t)id * (size_t)n, least = INFINITY, weight = 0.0;
     for (int j = 0; j < n; j++) {
-        a[j] = w->row[j] * p->scale[j] + w->row[n];
+        a[j] = w->row[j] * p->scale[j] + p->rest * w->row[n];
         if (a[j] < least) least = a[j];
         if (fabs(a[j]) > weight) weight = fabs(a[j]);
     }
-    q->least[id] = least;
-    q->weight[id] = weight;
-    append_row(p, q, w, id, value);
+    w->pool.least[id] = least;
+    w->pool.weight[id] = weight;
+    append_row(p, w, id, value);
     return 1;
 }
 
 /* Add the most violated row of each kind at w->v; returns their number, -1 without memory, -2 without room. */
-static int separate(const Problem *p, Pool *q, Work *w)
+static int separate(const Problem *p, Work *w)
 {
     int S = p->S, added = 0, n = p->n;
     double rhs = w->inner ? -p->margin : p->allowance, tol = w->inner ? INNER_TOL : w->loose;
@@ -380,7 +382,7 @@ static int separate(const Problem *p, Pool *q, Work *w)
             memset(w->row, 0, sizeof(double) * (size_t)(n + 1));
             add_vertex(p, w, a, 1, 1.0, w->row);
             add_vertex(p, w, b, -1, -p->ratio, w->row);
-            if (take_row(p, q, w, viol) < 0) return -1;
+            if (take_row(p, w, viol) < 0) return -1;
             added++;
         }
     }
@@ -403,7 +405,7 @@ static int separate(const Problem *p, Pool *q, Work *w)
                 if (t == worst_s) add_vertex(p, w, t, sign, sign + f, w->row);
                 else if (f != 0.0) add_vertex(p, w, t, -sign, f, w->row);
             }
-            if (take_row(p, q, w, worst) < 0) return -1;
+            if (take_row(p, w, worst) < 0) return -1;
             added++;
         }
     }
@@ -425,7 +427,7 @@ static void slack_basis(const Problem *p, Work *w)
 }
 
 /* Invert the basis matrix; the slack basis replaces a (numerically) singular one. */
-static void factor(const Problem *p, const Pool *q, Work *w)
+static void factor(const Problem *p, Work *w)
 {
     int M = w->M, N = p->n, W = 2 * M;
     double *G = w->gauss;
@@ -433,7 +435,7 @@ static void factor(const Problem *p, const Pool *q, Work *w)
     memset(G, 0, sizeof(double) * (size_t)(M * W));
     for (int k = 0; k < M; k++) {
         int j = w->basis[k];
-        if (j < N) for (int i = 0; i < M; i++) G[i * W + k] = row_of(q, w, i, N)[j];
+        if (j < N) for (int i = 0; i < M; i++) G[i * W + k] = row_of(w, i, N)[j];
         else G[(j - N) * W + k] = -1.0;
         G[k * W + M + k] = 1.0;
     }
@@ -455,22 +457,21 @@ static void factor(const Problem *p, const Pool *q, Work *w)
 }
 
 /* The rows and the basis of an open node. */
-static void load_basis(const Problem *p, Pool *q, Work *w, int m, const int *id, const int16_t *basis)
+static void load_basis(const Problem *p, Work *w, int m, const int *id, const int16_t *basis)
 {
-    forget_rows(q, w);
+    forget_rows(w);
     w->M = m;
-    for (int k = 1; k < m; k++) { w->id[k] = id[k]; q->refs[id[k]]++; }
+    for (int k = 1; k < m; k++) { w->id[k] = id[k]; w->pool.refs[id[k]]++; }
     for (int j = 0; j < p->n + w->cap; j++) w->where[j] = -1;
     for (int i = 0; i < m; i++) { w->basis[i] = basis[i]; w->where[basis[i]] = i; }
-    set_rows(p, q, w, 0);
-    factor(p, q, w);
+    set_rows(p, w, 0);
+    factor(p, w);
 }
 
 /* Multipliers, reduced costs, nonbasic values and basic values from scratch for the current basis. */
-HOT static void recompute(const Problem *p, const Pool *q, Work *w)
+HOT static void recompute(const Problem *p, Work *w)
 {
     int M = w->M, N = p->n, n = N;
-    (void)n;
     for (int k = 0; k < M; k++) w->pi[k] = 0.0;
     for (int i = 0; i < M; i++) {
         double cb = w->c[w->basis[i]];
@@ -481,13 +482,13 @@ HOT static void recompute(const Problem *p, const Pool *q, Work *w)
         double t = w->pi[k];
         w->d[N + k] = t; /* slack: cost 0, column -e_k */
         if (t == 0.0) continue;
-        const double *row = row_of(q, w, k, n);
+        const double *row = row_of(w, k, n);
         double *d = w->d;
         for (int j = 0; j < N; j++) d[j] -= t * row[j];
     }
     for (int j = 0; j < N + M; j++) w->x[j] = w->where[j] >= 0 ? 0.0 : (w->d[j] >= 0.0 ? w->L[j] : w->U[j]);
     for (int k = 0; k < M; k++) {
-        const double *row = row_of(q, w, k, n);
+        const double *row = row_of(w, k, n);
         double s = 0.0;
         for (int j = 0; j < N; j++) s += row[j] * w->x[j];
         w->work[k] = s - w->x[N + k];
@@ -519,12 +520,15 @@ enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
 /* Rounds of new rows in one program of a node, and in others; it is cut short beyond, which costs sharpness
  * alone, and children go on with the rows of their parent. */
 #define NODE_ROUNDS 8
+/* Rounds of new rows after which those that hold nothing go, if the value has risen since, so that nothing goes round
+ * in circles: a program that needs hundreds of rounds would carry hundreds of rows. */
+#define DROP_ROUNDS 10
 #define MOST_ROUNDS 500
 
 /* Dual simplex from the current basis. All variables are boxed, so every basis is dual feasible once
  * the nonbasics sit at the bound that their reduced cost asks for. `*reached` is the value of the
  * Lagrangian at the first multipliers, and at the last ones afterwards; the run stops early once it has surely passed `cutoff`. */
-HOT static int dual_simplex(const Problem *p, const Pool *q, Work *w, double *reached, double cutoff)
+HOT static int dual_simplex(const Problem *p, Work *w, double *reached, double cutoff)
 {
     int M = w->M, N = p->n, n = N, T = N + M;
     int limit = 40 * M + 200;
@@ -553,7 +557,7 @@ HOT static int dual_simplex(const Problem *p, const Pool *q, Work *w, double *re
             double t = rho[k];
             alpha[N + k] = -t;
             if (t == 0.0) continue;
-            const double *row = row_of(q, w, k, n);
+            const double *row = row_of(w, k, n);
             for (int j = 0; j < N; j++) alpha[j] += t * row[j];
         }
         /* x_B[r] + sum alpha_j x_j is constant. To raise x_B[r], x_j must move so that alpha_j dx_j < 0:
@@ -585,7 +589,7 @@ HOT static int dual_simplex(const Problem *p, const Pool *q, Work *w, double *re
             /* passing this break point is worth it: flip j to its other bound and go on */
             double move = w->x[j] == w->L[j] ? w->U[j] - w->L[j] : w->L[j] - w->U[j];
             w->x[j] = w->x[j] == w->L[j] ? w->U[j] : w->L[j];
-            if (j < N) for (int k = 0; k < M; k++) w->work[k] += row_of(q, w, k, n)[j] * move;
+            if (j < N) for (int k = 0; k < M; k++) w->work[k] += row_of(w, k, n)[j] * move;
             else w->work[j - N] -= move;
             flipped = 1;
             w->cand[0] = w->cand[--count];
@@ -604,7 +608,7 @@ HOT static int dual_simplex(const Problem *p, const Pool *q, Work *w, double *re
         for (int i = 0; i < M; i++) {
             if (enter < N) {
                 double s = 0.0;
-                for (int k = 0; k < M; k++) s += w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] * row_of(q, w, k, n)[enter];
+                for (int k = 0; k < M; k++) s += w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] * row_of(w, k, n)[enter];
                 w->col[i] = s;
             } else w->col[i] = -w->Binv[(size_t)i * (size_t)w->cap + (size_t)(enter - N)];
         }
@@ -628,13 +632,14 @@ HOT static int dual_simplex(const Problem *p, const Pool *q, Work *w, double *re
             for (int k = 0; k < M; k++) w->Binv[(size_t)i * (size_t)w->cap + (size_t)k] -= f * w->Binv[(size_t)r * (size_t)w->cap + (size_t)k];
         }
         w->pivots++;
-        if (++w->since >= 60) { factor(p, q, w); recompute(p, q, w); }
+        if (++w->since >= 60) { factor(p, w); recompute(p, w); }
     }
     return LP_LIMIT;
 }
 
-static void multipliers(Work *w)
+static void multipliers(const Problem *p, Work *w)
 {
+    (void)p;
     int M = w->M;
     for (int k = 0; k < M; k++) w->pi[k] = 0.0;
     for (int i = 0; i < M; i++) {
@@ -655,10 +660,9 @@ static void primal_point(const Problem *p, Work *w)
  * costs stay in w->alpha. `magnitude` bounds every |c_j| before cancellation. For a feasible x the
  * rounding of the reduced costs is weighted by x itself: its total mass is one, and row k
  * sees at most its largest entry of it; the sums are bounded term by term. */
-HOT static double lagrangian(const Problem *p, const Pool *q, Work *w, const double *c, const double *pi, double constant, double magnitude)
+HOT static double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant, double magnitude)
 {
     int M = w->M, N = p->n, n = N;
-    (void)n;
     double total = constant, size = fabs(constant), terms = magnitude;
     double *d = w->alpha;
     if (c) memcpy(d, c, sizeof(double) * (size_t)N);
@@ -666,12 +670,12 @@ HOT static double lagrangian(const Problem *p, const Pool *q, Work *w, const dou
     for (int k = 0; k < M; k++) {
         double t = pi[k];
         if (t == 0.0) continue;
-        const double *row = row_of(q, w, k, n);
+        const double *row = row_of(w, k, n);
         for (int j = 0; j < N; j++) d[j] -= t * row[j];
         double s = t * (t > 0.0 ? w->L[N + k] : w->U[N + k]);
         total += s;
         size += fabs(s);
-        terms += fabs(t) * (k == 0 ? 1.0 : q->weight[w->id[k]]);
+        terms += fabs(t) * (k == 0 ? 1.0 : w->pool.weight[w->id[k]]);
     }
     for (int j = 0; j < N; j++) {
         double s = d[j] > 0.0 ? d[j] * w->L[j] : d[j] * w->U[j];
@@ -683,26 +687,31 @@ HOT static double lagrangian(const Problem *p, const Pool *q, Work *w, const dou
 }
 
 /* Whether multipliers `ray` prove that box and rows have no common point. */
-static int proves_empty(const Problem *p, const Pool *q, Work *w, const double *ray)
+static int proves_empty(const Problem *p, Work *w, const double *ray)
 {
-    return lagrangian(p, q, w, NULL, ray, 0.0, 0.0) > 0.0;
+    return lagrangian(p, w, NULL, ray, 0.0, 0.0) > 0.0;
 }
 
 /* Solve over all rows: take in what the solution violates until it violates none. */
-static int solve(const Problem *p, Pool *q, Work *w, double start, double cutoff)
+static int solve(const Problem *p, Work *w, double start, double cutoff)
 {
-    double reached = start;
+    double reached = start, least = -INFINITY;
     int most = w->inner ? MOST_ROUNDS : NODE_ROUNDS;
     for (int round = 0; round < most; round++) {
-        int status = dual_simplex(p, q, w, &reached, cutoff);
+        int status = dual_simplex(p, w, &reached, cutoff);
         if (status != LP_OPTIMAL) return status;
         primal_point(p, w);
-        int added = separate(p, q, w);
+        if (round % DROP_ROUNDS == DROP_ROUNDS - 1) {
+            double value = 0.0;
+            for (int j = 0; j < p->n; j++) value += w->c[j] * w->v[j];
+            if (value > least) { least = value + 1e-12 * (1.0 + fabs(value)); drop_rows(p, w); }
+        }
+        int added = separate(p, w);
         if (added == 0) return LP_OPTIMAL;
         if (added == -1) return LP_MEMORY;
         if (added == -2) {
             int before = w->M;
-            drop_rows(p, q, w);
+            drop_rows(p, w);
             if (w->M == before) return LP_LIMIT;
         }
     }
@@ -728,7 +737,6 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     Problem p;
-    Pool q;
     Work w;
     double *y;
     double magnitude;
@@ -766,7 +774,7 @@ static Box *box_new(Search *s, const double *l, const double *u)
         b->u[j] = z;
     }
     b->id[0] = 0;
-    for (int k = 1; k < M; k++) { b->id[k] = s->w.id[k]; s->q.refs[b->id[k]]++; }
+    for (int k = 1; k < M; k++) { b->id[k] = s->w.id[k]; s->w.pool.refs[b->id[k]]++; }
     for (int i = 0; i < M; i++) b->basis[i] = (int16_t)s->w.basis[i];
     if (++s->boxes > s->peak_boxes) s->peak_boxes = s->boxes;
     return b;
@@ -775,374 +783,30 @@ static Box *box_new(Search *s, const double *l, const double *u)
 static void box_drop(Search *s, Box *b)
 {
     if (--b->refs > 0) return;
-    for (int k = 1; k < b->m; k++) row_release(&s->q, b->id[k]);
+    for (int k = 1; k < b->m; k++) row_release(&s->w.pool, b->id[k]);
     free(b);
     s->boxes--;
 }
 
-static int push(Search *s, Node node)
+static inline int basis_size(const Problem *p, const Work *w) { (void)p; return w->M; }
+
+static void no_rows(const Problem *p, Work *w)
 {
-    if (s->size == s->capacity) {
-        int cap = s->capacity ? 2 * s->capacity : 1024;
-        Node *h = realloc(s->heap, sizeof(Node) * (size_t)cap);
-        if (!h) return -1;
-        s->heap = h;
-        s->capacity = cap;
-    }
-    int i = s->size++;
-    while (i > 0) {
-        int up = (i - 1) / 2;
-        if (s->heap[up].bound <= node.bound) break;
-        s->heap[i] = s->heap[up];
-        i = up;
-    }
-    s->heap[i] = node;
-    node.box->refs++;
-    return 0;
-}
-
-static Node pop(Search *s)
-{
-    Node top = s->heap[0], last = s->heap[--s->size];
-    int i = 0;
-    for (;;) {
-        int c = 2 * i + 1;
-        if (c >= s->size) break;
-        if (c + 1 < s->size && s->heap[c + 1].bound < s->heap[c].bound) c++;
-        if (s->heap[c].bound >= last.bound) break;
-        s->heap[i] = s->heap[c];
-        i = c;
-    }
-    if (s->size) s->heap[i] = last;
-    return top;
-}
-
-/* ------------------------------------------------------------------ columns */
-
-static int add_column(Search *s, const double *v, double cost)
-{
-    int n = s->p.n, count = 0;
-    if (s->ncols >= s->max_columns) return 0;
-    for (int j = 0; j < n; j++) if (v[j] > 0.0) count++;
-    /* a vertex met twice is met with the same support and the same cost to many digits */
-    for (int c = 0; c < s->ncols; c++) {
-        if (s->indptr[c + 1] - s->indptr[c] != count || fabs(s->costs[c] - cost) > 1e-10) continue;
-        int same = 1;
-        for (int t = s->indptr[c]; t < s->indptr[c + 1] && same; t++) same = fabs(v[s->indices[t]] - s->values[t]) < 1e-9;
-        if (same) return 0;
-    }
-    if (s->ncols + 2 > s->col_capacity) {
-        int cap = s->col_capacity ? 2 * s->col_capacity : 256;
-        int *a = realloc(s->indptr, sizeof(int) * (size_t)(cap + 1));
-        if (a) s->indptr = a;
-        double *b = realloc(s->costs, sizeof(double) * (size_t)cap);
-        if (b) s->costs = b;
-        if (!a || !b) return -1;
-        s->col_capacity = cap;
-    }
-    if (s->nnz + count > s->nnz_capacity) {
-        int cap = 2 * (s->nnz + count) + 1024;
-        int *a = realloc(s->indices, sizeof(int) * (size_t)cap);
-        if (a) s->indices = a;
-        double *b = realloc(s->values, sizeof(double) * (size_t)cap);
-        if (b) s->values = b;
-        if (!a || !b) return -1;
-        s->nnz_capacity = cap;
-    }
-    if (s->ncols == 0) s->indptr[0] = 0;
-    for (int j = 0; j < n; j++) if (v[j] > 0.0) { s->indices[s->nnz] = j; s->values[s->nnz++] = v[j]; }
-    s->costs[s->ncols++] = cost;
-    s->indptr[s->ncols] = s->nnz;
-    return 1;
-}
-
-/* A point of this cost is known: nodes are of interest only below it, less the tolerance and the share
- * `slack` of the cost (far from optimal prices a sharper bound would enumerate a sublevel set for nothing). */
-static void note_cost(Search *s, double cost)
-{
-    if (cost >= s->best) return;
-    s->best = cost;
-    s->leaf = 0.1 * (s->tolerance + s->slack * fabs(cost));
-    if (s->leaf > OUTER_TOL) s->w.loose = s->leaf;
-    double c = cost - s->tolerance - s->slack * fabs(cost);
-    if (c < s->cutoff) s->cutoff = c;
-}
-
-/* Keep the point in w->v if it is cheap enough. Without slack only the minimum is asked for, so from
- * then on only cheaper points are. */
-static int take_column(Search *s, double cost)
-{
-    if (cost < s->column_cutoff && add_column(s, s->w.v, cost) < 0) return -1;
-    note_cost(s, cost);
-    if (s->slack == 0.0 && cost < s->column_cutoff) s->column_cutoff = cost;
-    return 0;
-}
-
-/* Smoothing of the entropy's slope at zero during descent: large first, so that a support can still
- * change, then small, so that the end point is a true local minimum. */
-static const double SMOOTH[3] = {0.05, 1e-3, 1e-9};
-
-/* Local search by successive linearisation from w->v, inside the inner set, beginning at smoothing
- * `stage`. With the last stage alone no step goes uphill. The point reached is a vertex; returns its
- * cost, or infinity if the first linear program did not finish. */
-static double descend(Search *s, int stage)
-{
-    const Problem *p = &s->p;
-    Pool *q = &s->q;
-    Work *w = &s->w;
-    (void)q;
-    int n = p->n, N = n;
-    double best = INFINITY;
-    set_rows(p, q, w, 1);
-    for (int j = 0; j < N; j++) { w->L[j] = 0.0; w->U[j] = p->root_u[j]; w->c[j] = 0.0; }
-    for (int round = 0; round < 24; round++) {
-        double eps = SMOOTH[stage], at_zero = -log(eps);
-        for (int j = 0; j < n; j++) {
-            double x = w->v[j];
-            w->c[j] = (p->kind == ENTROPY ? (x > eps ? -log(x) : at_zero) : -2.0 * x) - s->y[j];
-        }
-        recompute(p, q, w);
-        if (solve(p, q, w, -INFINITY, INFINITY) != LP_OPTIMAL)
-            return round > 0 ? objective(p, s->y, w->v) : INFINITY;
-        primal_point(p, w);
-        drop_rows(p, q, w);
-        for (int j = 0; j < n; j++) if (w->v[j] < 1e-13) w->v[j] = 0.0;
-        double cost = objective(p, s->y, w->v);
-        if (stage == 2 && cost >= best - 1e-12) return cost;
-        if (cost < best - 1e-12) best = cost;
-        else stage++;
-    }
-    return objective(p, s->y, w->v);
-}
-
-/* ------------------------------------------------------------------ nodes */
-
-/* Chord costs of the box in w->l, w->u; returns the constant term. */
-static double set_chords(Search *s)
-{
-    const Problem *p = &s->p;
-    Pool *q = &s->q;
-    Work *w = &s->w;
-    (void)q;
-    double constant = 0.0, last = 1.0, last_log = 0.0; /* most upper ends are equal to their neighbour's */
-    for (int j = 0; j < p->n; j++) {
-        double l = w->l[j], u = w->u[j], slope = 0.0;
-        w->L[j] = l;
-        w->U[j] = u;
-        if (u > l) {
-            if (l == 0.0 && p->kind == ENTROPY) {
-                if (u != last) { last = u; last_log = log(u); }
-                slope = -last_log;
-            } else if (l == 0.0) slope = 1.0 - u;
-            else if (u - l > SMALLEST_WIDTH * u) slope = (phi(p->kind, u) - phi(p->kind, l)) / (u - l);
-            else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
-                double a = phi(p->kind, l), b = phi(p->kind, u);
-                constant += (a < b ? a : b) - s->y[j] * l - fabs(s->y[j]) * (u - l);
-                w->c[j] = 0.0;
-                continue;
-            }
-            slope -= s->y[j];
-        }
-        w->c[j] = slope;
-        if (l > 0.0) constant += phi(p->kind, l) - s->y[j] * l - slope * l;
-    }
-    return constant;
-}
-
-/* Upper ends that the sum leaves to each coordinate; 0 if the box misses the simplex. */
-static int tighten_by_sum(const Problem *p, Work *w)
-{
-    double low = 0.0, high = 0.0;
-    for (int j = 0; j < p->n; j++) { low += w->l[j]; high += w->u[j]; }
-    if (low > 1.0 + 1e-7 || high < 1.0 - 1e-7) return 0;
-    double room = 1.0 - low + 1e-12 + DBL_EPSILON * p->n; /* the sum's own rounding */
-    for (int j = 0; j < p->n; j++) {
-        double top = w->l[j] + (room > 0.0 ? room : 0.0);
-        if (top < w->u[j]) w->u[j] = top;
-    }
-    return 1;
-}
-
-/* Solve the chord program of the box in w->l, w->u from the basis in w; returns its safe bound. `*reduced`
- * is the bound that the reduced costs left in w->alpha stand for: not always the better one. */
-static double node_bound(Search *s, int *status, double *constant, double *reduced)
-{
-    Work *w = &s->w;
-    *constant = set_chords(s);
-    recompute(&s->p, &s->q, w);
-    double start = *reduced = lagrangian(&s->p, &s->q, w, w->c, w->pi, *constant, s->magnitude);
-    if (start > s->cutoff) { *status = LP_CUTOFF; return start; }
-    *status = solve(&s->p, &s->q, w, start, s->cutoff + 1e-9);
-    if (*status == LP_INFEASIBLE) {
-        double *ray = w->xB; /* free to use: the basis is left behind */
-        memcpy(ray, w->work, sizeof(double) * (size_t)s->w.M);
-        if (proves_empty(&s->p, &s->q, w, ray)) return INFINITY;
-        for (int k = 0; k < s->w.M; k++) ray[k] = -ray[k];
-        if (proves_empty(&s->p, &s->q, w, ray)) return INFINITY;
-        *status = LP_LIMIT;
-        recompute(&s->p, &s->q, w);
-    }
-    multipliers(w);
-    double b = *reduced = lagrangian(&s->p, &s->q, w, w->c, w->pi, *constant, s->magnitude);
-    return b > start ? b : start;
-}
-
-/* With cutoff - bound = g, a coordinate with reduced cost d > 0 at its lower end cannot exceed
- * l + g/d in any point that beats the cutoff (and mirrored). Uses the reduced costs in w->alpha. */
-static double tighten_by_cost(Search *s, double bound)
-{
-    Work *w = &s->w;
-    double g = (s->cutoff - bound) * (1.0 + 1e-9) + 1e-14, shrunk = 0.0;
-    for (int j = 0; j < s->p.n; j++) {
-        double d = w->alpha[j], l = w->l[j], u = w->u[j];
-        if (u <= l) continue;
-        if (d > 0.0) {
-            double top = l + g / d;
-            if (top < u) { shrunk += 1.0 - (top - l) / (u - l); w->u[j] = top; }
-        } else if (d < 0.0) {
-            double bottom = u + g / d;
-            if (bottom > l) { shrunk += 1.0 - (u - bottom) / (u - l); w->l[j] = bottom; }
-        }
-    }
-    return shrunk;
-}
-
-static int process(Search *s, Node node)
-{
-    const Problem *p = &s->p;
-    Pool *q = &s->q;
-    Work *w = &s->w;
-    (void)q;
-    int n = p->n;
-    s->nodes++;
-    for (int j = 0; j < n; j++) { w->l[j] = node.box->l[j]; w->u[j] = node.box->u[j]; }
-    w->l[node.k] = node.l;
-    w->u[node.k] = node.u;
-    load_basis(p, q, w, node.box->m, node.box->id, node.box->basis);
-    double bound = node.bound, constant;
-    int status;
-    for (int pass = 0; pass < 4; pass++) {
-        if (!tighten_by_sum(p, w)) return 0;
-        double reduced, b = node_bound(s, &status, &constant, &reduced);
-        if (status == LP_MEMORY) return -1;
-        if (b > bound) bound = b;
-        if (bound > s->cutoff) return 0;
-        if (status != LP_OPTIMAL || reduced <= -INFINITY) break;
-        if (tighten_by_cost(s, reduced) < 0.5) break;
-    }
-    /* where the chords are worst */
-    primal_point(p, w);
-    drop_rows(p, q, w);
-    int k = -1;
-    double worst = 0.0, total = 0.0;
-    for (int j = 0; j < n; j++) {
-        double l = w->L[j], u = w->U[j], x = w->v[j];
-        if (u - l <= SMALLEST_WIDTH) continue;
-        double chord = phi(p->kind, l) + (phi(p->kind, u) - phi(p->kind, l)) * (x - l) / (u - l);
-        double e = phi(p->kind, x) - chord;
-        total += e;
-        if (e > worst) { worst = e; k = j; }
-    }
-    double value = objective(p, s->y, w->v);
-    Box *box = NULL;
-    float cut = 0.0f;
-    if (status == LP_OPTIMAL) note_cost(s, value);
-    if (k >= 0 && value - bound > s->leaf) {
-        double l = w->l[k], u = w->u[k], x = w->v[k];
-        double low = l + 0.1 * (u - l), high = u - 0.1 * (u - l);
-        x = x < low ? low : (x > high ? high : x);
-        cut = (float)x;
-        if ((double)cut <= l || (double)cut >= u) k = -1;
-        else if (!(box = box_new(s, w->l, w->u))) return -1;
-    } else k = -1;
-    if (status == LP_OPTIMAL && value < s->column_cutoff && s->ncols < s->max_columns) {
-        if (take_column(s, descend(s, 2)) < 0) {
-            if (box) { box->refs = 1; box_drop(s, box); }
-            return -1;
-        }
-    }
-    if (k < 0) {
-        if (bound < s->closed) s->closed = bound;
-        return 0;
-    }
-    Node left = {bound, box, k, box->l[k], cut}, right = {bound, box, k, cut, box->u[k]};
-    box->refs = 1;
-    int failed = push(s, left) < 0 || push(s, right) < 0;
-    box_drop(s, box);
-    return failed ? -1 : 0;
-}
-
-/* Ends of the intervals for the largest coordinate: the root is split by which coordinate is the
- * largest and in which of these it lies, so every other one is at most its upper end and at most one
- * minus its lower end. */
-static const double LARGEST[7] = {0.0, 0.25, 1.0 / 3.0, 0.4, 0.5, 0.75, 1.0};
-
-static int split_root(Search *s, int part, int parts)
-{
-    const Problem *p = &s->p;
-    Pool *q = &s->q;
-    Work *w = &s->w;
-    (void)q;
-    int n = p->n;
-    forget_rows(q, w);
-    set_rows(p, q, w, 0);
+    forget_rows(w);
+    set_rows(p, w, 0);
     slack_basis(p, w);
-    for (int t = 0; t < 6; t++) {
-        double a = LARGEST[t], b = LARGEST[t + 1];
-        if (b * n < 1.0) continue;
-        double cap = b < 1.0 - a ? b : 1.0 - a, constant;
-        int status;
-        for (int j = 0; j < n; j++) { w->l[j] = 0.0; w->u[j] = p->root_u[j] < b ? p->root_u[j] : b; }
-        drop_rows(p, q, w);
-        factor(p, q, w);
-        double save = s->cutoff;
-        s->cutoff = INFINITY;
-        double reduced, all = node_bound(s, &status, &constant, &reduced);
-        s->cutoff = save;
-        if (status == LP_MEMORY) return -1;
-        if (all == INFINITY) continue;
-        /* one shared box with the cap of the others; each child changes one coordinate */
-        for (int j = 0; j < n; j++) if (w->u[j] > cap) w->u[j] = cap;
-        Box *box = box_new(s, w->l, w->u);
-        if (!box) return -1;
-        box->refs = 1;
-        constant = set_chords(s);
-        double base = lagrangian(p, q, w, w->c, w->pi, constant, s->magnitude);
-        if (a == 0.0) { /* every coordinate is small: nothing is gained by naming the largest */
-            Node all_small = {base, box, 0, box->l[0], box->u[0]};
-            int failed = base <= s->cutoff && part == 0 && push(s, all_small) < 0;
-            box_drop(s, box);
-            if (failed) return -1;
-            continue;
-        }
-        for (int j = 0; j < n; j++) {
-            double top = p->root_u[j] < b ? p->root_u[j] : b;
-            if (top < a) continue;
-            double old = w->alpha[j] > 0.0 ? 0.0 : w->alpha[j] * w->u[j];
-            double shift = w->alpha[j] - w->c[j]; /* minus the row prices of column j */
-            double at_a = phi(p->kind, a) - s->y[j] * a + shift * a, at_b = phi(p->kind, top) - s->y[j] * top + shift * top;
-            double bound = base - old + (at_a < at_b ? at_a : at_b);
-            bound -= SAFETY * DBL_EPSILON * (fabs(base) + fabs(old) + fabs(at_a) + fabs(at_b) + s->magnitude);
-            if (isnan(bound)) bound = -INFINITY;
-            if (bound > s->cutoff || (parts > 1 && j % parts != part)) continue;
-            float fa = (float)a, ft = (float)top;
-            if ((double)fa > a) fa = nextafterf(fa, -1.0f);
-            if ((double)ft < top) ft = nextafterf(ft, 2.0f);
-            Node child = {bound, box, j, fa, ft};
-            if (push(s, child) < 0) { box_drop(s, box); return -1; }
-        }
-        box_drop(s, box);
-    }
-    return 0;
 }
+
+static void load_box(Search *s, const Box *box)
+{
+    s->w.loose = s->leaf > OUTER_TOL ? s->leaf : OUTER_TOL;
+    load_basis(&s->p, &s->w, box->m, box->id, box->basis);
+}
+
+#define TREE static
+#include "_tree.h"
 
 /* ------------------------------------------------------------------ the Python type */
-
-static void clear_tree(Search *s)
-{
-    for (int i = 0; i < s->size; i++) box_drop(s, s->heap[i].box);
-    s->size = 0;
-}
 
 static void Search_dealloc(Search *s)
 {
@@ -1150,7 +814,7 @@ static void Search_dealloc(Search *s)
     free(s->heap); free(s->indptr); free(s->indices); free(s->values); free(s->costs); free(s->y);
     free(s->p.lo); free(s->p.spread); free(s->p.room); free(s->p.scale); free(s->p.pi_lo); free(s->p.pi_spread);
     free(s->p.root_u);
-    free(s->q.a); free(s->q.least); free(s->q.weight); free(s->q.refs); free(s->q.unused);
+    free(s->w.pool.a); free(s->w.pool.least); free(s->w.pool.weight); free(s->w.pool.refs); free(s->w.pool.unused);
     work_free(&s->w);
     PyTypeObject *type = Py_TYPE(s);
     type->tp_free((PyObject *)s);
@@ -1184,11 +848,11 @@ static double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name
 
 static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "top", "kind", NULL};
+    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "rest", "top", "kind", NULL};
     PyObject *lo, *spread, *room, *scale, *pi_lo, *pi_spread, *top;
-    double pi_room, ratio, upper, lower, margin, allowance;
+    double pi_room, ratio, upper, lower, margin, allowance, rest;
     int kind;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOddddddOi", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &top, &kind)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOdddddddOi", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &rest, &top, &kind)) return NULL;
     Py_ssize_t n = PyObject_Length(scale), S = PyObject_Length(room);
     if (n < 1 || S < 1 || 3 * n + 64 > INT16_MAX || kind < ENTROPY || kind > GINI) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong sizes: at least one box and one coordinate, at most 10900 coordinates");
@@ -1197,9 +861,9 @@ static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     Search *s = (Search *)type->tp_alloc(type, 0);
     if (!s) return NULL;
     Problem *p = &s->p;
-    p->n = (int)n; p->S = (int)S; p->kind = kind;
+    p->n = p->N = (int)n; p->S = (int)S; p->kind = kind;
     p->pi_room = pi_room; p->ratio = ratio; p->upper = upper; p->lower = lower;
-    p->margin = margin; p->allowance = allowance;
+    p->margin = margin; p->allowance = allowance; p->rest = rest;
     if (!(p->lo = copy_doubles(lo, S * (n + 1), "lower")) || !(p->spread = copy_doubles(spread, S * (n + 1), "spread"))
         || !(p->room = copy_doubles(room, S, "room")) || !(p->scale = copy_doubles(scale, n, "scale"))
         || !(p->pi_lo = copy_doubles(pi_lo, S, "share_lower")) || !(p->pi_spread = copy_doubles(pi_spread, S, "share_spread"))
@@ -1214,7 +878,7 @@ static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     }
     s->w.M = 1;
     s->w.loose = OUTER_TOL;
-    set_rows(p, &s->q, &s->w, 0);
+    set_rows(p, &s->w, 0);
     slack_basis(p, &s->w);
     return (PyObject *)s;
 }
@@ -1252,7 +916,7 @@ static PyObject *Search_start(Search *s, PyObject *args, PyObject *kwargs)
     int failed;
     Py_BEGIN_ALLOW_THREADS
     failed = split_root(s, part, parts);
-    forget_rows(&s->q, &s->w);
+    forget_rows(&s->w);
     slack_basis(&s->p, &s->w);
     Py_END_ALLOW_THREADS
     s->busy = 0;
@@ -1334,27 +998,25 @@ static PyObject *Search_tighten(Search *s, PyObject *args)
     }
     if (enter(s) < 0) return NULL;
     const Problem *p = &s->p;
-    Pool *q = &s->q;
     Work *w = &s->w;
-    (void)q;
     PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(double) * p->n);
     if (!out) { s->busy = 0; return NULL; }
     double *top = (double *)PyBytes_AS_STRING(out);
     Py_BEGIN_ALLOW_THREADS
     double end = now_seconds() + seconds;
-    set_rows(p, q, w, 0);
+    set_rows(p, w, 0);
     for (int i = 0; i < p->n; i++) { w->L[i] = 0.0; w->U[i] = p->root_u[i]; w->c[i] = 0.0; }
-    if (first == 0) { forget_rows(q, w); slack_basis(p, w); }
+    if (first == 0) { forget_rows(w); slack_basis(p, w); }
     for (j = first; j < p->n && (j == first || now_seconds() <= end); j++) {
         w->c[j] = -1.0;
-        recompute(p, q, w);
-        solve(p, q, w, -INFINITY, INFINITY);
-        multipliers(w);
-        double b = -lagrangian(p, q, w, w->c, w->pi, 0.0, 1.0);
+        recompute(p, w);
+        solve(p, w, -INFINITY, INFINITY);
+        multipliers(p, w);
+        double b = -lagrangian(p, w, w->c, w->pi, 0.0, 1.0);
         if (b < p->root_u[j]) p->root_u[j] = b > 0.0 ? b : 0.0;
         w->U[j] = p->root_u[j]; /* at once, so that pauses change nothing */
         w->c[j] = 0.0;
-        drop_rows(p, q, w);
+        drop_rows(p, w);
     }
     memcpy(top, p->root_u, sizeof(double) * (size_t)p->n);
     Py_END_ALLOW_THREADS
@@ -1368,14 +1030,12 @@ static PyObject *Search_linear(Search *s, PyObject *args)
     PyObject *cost;
     if (!PyArg_ParseTuple(args, "O", &cost)) return NULL;
     const Problem *p = &s->p;
-    Pool *q = &s->q;
     Work *w = &s->w;
-    (void)q;
     double *c = copy_doubles(cost, p->n, "cost");
     if (!c) return NULL;
     if (enter(s) < 0) { free(c); return NULL; }
     double magnitude = 0.0;
-    set_rows(p, q, w, 0);
+    set_rows(p, w, 0);
     for (int j = 0; j < p->n; j++) {
         w->L[j] = 0.0;
         w->U[j] = p->root_u[j];
@@ -1383,20 +1043,20 @@ static PyObject *Search_linear(Search *s, PyObject *args)
         if (fabs(w->c[j]) > magnitude) magnitude = fabs(w->c[j]);
     }
     free(c);
-    forget_rows(q, w);
+    forget_rows(w);
     slack_basis(p, w);
-    recompute(p, q, w);
-    int status = solve(p, q, w, -INFINITY, INFINITY);
+    recompute(p, w);
+    int status = solve(p, w, -INFINITY, INFINITY);
     double bound;
     if (status == LP_INFEASIBLE) {
         for (int k = 0; k < w->M; k++) w->pi[k] = w->work[k];
-        int proven = proves_empty(p, q, w, w->pi);
+        int proven = proves_empty(p, w, w->pi);
         for (int k = 0; k < w->M && !proven; k++) w->pi[k] = -w->pi[k];
-        if (!proven) proven = proves_empty(p, q, w, w->pi);
+        if (!proven) proven = proves_empty(p, w, w->pi);
         bound = proven ? INFINITY : -INFINITY;
     } else {
-        multipliers(w);
-        bound = lagrangian(p, q, w, w->c, w->pi, 0.0, magnitude);
+        multipliers(p, w);
+        bound = lagrangian(p, w, w->c, w->pi, 0.0, magnitude);
     }
     primal_point(p, w);
     s->busy = 0;

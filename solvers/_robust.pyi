@@ -17,6 +17,7 @@ class Search:
         least: float,
         margin: float,
         allowance: float,
+        rest: float,
         top: Any,
         kind: int,
     ) -> None: ...

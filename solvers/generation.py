@@ -120,6 +120,7 @@ class Generation:
     incumbent: Array | None = None
     stabilise: bool = True
     guess: Array | None = None
+    dear: float = math.inf
     completion: Callable[[], Points] | None = None
     progress: Callable[[Progress], None] | None = None
     pool: Points = field(init=False)
@@ -181,7 +182,7 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            prices = solution.dual
+            prices, pivots = solution.dual, self.counts.pivots
             if self._boxed and covered:
                 break  # only a box helps the back-end
             if self._boxed:
@@ -205,6 +206,8 @@ class Generation:
                 if found < ENOUGH:
                     break
             self._report()
+            if covered and self.counts.pivots - pivots > self.dear * max(found, 1):
+                break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
 

@@ -34,6 +34,9 @@ BISECTIONS = 40
 FIRST_SECONDS = 10.0
 """What the master over the first columns may take; it needs far less."""
 
+DEAR = 3000.0
+"""Pivots for each new column from which on local searches wait for the next tree, which finds one for 500."""
+
 MEMBER = 1e-11
 """Excess up to which a column of another run counts as a member."""
 
@@ -87,6 +90,7 @@ class RobustSearch(ConcaveSearch):
             uncertain.least,
             margin,
             allowance,
+            uncertain.rest,
         )
         self._kernels = [Search(*arguments, np.ones(self.n), self.cost.code)]
         top = self._tighten(tightening)
@@ -150,6 +154,7 @@ def robust_envelope(
         time_limit=-math.inf if interrupted else end - time.monotonic(),
         backend=backend,
         guess=guess,
+        dear=DEAR,
         progress=progress,
     )
     status = run.run()

@@ -12,7 +12,7 @@ polytope itself (the boxes have finitely many vertices), with far too many rows 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +33,7 @@ class UncertainSet:
     point : (n,) array
         Positive, with sum 1; it is a member of the set.
     lower, upper : (S, n) or (S, n + 1) arrays
-        The boxes of p. A last coordinate without a point stands for everything whose w is 1 whatever v is.
+        The boxes of p. A last coordinate without a point stands for everything whose w is `rest` whatever v is.
     share_lower, share_upper : (S,) arrays
         The box of pi.
     ratio, most, least : float
@@ -53,6 +53,7 @@ class UncertainSet:
     ratio: float = np.inf
     most: float = np.inf
     least: float = 0.0
+    rest: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("point", "lower", "upper", "share_lower", "share_upper"):
@@ -82,6 +83,24 @@ class UncertainSet:
             ):
                 raise InvalidPolytope("a box holds no probability vector")
 
+    def face(self, members: NDArray[np.intp]) -> UncertainSet:
+        """The part of the set where only `members` have mass, as a set of its own; its point need not be a member.
+
+        Raises
+        ------
+        InvalidPolytope
+            If the boxes have a last coordinate without a point already.
+        """
+        if self.lower.shape[1] != self.n:
+            raise InvalidPolytope("a set with a coordinate that has no point has no faces of its own")
+        mass = self.point[members]
+        others = np.setdiff1d(np.arange(self.n), members)
+        lower, upper = (
+            np.hstack([side[:, members], side[:, others].sum(axis=1, keepdims=True)])
+            for side in (self.lower, self.upper)
+        )
+        return replace(self, point=mass / mass.sum(), lower=lower, upper=upper, rest=0.0)
+
     @property
     def n(self) -> int:
         """Number of coordinates of v."""
@@ -104,7 +123,7 @@ class UncertainSet:
         points : (k, n) array
         """
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        w = np.hstack([v / self.point, np.ones((len(v), 1))])
+        w = np.hstack([v / self.point, np.full((len(v), 1), self.rest)])
         order = np.argsort(-w, axis=1, kind="stable")
         falling = np.take_along_axis(w, order, axis=1)
         lower, width, room = self.boxes
@@ -120,15 +139,16 @@ class UncertainSet:
     def excess(self, points: ArrayLike) -> Array:
         """By how much the worst inequality fails at every point, (k,); at `point` it is below 0."""
         h, g = self.extremes(points)
+        shares = self.share_lower, self.share_upper
         worst = np.full(len(h), -np.inf)
         if np.isfinite(self.ratio):
             for s in range(h.shape[1]):
                 others = np.delete(g, s, axis=1).min(axis=1, initial=np.inf)
                 worst = np.maximum(worst, h[:, s] - self.ratio * others)
         if np.isfinite(self.most):
-            worst = np.maximum(worst, (h - self.most * self._means(g, h, 1)).max(axis=1))
+            worst = np.maximum(worst, (h - self.most * extreme_means(g, h, 1, *shares)).max(axis=1))
         if self.least > 0.0:
-            worst = np.maximum(worst, (self.least * self._means(h, g, -1) - g).max(axis=1))
+            worst = np.maximum(worst, (self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1))
         return worst
 
     def excess_of(self, points: Points) -> Array:
@@ -139,16 +159,16 @@ class UncertainSet:
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def _means(self, values: Array, own: Array, sign: int) -> Array:
-        """The least (sign 1) or largest mean over the shares, with `own` in the place of each s; (k, S)."""
-        size = values.shape[1]
-        c = np.repeat(values[:, None, :], size, axis=1)
-        c[:, np.arange(size), np.arange(size)] = own
-        order = np.argsort(sign * c, axis=2)
-        free = (self.share_upper - self.share_lower)[order]
-        room = 1.0 - self.share_lower.sum()
-        filled = np.clip(room - (np.cumsum(free, axis=2) - free), 0.0, free)
-        return c @ self.share_lower + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
+
+def extreme_means(values: Array, own: Array, sign: int, low: Array, high: Array) -> Array:
+    """The least (sign 1) or largest mean of `values` over weights in a box, with `own` in place of each s; (k, S)."""
+    size = values.shape[1]
+    c = np.repeat(values[:, None, :], size, axis=1)
+    c[:, np.arange(size), np.arange(size)] = own
+    order = np.argsort(sign * c, axis=2)
+    free = (high - low)[order]
+    filled = np.clip(1.0 - low.sum() - (np.cumsum(free, axis=2) - free), 0.0, free)
+    return c @ low + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
 
 
 EMPTY = 1e-12

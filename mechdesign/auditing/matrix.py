@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -20,6 +21,7 @@ from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.notions import Notion
+from mechdesign.tables.confidence import confidence_set
 from mechdesign.tables.joint import Joint
 
 ROW_SUM_TOLERANCE = Fraction(1, 10**9)
@@ -36,6 +38,18 @@ def audit_matrix(
     outputs: Sequence[str] | None = None,
 ) -> Audit:
     """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
+    return _audit(_outside(matrix, joint, symbols, outputs), joint, notion)
+
+
+def _audit(outside: Released, joint: Joint, notion: Notion) -> Audit:
+    counts = [[row[x] for x in outside.order] for row in joint.counts]
+    return audit_columns(counts, outside.columns, outside.outputs, joint, notion)
+
+
+def _outside(
+    matrix: Any, joint: Joint, symbols: Sequence[str] | None, outputs: Sequence[str] | None
+) -> Released:
+    """The matrix in integers over one denominator."""
     rows = _listed_rows(matrix)
     names = list(symbols) if symbols is not None else list(joint.useful.names)
     order = _order(names, joint, len(rows))
@@ -44,12 +58,8 @@ def audit_matrix(
         twice = next(label for label in labels if labels.count(label) > 1)
         raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
     integers = [_integers(row, name, labels) for row, name in zip(rows, names, strict=True)]
-    # P(s, y) = sum over x of P(s, x) w(x, y) / d(x): one common multiple of the d(x) goes into the counts.
-    sums = [sum(row) for row in integers]
-    common = math.lcm(*sums)
-    counts = [
-        [row[x] * (common // total) for x, total in zip(order, sums, strict=True)] for row in joint.counts
-    ]
+    common = math.lcm(*(sum(row) for row in integers))
+    integers = [[value * (common // sum(row)) for value in row] for row in integers]
     columns: list[Entries] = []
     given: list[str] = []
     for k, label in enumerate(labels):
@@ -57,7 +67,7 @@ def audit_matrix(
         if at:
             columns.append((at, [integers[i][k] for i in at]))
             given.append(label)
-    return audit_columns(counts, columns, given, joint, notion)
+    return Released(given, columns, order, common)
 
 
 def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
@@ -109,8 +119,12 @@ def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
     return [cell.numerator * (scale // cell.denominator) for cell in cells]
 
 
-def audit_file(path: PathLike, joint: Joint, notion: Notion, *, text: TextOptions | None = None) -> Audit:
+def audit_file(
+    path: PathLike, joint: Joint, notion: Notion, *, text: TextOptions | None = None
+) -> tuple[Audit, PopulationPromise | None]:
     """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
+
+    With it, what the matrix promises of the population, where the table counts records.
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
     within 1e-9 and are then normalised exactly. `text` says how a CSV is written; ``-`` is standard input.
@@ -123,8 +137,8 @@ def audit_file(path: PathLike, joint: Joint, notion: Notion, *, text: TextOption
             f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"
         )
     try:
-        return audit_matrix(
-            [row[1:] for row in rows], joint, notion, symbols=[row[0] for row in rows], outputs=header[1:]
-        )
+        outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
+        promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None
+        return _audit(outside, joint, notion), promise
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
@@ -23,32 +23,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing import verdict
 from mechdesign.auditing.lifts import Entries
-from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, audit, log_upper
+from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, log_upper
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_record
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class PopulationAudit:
-    """An exact verdict on every population of a confidence set, and where the channel is worst.
-
-    `achieved` bounds the lifts and their quotients for all of them, rounded up to doubles; `worst` is the cell that
-    uses most of the budget of `notion`.
-    """
-
-    satisfied: bool
-    notion: Notion
-    level: float
-    achieved: Achieved
-    worst: Worst
 
 
 class Bound(NamedTuple):
@@ -268,38 +253,61 @@ def _exceeds(one: Bound, other: Bound) -> bool:
     return one.above * other.below > other.above * one.below
 
 
-def audit_population(
-    channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet
-) -> PopulationAudit:
-    """Decide exactly whether `channel` satisfies `notion` for every population of a confidence set."""
+def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
+    """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
     limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
+    population = Population(chosen, verdict.row_order(channel.useful.symbols, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
-    return verdict(worst, joint.sensitive.names, channel.outputs, notion, limits, chosen.level)
+    return _verdict(worst, joint.sensitive.names, channel.outputs, notion, limits)
 
 
-def audit_for_set(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
-    """The audit of the table with the verdict and the worst cell of the whole set; raises as `audit_population`."""
+def audit(
+    channel: Channel, joint: Joint, notion: Notion, *, population: ConfidenceSet | None = None
+) -> Audit:
+    """Decide exactly whether `channel` keeps `notion`: on `joint`, and for the population if it was designed so.
+
+    A channel that was designed with confidence is judged on every population in the set of the counts of `joint`, at
+    the level of its design: `satisfied` and `worst` are those of the set, `achieved` is that of the table.
+
+    Parameters
+    ----------
+    channel : Channel
+        Its rows may stand in another order than the useful symbols of the joint.
+    joint : Joint
+        Not necessarily the table that the channel was designed for.
+    notion : Notion
+    population : ConfidenceSet, optional
+        Judge any channel on this set.
+
+    Raises
+    ------
+    InputError
+        If the useful symbols of channel and joint differ, or the rows are no probabilities; with a set of populations,
+        if the intervals in the channel file are not those of its table, or the notion is none on single lifts.
+    """
+    found = verdict.audit(channel, joint, notion)
+    chosen = set_behind(channel, joint) if population is None else population
+    if chosen is None:
+        return found
     there = audit_population(channel, joint, notion, chosen)
-    return replace(audit(channel, joint, notion), satisfied=there.satisfied, worst=there.worst)
+    return replace(found, satisfied=there.satisfied, worst=there.worst)
 
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel, joint), joint.useful_counts)
+    population = Population(chosen, verdict.row_order(channel.useful.symbols, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 
 
-def verdict(
+def _verdict(
     found: Extremes,
     sensitive: Sequence[str],
     outputs: Sequence[str],
     notion: Notion,
     limits: LiftLimits,
-    level: float,
-) -> PopulationAudit:
+) -> Audit:
     """The verdict from the extremes of all outputs together."""
     high, low, ratio = found
     achieved = achieved_of(found)
@@ -317,7 +325,7 @@ def verdict(
         above / below if below else math.inf,
         None if bound.t is None else sensitive[bound.t],
     )
-    return PopulationAudit(_within(found, limits), notion, level, achieved, worst)
+    return Audit(_within(found, limits), notion, achieved, worst)
 
 
 def achieved_of(found: Extremes) -> Achieved:
@@ -327,8 +335,8 @@ def achieved_of(found: Extremes) -> Achieved:
 
 def lift_limits(notion: Notion) -> LiftLimits:
     """The bounds on single lifts, or InputError for a notion on averages over S."""
-    limits = notion.limits
-    if isinstance(limits, LiftLimits):
+    limits = notion.limits.on_single_lifts
+    if limits is not None:
         return limits
     raise InputError(
         f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, lip, "
@@ -351,29 +359,20 @@ def _within(extremes: Extremes, limits: LiftLimits) -> bool:
     )
 
 
-def row_order(channel: Channel, joint: Joint) -> list[int]:
-    """Position in the joint of every row of the channel."""
-    index = joint.useful.index
-    unknown = [", ".join(symbol) for symbol in channel.useful.symbols if symbol not in index]
-    if unknown:
-        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
-    if len(channel.useful) != len(joint.useful):
-        missing = sorted(set(joint.useful.symbols) - set(channel.useful.symbols))
-        raise InputError(
-            f"the channel has no row for the useful symbol {listed([', '.join(m) for m in missing])} of the table"
-        )
-    return [index[symbol] for symbol in channel.useful.symbols]
-
-
-def set_behind(channel: Channel, joint: Joint, *, own: bool = True) -> ConfidenceSet | None:
+def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     """The set of populations that a channel was designed for, computed from counts; None for a promise about the table.
 
-    `own` says that `joint` is the channel's own table: then the intervals must be those in its file.
+    On the channel's own table the intervals must be those in its file.
     """
     record = channel.record.confidence
     if record is None:
         return None
-    if own:
+    own = channel.joint
+    if own is not None and (own.sensitive, own.useful, own.counts) == (
+        joint.sensitive,
+        joint.useful,
+        joint.counts,
+    ):
         return set_of_record(record, joint)
     if record.get("shares") == "known":
         raise InputError(

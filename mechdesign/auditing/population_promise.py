@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.lifts import Entries
-from mechdesign.auditing.population import Bound, Population, achieved_of, row_order
-from mechdesign.auditing.verdict import Achieved
+from mechdesign.auditing.population import Bound, Population, achieved_of
+from mechdesign.auditing.verdict import Achieved, row_order
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
-from mechdesign.notions import LIP, LiftLimits, Notion
+from mechdesign.notions import LIP, Notion
 from mechdesign.tables.confidence import DEFAULT_LEVEL, ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 
@@ -73,6 +74,15 @@ class PopulationPromise:
     merged: Merged | None
 
 
+class Released(NamedTuple):
+    """A channel as integers: its outputs, their columns over one denominator, and where the joint has its rows."""
+
+    outputs: Sequence[str]
+    columns: Sequence[Entries]
+    order: Sequence[int]
+    denominator: int
+
+
 def population_promise(
     channel: Channel,
     joint: Joint,
@@ -82,32 +92,38 @@ def population_promise(
     level: float = DEFAULT_LEVEL,
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
-    population_set = confidence_set(joint, level) if chosen is None else chosen
-    order = row_order(channel, joint)
-    population = Population(population_set, order, joint.useful_counts)
-    columns: list[Entries] = list(channel.integers.columns)
-    worst = population.worst(columns)
+    integers = channel.integers.columns
+    released = Released(
+        channel.outputs, integers, row_order(channel.useful.symbols, joint), channel.denominator
+    )
+    return promise_of(released, joint, notion, confidence_set(joint, level) if chosen is None else chosen)
+
+
+def promise_of(
+    released: Released, joint: Joint, notion: Notion | None, chosen: ConfidenceSet
+) -> PopulationPromise:
+    """`population_promise` of a channel that is given in integers."""
+    population = Population(chosen, released.order, joint.useful_counts)
+    worst = population.worst(released.columns)
     return PopulationPromise(
-        level=population_set.level,
+        level=chosen.level,
         achieved=achieved_of(worst),
-        largest=_cause(channel, joint, population_set, worst.high, order, rising=True),
-        smallest=_cause(channel, joint, population_set, worst.low, order, rising=False),
-        merged=_remedy(channel, joint, notion, population, order),
+        largest=_cause(released, joint, chosen, worst.high, rising=True),
+        smallest=_cause(released, joint, chosen, worst.low, rising=False),
+        merged=_remedy(released, joint, notion, population),
     )
 
 
-def _cause(
-    channel: Channel, joint: Joint, chosen: ConfidenceSet, bound: Bound, order: Sequence[int], *, rising: bool
-) -> Cause:
+def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound, *, rising: bool) -> Cause:
     """The cell of `bound` and the symbols that the interval of its own row blames."""
-    at, values = channel.integers.columns[bound.y]
+    at, values = released.columns[bound.y]
     s = bound.s
     row, total = joint.counts[s], joint.sensitive_counts[s]
     excess: list[tuple[float, int]] = []
     for i, value in zip(at, values, strict=True):
-        x = order[i]
+        x = released.order[i]
         end = (chosen.upper if rising else chosen.lower)[s][x] / SCALE
-        excess.append((abs(end - row[x] / total) * value, x))
+        excess.append((abs(end - row[x] / total) * (value / released.denominator), x))
     excess.sort(reverse=True)
     blamed: list[int] = []
     said, everything = 0.0, sum(part for part, _ in excess)
@@ -119,22 +135,18 @@ def _cause(
     above, below = (bound.above, bound.below) if rising else (bound.below, bound.above)
     return Cause(
         joint.sensitive.names[s],
-        channel.outputs[bound.y],
+        released.outputs[bound.y],
         above / below if below else math.inf,
         tuple(joint.useful.names[x] for x in blamed),
         tuple(row[x] for x in blamed),
     )
 
 
-def _remedy(
-    channel: Channel, joint: Joint, notion: Notion | None, population: Population, order: Sequence[int]
-) -> Merged | None:
+def _remedy(released: Released, joint: Joint, notion: Notion | None, population: Population) -> Merged | None:
     """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
-    limits = (LIP(1.0) if notion is None else notion).limits
-    if not isinstance(limits, LiftLimits):
-        limits = LIP(1.0).limits
-    columns: list[Entries] = list(channel.integers.columns)
-    groups: list[tuple[str, ...]] = [(label,) for label in channel.outputs]
+    limits = (notion and notion.limits.on_single_lifts) or LIP(1.0).limits
+    columns: list[Entries] = list(released.columns)
+    groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
     used = population.usage(columns, limits)
     before = float(used.max())
     for _ in range(min(MOST_MERGERS, len(columns) - 2)):
@@ -147,8 +159,9 @@ def _remedy(
         del columns[y], groups[y]
         used = population.usage(columns, limits)
         if used.max() <= WORTH_SAYING * before:
-            weights = np.array(joint.useful_counts, dtype=np.float64)[list(order)]
-            lost = _information(channel.integers.columns, weights) - _information(columns, weights)
+            weights = np.array(joint.useful_counts, dtype=np.float64)[list(released.order)]
+            unit = released.denominator
+            lost = _information(released.columns, weights, unit) - _information(columns, weights, unit)
             share = lost / float(joint.p_x @ -np.log(joint.p_x))
             achieved = achieved_of(population.worst(columns))
             return Merged(tuple(group for group in groups if len(group) > 1), achieved, max(0.0, share))
@@ -163,11 +176,11 @@ def _sum(one: Entries, other: Entries) -> Entries:
     return at, [total[x] for x in at]
 
 
-def _information(columns: Sequence[Entries], weights: Array) -> float:
-    """I(X;Y) - H(X) = sum of P(x, y) log P(x|y), in floating point; rows have one common denominator."""
+def _information(columns: Sequence[Entries], weights: Array, denominator: int) -> float:
+    """I(X;Y) - H(X) = sum of P(x, y) log P(x|y), in floating point."""
     value = mass = 0.0
     for at, values in columns:
-        q = weights[list(at)] * np.array([float(v) for v in values])
+        q = weights[list(at)] * np.array([v / denominator for v in values])
         value += float(q @ np.log(q / q.sum()))
         mass += float(q.sum())
     return value / mass

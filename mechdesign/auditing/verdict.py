@@ -95,14 +95,14 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
     expected("joint", joint, Joint)
     expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
-    order = _order(channel.useful.symbols, joint)
+    order = row_order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     return audit_columns(counts, channel.integers.columns, channel.outputs, joint, notion)
 
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
-    order = _order(channel.useful.symbols, joint)
+    order = row_order(channel.useful.symbols, joint)
     counts = [[row[x] for x in order] for row in joint.counts]
     limits = notion.limits
     if limits.mean is not None:
@@ -154,7 +154,7 @@ def _check_rows(channel: Channel) -> None:
             )
 
 
-def _order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
+def row_order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
     """Position in the joint of every row of a channel."""
     index = joint.useful.index
     unknown = [", ".join(symbol) for symbol in symbols if symbol not in index]

@@ -199,6 +199,11 @@ class Channel(Displayed):
             for label, (at, shares) in zip(self.outputs, self._posterior_columns(), strict=True)
         }
 
+    @property
+    def unseen(self) -> int:
+        """Symbols that no record of its table had and that its promise covers if they are released as the marginal."""
+        return (self.record.confidence or {}).get("unseen", 0)
+
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
         return replace(self, record=record)

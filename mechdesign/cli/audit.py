@@ -69,11 +69,11 @@ def audit(
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
             joint = joint_of(table.table or "", **table.typed())
-            result = audit_file(matrix, joint, wanted, text=table.text())
+            result, promise = audit_file(matrix, joint, wanted, text=table.text())
     else:
-        from mechdesign.auditing.population import audit_for_set, set_behind
+        from mechdesign.auditing.population import audit as verdict
+        from mechdesign.auditing.population import set_behind
         from mechdesign.auditing.population_promise import population_promise
-        from mechdesign.auditing.verdict import audit as verdict
         from mechdesign.channel.channel import Channel
 
         path = channel or ""
@@ -81,12 +81,8 @@ def audit(
         wanted = _notion(loaded, path, budget)
         with reporter.work("auditing"):
             joint = table.read_for(loaded, path)
-            chosen = set_behind(loaded, joint, own=table.table is None)
-            result = (
-                verdict(loaded, joint, wanted)
-                if chosen is None
-                else audit_for_set(loaded, joint, wanted, chosen)
-            )
+            chosen = set_behind(loaded, joint)
+            result = verdict(loaded, joint, wanted, population=chosen)
             promise = population_promise(loaded, joint, wanted, chosen=chosen) if joint.is_counts else None
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"

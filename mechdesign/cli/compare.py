@@ -103,6 +103,7 @@ def compare(
     reporter: Reporter,
     table: o.InputTable,
     grid: GridOptions,
+    confidence: o.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
     common: o.CommonOptions,
@@ -114,11 +115,12 @@ def compare(
     """
     from mechdesign.comparison.workers import pool
 
-    what, processes = grid.arguments() | search.arguments(), search.processes
+    what, processes = grid.arguments() | search.arguments() | confidence.arguments(), search.processes
     files.check((table.table,), force=force)
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
         joint = table.read()
+        what |= confidence.unseen(joint)
     from mechdesign.comparison.recommending import recommend
     from mechdesign.comparison.run import compare as run
 

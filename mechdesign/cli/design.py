@@ -80,7 +80,7 @@ def design(
     from mechdesign.mechanisms.binning import many_numbers
 
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(joint, notion, **how, bins=bins, progress=work.step)
+        result = run(joint, notion, **how, **confidence.unseen(joint), bins=bins, progress=work.step)
     joint = result.channel.joint or joint
     path = output.output
     typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))

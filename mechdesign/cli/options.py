@@ -244,9 +244,23 @@ class ConfidenceOptions:
         public="SHARES.csv",
     )
 
+    symbols: str | None = option(
+        "--symbols",
+        metavar="FILE",
+        help="With --confidence: the useful symbols, listed before looking, CSV with the useful columns as header. "
+        "Those of no record are protected too if `apply` is told --unknown marginal.",
+        public="SYMBOLS.csv",
+    )
+
     def arguments(self) -> dict[str, Any]:
-        """As `mechanisms.design` takes them."""
-        return confidence_of(self.confidence, self.known_shares)
+        """As `mechanisms.design` takes them, as far as they go without the table."""
+        return confidence_of(self.confidence, self.known_shares, self.symbols)
+
+    def unseen(self, joint: Joint) -> dict[str, Any]:
+        """The rest of them."""
+        from mechdesign.tables.confidence import unseen_symbols
+
+        return {} if self.symbols is None else {"unseen": unseen_symbols(self.symbols, joint)}
 
 
 @dataclass(frozen=True, kw_only=True)

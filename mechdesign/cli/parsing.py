@@ -265,15 +265,14 @@ def joint_of(
     )
 
 
-def confidence_of(level: str | None, shares: str | None) -> dict[str, Any]:
+def confidence_of(level: str | None, shares: str | None, symbols: str | None) -> dict[str, Any]:
     """`--confidence` and `--known-shares` as `mechanisms.design` takes them, as far as they go without the table."""
     from mechdesign.tables.confidence import check_level, read_shares
 
     if level is None:
-        if shares is not None:
-            raise InputError(
-                "--known-shares needs --confidence: without it the table itself is the population"
-            )
+        for name, given in (("--known-shares", shares), ("--symbols", symbols)):
+            if given is not None:
+                raise InputError(f"{name} needs --confidence: without it the table itself is the population")
         return {}
     try:
         number_typed = float(level)

@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 
-from mechdesign.comparison.grid import Case
+from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison, compare, has_optimum, row_of
 from mechdesign.core.errors import SolverFailure
@@ -83,6 +83,7 @@ def curve_through(
             f"curve. {MORE}"
         )
     made_by = design.mechanism if design.mechanism in MECHANISMS else OPTIMAL
+    made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
     found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u))
@@ -136,7 +137,8 @@ class _Collected:
         made_by = self.chosen.mechanism
         beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(notion) else []
         # Only the optimum is missing at the chosen budget.
-        tasks = [(1.0, beside)] * bool(beside) + [(factor, [made_by, *beside]) for factor in FACTORS]
+        both = list(dict.fromkeys([made_by.partition(AT)[0], *beside]))
+        tasks = [(1.0, beside)] * bool(beside) + [(factor, both) for factor in FACTORS]
         tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
         tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
         self.wanted = len({epsilon for epsilon, _ in tasks} | {axis.epsilon})
@@ -148,7 +150,7 @@ class _Collected:
             if began - started + slowest > LONGEST:
                 break
             try:
-                made = _point(joint, axis, epsilon, names)
+                made = _point(joint, axis, epsilon, names, self.chosen.case.confidence)
             except KeyboardInterrupt:
                 self.stopped = True
                 break
@@ -156,14 +158,20 @@ class _Collected:
                 self.failed += 1
                 continue
             slowest = max(slowest, time.monotonic() - began)
-            self.rows += made.rows
+            self.rows += [row for row in made.rows if row.case != self.chosen.case]
             self.cut_short += len(made.notices)
             if epsilon == axis.epsilon:
-                bounds = [row.upper_bound_nmi for row in made.rows if row.upper_bound_nmi is not None]
+                bounds = [
+                    row.upper_bound_nmi
+                    for row in (self.chosen, *made.rows)
+                    if row.upper_bound_nmi is not None
+                ]
                 self.chosen = replace(self.chosen, upper_bound_nmi=min(bounds, default=None))
 
 
-def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> Comparison:
+def _point(
+    joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str], confidence: float | None
+) -> Comparison:
     return compare(
         joint,
         epsilons=[epsilon],
@@ -171,4 +179,5 @@ def _point(joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str]) -> C
         mechanisms=mechanisms,
         notions=[axis.notion],
         time_limit=LONGEST_POINT,
+        confidence=confidence,
     )

@@ -22,17 +22,28 @@ MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""
 
 
+AT = "@"
+"""Between the name of a mechanism and its confidence."""
+
+
 @dataclass(frozen=True)
 class Case:
     """One run: a mechanism, a notion (with its order, as in `alpha:2`), a budget and how it is split.
 
-    `lam` is None for notions that take their budget whole.
+    `optimal@0.95` is a mechanism with confidence, at this level; `lam` is None for notions that take their budget
+    whole.
     """
 
     mechanism: str
     notion: str
     epsilon: float
     lam: float | None
+
+    @property
+    def confidence(self) -> float | None:
+        """The level at which the promise is to hold for the population; None for one about the table."""
+        level = self.mechanism.partition(AT)[2]
+        return float(level) if level else None
 
     def promise(self) -> Notion:
         """The notion at this budget."""

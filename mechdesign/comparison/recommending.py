@@ -70,7 +70,8 @@ def recommend(
     """One recommendation for each notion and lam, in the order of the rows."""
     groups: dict[tuple[str, float | None], list[str]] = {}
     for row in rows:
-        groups.setdefault(row.curve, []).append(row.mechanism)
+        if row.case.confidence is None:
+            groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
     return tuple(
         _Curve(joint, notion, lam, seconds).recommendation(list(dict.fromkeys(mechanisms)))

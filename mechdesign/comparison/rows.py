@@ -70,15 +70,18 @@ OPTIONAL = ("lam", "eps_l", "eps_u", "upper_bound_nmi")
 def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """The same rows with the best bound that any row of the same notion and budget has proven.
 
-    A row that violates its notion is left alone: the bound does not hold for it.
+    A row that violates its notion is left alone: the bound does not hold for it. Bounds with confidence hold for rows
+    of the same confidence.
     """
-    best: dict[tuple[str, float | None, float], float] = {}
+    best: dict[tuple[str, float | None, float, float | None], float] = {}
     for row in rows:
         if row.upper_bound_nmi is not None:
-            key = (*row.curve, row.epsilon)
+            key = (*row.curve, row.epsilon, row.case.confidence)
             best[key] = min(row.upper_bound_nmi, best.get(key, math.inf))
     return tuple(
-        replace(row, upper_bound_nmi=best.get((*row.curve, row.epsilon))) if row.satisfied else row
+        replace(row, upper_bound_nmi=best.get((*row.curve, row.epsilon, row.case.confidence)))
+        if row.satisfied
+        else row
         for row in rows
     )
 

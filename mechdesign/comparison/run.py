@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import asdict, dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from mechdesign.comparison.grid import Case, ascending, curves, listed_numbers, named, notion_labels
-from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, with_bounds, write_csv
+from mechdesign.auditing.population import lift_limits
+from mechdesign.comparison.grid import AT, Case, ascending, curves, listed_numbers, named, notion_labels
+from mechdesign.comparison.rows import COLUMNS, ComparisonFile, ComparisonRow, Setting, with_bounds, write_csv
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
@@ -24,6 +25,7 @@ from mechdesign.mechanisms import MECHANISMS, OPTIMAL, Search, design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion
+from mechdesign.tables.confidence import check_counts, check_level
 from mechdesign.tables.joint import Joint
 
 WARM_METHOD = "columns"
@@ -39,6 +41,13 @@ class Settings:
     gap: float = 1e-4
     time_limit: float | None = None
     as_published: bool = False
+    known_shares: Mapping[Any, Any] | None = None
+    unseen: int = 0
+
+    def record(self) -> dict[str, Setting]:
+        """As the manifest has them; of the sample only where there is something to say."""
+        said = vars(self) | {"known_shares": self.known_shares and str(dict(self.known_shares))}
+        return {key: value for key, value in said.items() if value or key not in ("known_shares", "unseen")}
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -54,17 +63,15 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        how = settings if case.mechanism != OPTIMAL else replace(settings, as_published=False)
-        promise, mechanism = case.promise(), case.mechanism
-        made = design(
-            joint,
-            promise,
-            mechanism=mechanism,
-            start=neighbour,
-            enumerate=enumerate,
-            allow_identifier=True,
-            **vars(how),
-        )
+        promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
+        how = vars(settings) | {
+            "confidence": case.confidence,
+            "enumerate": enumerate,
+            "allow_identifier": True,
+        }
+        how |= {"known_shares": None, "unseen": 0} if not confident else {}
+        how |= {"as_published": False} if confident or mechanism == OPTIMAL else {}
+        made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
         if _interrupted(made, settings):
             raise KeyboardInterrupt
         envelope = made.envelope
@@ -199,6 +206,9 @@ def compare(
     time_limit: float | None = None,
     enumerate: str = "auto",
     as_published: bool = False,
+    confidence: float | None = None,
+    known_shares: Mapping[Any, Any] | None = None,
+    unseen: int = 0,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -220,6 +230,11 @@ def compare(
         As on the command line; `alpha:A` is alpha-lift of order A.
     method, gap, time_limit, enumerate, as_published
         Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
+    confidence : float, optional
+        Run every mechanism also so that its promise holds for the population at this level, beside the one about the
+        table; these rows name it `optimal@0.95`.
+    known_shares, unseen
+        For these rows; see `mechdesign.design`.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -239,11 +254,13 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    settings = Settings(method, gap, time_limit, as_published)
-    Search(
-        method=method, gap=gap, time_limit=time_limit, enumeration=enumerate
-    )  # refuses what is out of range before any work
+    settings = Settings(method, gap, time_limit, as_published, known_shares, unseen)
+    # Refuses what is out of range before any work.
+    Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)
+    if confidence is not None:
+        check_counts(joint)
+        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     wanted = curves(
         chosen,
         notion_labels(notions),
@@ -252,7 +269,7 @@ def compare(
     )
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
     cases = [case for curve in wanted for case in curve]
-    file = None if output is None else ComparisonFile(output, joint, asdict(settings), force=force)
+    file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
     known = {} if file is None else {row.case: row for row in file.kept}
     run = _Run(cases, file, progress, known, notices)
     kept = sum(case in run.known for case in cases)
@@ -288,11 +305,13 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
     for curve in wanted:
         case = curve[0]
         try:
-            if case.mechanism in NEED_POLYTOPE:
+            if case.confidence is not None:
+                lift_limits(case.promise())
+            elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())
             possible.append(curve)
         except InputError as error:
-            if named_by_user:
+            if named_by_user and case.confidence is None:
                 raise
             notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
     return possible, list(notices)

@@ -1,4 +1,4 @@
-"""Ends of binomial confidence intervals as exact rationals (Clopper and Pearson 1934).
+"""Ends of binomial confidence intervals as exact rationals (Clopper and Pearson 1934); levels may depend on p.
 
 Ends are multiples of 2**-60, each the nearest one outside of the exact quantile; balls decide which that is, so
 every machine finds the same ends.
@@ -24,59 +24,69 @@ MOST_BITS = 1 << 13
 GUARD_BITS = 48
 """Bits beyond the precision in which terms are summed: sums of m terms are short by m^2 units or so."""
 
+LEVEL_STEPS = 8
+"""Steps of the fixed point of quantile and level in floating point: each adds a digit or more."""
+
 LARGEST_STEP = 2**40
 """A Newton step of more units than this is no correction of a good guess; bisection finds the end then."""
 
 
 @lru_cache(maxsize=65536)
-def lower_end(count: int, total: int, alpha: Fraction) -> int:
-    """The largest integer k with P(Bin(total, k / 2**60) >= count) <= alpha < 1/4; 0 for a count of 0.
+def lower_end(count: int, total: int, alpha: Fraction, slope: Fraction = Fraction(0)) -> int:
+    """The largest k with P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60; 0 for a count of 0.
 
-    The upper end of the count's interval is ``2**60 - lower_end(total - count, total, alpha)``.
+    The level is positive at 0 and below 1/4 on [0, 1]. The tail, less a linear function, is convex in p and then
+    concave, below 0 at 0 and above it at 1: it changes its sign once, at the end. The upper end of the interval is
+    ``2**60 - lower_end(total - count, total, alpha + slope, -slope)``.
     """
     if count == 0:
         return 0
-    low = high = _guess(count, total, alpha)
+    low = high = _guess(count, total, alpha, slope)
     step = 1
-    while not _tail_within(low, count, total, alpha):
+    while not _tail_within(low, count, total, alpha, slope):
         high, low, step = low, max(low - step, 0), 2 * step
     step = 1
-    while low == high or _tail_within(high, count, total, alpha):
+    while low == high or _tail_within(high, count, total, alpha, slope):
         low, high, step = high, min(high + step, SCALE), 2 * step
     while high - low > 1:
         middle = (low + high) // 2
-        if _tail_within(middle, count, total, alpha):
+        if _tail_within(middle, count, total, alpha, slope):
             low = middle
         else:
             high = middle
     return low
 
 
-def _guess(count: int, total: int, alpha: Fraction) -> int:
+def _guess(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
     """The quantile in floating point, good to some hundred units, and one Newton step, good to one."""
     from flint import arb
     from scipy.special import betaincinv
 
-    start = float(betaincinv(count, total - count + 1, float(alpha)))
+    start = count / total
+    for _ in range(LEVEL_STEPS if slope else 1):
+        start = float(betaincinv(count, total - count + 1, float(alpha) + float(slope) * start))
     k = min(max(round(Fraction(start) * SCALE), 1), SCALE - 1)
     with precision(FIRST_BITS):
         tail, density = _tail(k, count, total, FIRST_BITS)
-        step = (arb(alpha.numerator) / alpha.denominator - tail) / density * SCALE
+        level = alpha + slope * Fraction(k, SCALE)
+        rise = density - arb(slope.numerator) / slope.denominator
+        step = (arb(level.numerator) / level.denominator - tail) / rise * SCALE
         near = step.floor().unique_fmpz() if step.is_finite() and abs(step) < LARGEST_STEP else None
     return min(max(k + int(near or 0), 0), SCALE - 1)
 
 
-def _tail_within(k: int, count: int, total: int, alpha: Fraction) -> bool:
-    """Whether P(Bin(total, k / 2**60) >= count) <= alpha, decided in balls."""
+def _tail_within(k: int, count: int, total: int, alpha: Fraction, slope: Fraction) -> bool:
+    """Whether P(Bin(total, p) >= count) <= alpha + slope p at p = k / 2**60, decided in balls."""
     from flint import arb
 
     if k in (0, SCALE):
         return k == 0
+    level = alpha + slope * Fraction(k, SCALE)
     bits = FIRST_BITS
     while bits <= MOST_BITS:
         with precision(bits):
             tail, _ = _tail(k, count, total, bits)
-            bound = arb(alpha.numerator) / alpha.denominator
+            bound = arb(level.numerator) / level.denominator
             if tail <= bound:
                 return True
             if tail > bound:

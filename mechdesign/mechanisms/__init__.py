@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from mechdesign.auditing.population import lift_limits
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
@@ -29,7 +30,7 @@ from mechdesign.mechanisms.watchdog import (
     subset_merging,
 )
 from mechdesign.notions import Notion
-from mechdesign.tables.confidence import check_level, confidence_set, needs_shares
+from mechdesign.tables.confidence import check_level, confidence_set
 from mechdesign.tables.joint import Joint
 
 
@@ -206,7 +207,11 @@ def design(
             raise InputError("risk, randomisation and as_published do not go with confidence")
         check_level(confidence)
         chosen = confidence_set(
-            joint, confidence, shares=known_shares, estimate_shares=needs_shares(notion), unseen=unseen
+            joint,
+            confidence,
+            shares=known_shares,
+            estimate_shares=lift_limits(notion).need_shares,
+            unseen=unseen,
         )
         return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
     if unseen:

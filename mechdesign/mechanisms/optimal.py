@@ -21,7 +21,7 @@ from mechdesign.core.progress import Step, Steps
 from mechdesign.mechanisms.classes import Classes, classes
 from mechdesign.mechanisms.partitions import MergedSets, merge_all, merge_subsets
 from mechdesign.mechanisms.posteriors import posteriors
-from mechdesign.mechanisms.responding import Effort, respond
+from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import Notion
@@ -243,7 +243,9 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
             gap=target, end=now + RESPONSE_SHARE * (end - now), workers=search.workers, backend=search.backend
         )
         inner = posteriors(table, notion, margin=MARGINS[0])
-        weights, points, interrupted = respond(inner, posteriors(table, notion), table.p_x, merged, effort)
+        weights, points, interrupted = respond(
+            within(inner, posteriors(table, notion), effort), table.p_x, merged
+        )
         channels.append((weights, points))
     return _Known(
         channels=channels,

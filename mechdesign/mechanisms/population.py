@@ -11,6 +11,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,16 +35,18 @@ from mechdesign.mechanisms.optimal import (
 )
 from mechdesign.mechanisms.partitions import MergedSets, Merging, merge_all, merge_subsets, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS
+from mechdesign.mechanisms.responding import respond
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import UNIT, Rounded, RoundingFailure, partition_channel, round_channel
 from mechdesign.notions import LiftLimits, Notion
-from mechdesign.tables.confidence import ConfidenceSet, confidence_set, needs_shares
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, Points, SolverError, UncertainSet, robust_envelope
+from solvers.uncertain import extreme_means
 
 Array = NDArray[np.float64]
 
-OPTIMAL, SUBSETS, COMPLETE = "optimal", "subset-merging", "complete-merging"
+OPTIMAL, RESPONSE, SUBSETS, COMPLETE = "optimal", "subset-response", "subset-merging", "complete-merging"
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `optimal.MARGINS`."""
@@ -121,7 +124,7 @@ class PopulationJudge:
 
     def verdict(self, channel: Channel) -> Audit:
         """The audit of the table, with the verdict and the worst cell of the set."""
-        return auditing.audit_for_set(channel, self.joint, self.notion, self.chosen)
+        return auditing.audit(channel, self.joint, self.notion, population=self.chosen)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion for some population."""
@@ -200,22 +203,12 @@ class PopulationLifts(MergedSets):
                     others = np.delete(least, s, axis=1).min(axis=1)
                     worst = np.maximum(worst, np.log(most[:, s] / others) - limits.ratio)
             if math.isfinite(limits.upper):
-                lifts = most / self._mean(least, most, 1)
+                lifts = most / extreme_means(least, most, 1, *self._shares)
                 worst = np.maximum(worst, np.log(lifts).max(axis=1) - limits.upper)
             if math.isfinite(limits.lower):
-                inverse = self._mean(most, least, -1) / least
+                inverse = extreme_means(most, least, -1, *self._shares) / least
                 worst = np.maximum(worst, np.log(inverse).max(axis=1) - limits.lower)
         return worst
-
-    def _mean(self, values: Array, own: Array, sign: int) -> Array:
-        size = values.shape[1]
-        c = np.repeat(values[:, None, :], size, axis=1)
-        c[:, np.arange(size), np.arange(size)] = own
-        low, high = self._shares
-        order = np.argsort(sign * c, axis=2)
-        free = (high - low)[order]
-        filled = np.clip(1.0 - low.sum() - (np.cumsum(free, axis=2) - free), 0.0, free)
-        return c @ low + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
 
 
 def population_design(
@@ -228,130 +221,144 @@ def population_design(
     fallback: bool = True,
 ) -> Design:
     """The channel of a mechanism, verified exactly for every population of the set."""
-    limits = auditing.lift_limits(notion)
-    if mechanism not in (OPTIMAL, SUBSETS, COMPLETE):
-        raise InputError(f"{mechanism} is not built with confidence; use {OPTIMAL}, {SUBSETS} or {COMPLETE}")
-    started = time.perf_counter()
-    judge = PopulationJudge(joint, notion, chosen)
-    merging = (merge_all if mechanism == COMPLETE else merge_subsets)(PopulationLifts(joint, limits, chosen))
-    merged = _merged(joint, notion, merging, judge, mechanism if mechanism != OPTIMAL else SUBSETS, started)
-    if mechanism != OPTIMAL:
-        return _finished(merged, joint, notion, chosen, started)
-    try:
-        best = _optimal(joint, notion, search, judge, merging, started)
-    except SolverFailure as error:
-        if not fallback:
-            raise
-        said = f"the optimum failed ({error}); this is {SUBSETS}, verified"
-        merged = replace(merged, fallback_from=OPTIMAL, messages=(*merged.messages, said))
-        return _finished(merged, joint, notion, chosen, started)
-    if fallback and merged.nmi > best.nmi:
-        said = f"the search ended below {SUBSETS}, which is emitted, verified"
-        bounded = replace(merged, certificate=best.certificate.at(merged.nmi), fallback_from=OPTIMAL)
-        return _finished(replace(bounded, messages=(*best.messages, said)), joint, notion, chosen, started)
-    return _finished(best, joint, notion, chosen, started)
+    run = _Run(joint, notion, search, PopulationJudge(joint, notion, chosen), time.perf_counter())
+    made = run.design(mechanism, fallback=fallback)
+    messages = made.messages
+    if made.nmi < LITTLE:
+        messages = (*messages, _too_wide(joint, notion, chosen, made.nmi))
+    channel = made.channel.with_record(replace(made.channel.record, confidence=chosen.to_record()))
+    seconds = time.perf_counter() - run.started
+    return replace(made, channel=channel, confidence=chosen, messages=messages, seconds=seconds)
 
 
-def _finished(result: Design, joint: Joint, notion: Notion, chosen: ConfidenceSet, started: float) -> Design:
-    """The set goes with the channel; a channel that keeps hardly anything says what would be needed."""
-    messages = result.messages
-    if result.nmi < LITTLE:
-        messages = (*messages, _too_wide(joint, notion, chosen, result.nmi))
-    channel = result.channel.with_record(replace(result.channel.record, confidence=chosen.to_record()))
-    seconds = time.perf_counter() - started
-    return replace(result, channel=channel, confidence=chosen, messages=messages, seconds=seconds)
+@dataclass(frozen=True)
+class _Run:
+    """One design on one set."""
 
+    joint: Joint
+    notion: Notion
+    search: Search
+    judge: PopulationJudge
+    started: float
 
-def _merged(
-    joint: Joint, notion: Notion, merging: Merging, judge: PopulationJudge, mechanism: str, started: float
-) -> Design:
-    try:
-        rounded = partition_channel(merging.groups, joint, notion, judge=judge)
-    except RoundingFailure:
-        # As in `watchdog.watch`: cannot happen, and a constant is private whatever happens.
-        rounded = partition_channel([range(len(joint.useful))], joint, notion, judge=judge)
-    names = tuple(joint.useful.names[x] for x in merging.borrowed)
-    return finish(
-        rounded.channel,
-        joint,
-        rounded.audit,
-        mechanism=mechanism,
-        method="partition",
-        repaired=merging.repaired,
-        borrowed=names,
-        seconds=time.perf_counter() - started,
-    )
+    def design(self, mechanism: str, *, fallback: bool) -> Design:
+        lifts = PopulationLifts(self.joint, auditing.lift_limits(self.notion), self.judge.chosen)
+        merging = (merge_all if mechanism == COMPLETE else merge_subsets)(lifts)
+        merged = self._merged(merging, mechanism if mechanism != OPTIMAL else SUBSETS)
+        if mechanism in (SUBSETS, COMPLETE):
+            return merged
+        if len(merging.groups) == len(self.joint.useful):
+            proof = Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
+            said = ("X itself satisfies the notion for the whole set and is published as it is.",)
+            more = {"certificate": proof, "messages": said} if mechanism == OPTIMAL else {}
+            return self._merged(merging, mechanism, "release", **more)
+        if mechanism == RESPONSE:
+            made = self._response(merging)
+            if made is None or made.nmi < merged.nmi:
+                return merged
+            return replace(made, repaired=merging.repaired, borrowed=merged.borrowed)
+        try:
+            best = self._optimal(merging)
+        except SolverFailure as error:
+            if not fallback:
+                raise
+            said = f"the optimum failed ({error}); this is {SUBSETS}, verified"
+            return replace(merged, fallback_from=OPTIMAL, messages=(*merged.messages, said))
+        if fallback and merged.nmi > best.nmi:
+            said = f"the search ended below {SUBSETS}, which is emitted, verified"
+            proof = best.certificate.at(merged.nmi)
+            return replace(merged, certificate=proof, fallback_from=OPTIMAL, messages=(*best.messages, said))
+        return best
 
-
-def _optimal(
-    joint: Joint, notion: Notion, search: Search, judge: PopulationJudge, merging: Merging, started: float
-) -> Design:
-    entropy = utility_entropy(joint)
-    if len(merging.groups) == len(joint.useful):
-        rounded = partition_channel(merging.groups, joint, notion, judge=judge)
-        proof = Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
-        said = ("X itself satisfies the notion for the whole set and is published as it is.",)
+    def _made(self, rounded: Rounded, mechanism: str, method: str, **more: Any) -> Design:
+        seconds = time.perf_counter() - self.started
         return finish(
             rounded.channel,
-            joint,
+            self.joint,
             rounded.audit,
-            mechanism=OPTIMAL,
-            method="release",
-            certificate=proof,
-            messages=said,
+            mechanism=mechanism,
+            method=method,
+            seconds=seconds,
+            **more,
         )
-    envelope, rounded = _designed(joint, notion, search, judge, merging, started)
-    certificate = proven(envelope, entropy, utility(rounded.channel, joint).nmi)
-    return finish(
-        rounded.channel,
-        joint,
-        rounded.audit,
-        mechanism=OPTIMAL,
-        method=envelope.method,
-        certificate=certificate,
-        messages=search_messages(envelope, certificate, search),
-        seconds=time.perf_counter() - started,
-    ).with_envelope(envelope)
 
-
-def _designed(
-    joint: Joint, notion: Notion, search: Search, judge: PopulationJudge, merging: Merging, started: float
-) -> tuple[Envelope, Rounded]:
-    """Solve with growing margins until the rounded channel passes."""
-    uncertain = uncertain_set(joint, notion, judge.chosen)
-    start, dual = Points.blocks(merging.groups, joint.p_x), None
-    neighbour = search.start.envelope if search.start is not None else None
-    if neighbour is not None and neighbour.points.shape[1] == len(joint.useful):
-        start, dual = Points.concatenate([start, neighbour.pool]), neighbour.dual
-    failure: RoundingFailure | None = None
-    for margin in MARGINS:
-        left = None
-        if search.time_limit is not None:
-            left = max(0.0, search.time_limit - (time.perf_counter() - started))
+    def _merged(self, merging: Merging, mechanism: str, method: str = "partition", **more: Any) -> Design:
         try:
-            envelope = robust_envelope(
+            rounded = partition_channel(merging.groups, self.joint, self.notion, judge=self.judge)
+        except RoundingFailure:
+            # As in `watchdog.watch`: cannot happen, and a constant is private whatever happens.
+            everything = [range(len(self.joint.useful))]
+            rounded = partition_channel(everything, self.joint, self.notion, judge=self.judge)
+        borrowed = tuple(self.joint.useful.names[x] for x in merging.borrowed)
+        return self._made(rounded, mechanism, method, repaired=merging.repaired, borrowed=borrowed, **more)
+
+    def _rounded(self, weights: Array, points: Points) -> Rounded:
+        return round_channel(weights, float_posteriors(points), self.joint, self.notion, judge=self.judge)
+
+    def _solved(self, uncertain: UncertainSet, margin: float, **more: Any) -> Envelope:
+        left = None
+        if self.search.time_limit is not None:
+            left = max(0.0, self.search.time_limit - (time.perf_counter() - self.started))
+        try:
+            return robust_envelope(
                 uncertain,
-                margin=margin * room_at_the_table(uncertain),
-                gap=max(GAP_SHARE * search.gap, LEAST_GAP) * utility_entropy(joint),
+                margin=margin,
+                gap=max(GAP_SHARE * self.search.gap, LEAST_GAP) * utility_entropy(self.joint),
                 time_limit=left,
-                workers=search.workers,
-                backend=search.backend,
-                start=start,
-                dual=dual,
-                progress=shown_progress(joint, search),
+                workers=self.search.workers,
+                backend=self.search.backend,
+                **more,
             )
         except SolverError as error:
             raise SolverFailure(f"the optimum could not be computed: {error}") from error
-        try:
-            return envelope, round_channel(
-                envelope.weights, float_posteriors(envelope.points), joint, notion, judge=judge
+
+    def _response(self, merging: Merging) -> Design | None:
+        """The best response within every merged set: the optimum where only its symbols have mass."""
+        if self.judge.chosen.rest:
+            raise InputError(
+                f"{RESPONSE} with symbols of no record is not built: an output of a few symbols would be released for "
+                "these, too, so that sets cannot be looked at one by one; use another mechanism"
             )
-        except RoundingFailure as error:
-            failure = error
-            start, dual = envelope.pool, envelope.dual
-    raise SolverFailure(
-        f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget"
-    )
+        whole, groups = uncertain_set(self.joint, self.notion, self.judge.chosen), merging.groups
+        for share in MARGINS:
+            margin = share * room_at_the_table(whole)
+
+            def solve(members: NDArray[np.intp], _: Array, margin: float = margin) -> Envelope | None:
+                face = whole.face(members)
+                return self._solved(face, margin) if face.excess(face.point)[0] < -margin else None
+
+            weights, points, _ = respond(solve, self.joint.p_x, groups)
+            try:
+                return self._made(self._rounded(weights, points), RESPONSE, "subsets")
+            except RoundingFailure:
+                continue
+        return None
+
+    def _optimal(self, merging: Merging) -> Design:
+        """Solve with growing margins until the rounded channel passes."""
+        uncertain = uncertain_set(self.joint, self.notion, self.judge.chosen)
+        start, dual = Points.blocks(merging.groups, self.joint.p_x), None
+        neighbour = self.search.start.envelope if self.search.start is not None else None
+        if neighbour is not None and neighbour.points.shape[1] == len(self.joint.useful):
+            start, dual = Points.concatenate([start, neighbour.pool]), neighbour.dual
+        failure: RoundingFailure | None = None
+        progress = shown_progress(self.joint, self.search)
+        for share in MARGINS:
+            margin = share * room_at_the_table(uncertain)
+            found = self._solved(uncertain, margin, start=start, dual=dual, progress=progress)
+            try:
+                rounded = self._rounded(found.weights, found.points)
+            except RoundingFailure as error:
+                failure, start, dual = error, found.pool, found.dual
+                continue
+            proof = proven(found, utility_entropy(self.joint), utility(rounded.channel, self.joint).nmi)
+            said = search_messages(found, proof, self.search)
+            made = self._made(rounded, OPTIMAL, found.method, certificate=proof, messages=said)
+            return made.with_envelope(found)
+        raise SolverFailure(
+            f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger "
+            "budget"
+        )
 
 
 def _too_wide(joint: Joint, notion: Notion, chosen: ConfidenceSet, nmi: float) -> str:
@@ -391,7 +398,11 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
         counts = tuple(tuple(count << k for count in row) for row in joint.counts)
         larger = replace(joint, counts=counts)
         wider = confidence_set(
-            larger, chosen.level, shares=shares, estimate_shares=needs_shares(notion), unseen=chosen.unseen
+            larger,
+            chosen.level,
+            shares=shares,
+            estimate_shares=auditing.lift_limits(notion).need_shares,
+            unseen=chosen.unseen,
         )
         if _rough(larger, notion, wider, end) >= goal:
             return larger.total

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,19 @@ class Effort:
     backend: str = "highs"
 
 
+Solve: TypeAlias = Callable[[NDArray[np.intp], Array], Envelope | None]
+"""The optimum of a set of symbols at its P(X | T); None where the merged set lies in the margin, or no time is left."""
+
+
+def within(inner: Polytope, outer: Polytope, effort: Effort) -> Solve:
+    """On the face of a polytope; bounds hold for the face of `outer`."""
+    return lambda members, point: _solved(inner.restrict(members), outer.restrict(members), point, effort)
+
+
 def respond(
-    inner: Polytope,
-    outer: Polytope,
+    solve: Solve,
     p_x: Array,
     groups: Sequence[Sequence[int]],
-    effort: Effort,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Array, Points, bool]:
     """Weights (k,) and posteriors (k, n) of all sets together, and whether Ctrl-C came.
@@ -63,11 +71,7 @@ def respond(
         if len(group) > 1:
             if progress is not None:
                 progress(done)
-            found = (
-                None
-                if interrupted
-                else _solved(inner.restrict(members), outer.restrict(members), point, effort)
-            )
+            found = None if interrupted else solve(members, point)
         if found is None:
             weights.append(np.array([mass]))
             inside = Points.from_dense(point[None, :])

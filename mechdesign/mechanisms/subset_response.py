@@ -29,7 +29,7 @@ from mechdesign.mechanisms.optimal import (
 )
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.posteriors import posteriors
-from mechdesign.mechanisms.responding import Effort, respond
+from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
@@ -105,7 +105,7 @@ def _columns(
         if report is not None:
             report(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
 
-    return respond(inner, outer, joint.p_x, groups, effort, show)[:2]
+    return respond(within(inner, outer, effort), joint.p_x, groups, show)[:2]
 
 
 def _sparse(points: Points) -> object:

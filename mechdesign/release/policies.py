@@ -96,6 +96,11 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     The denominator is made fine enough for the marginal whatever the policy is, so that another policy does not
     give the records that the channel knows another draw.
     """
+    if channel.unseen and policy.unknown.startswith(OUTPUT):
+        raise InputError(
+            f"unknown={policy.unknown}: the promise covers {channel.unseen:,} symbols that no record of the table had "
+            "if they are released as the marginal; say --unknown marginal, or refuse"
+        )
     rows = IntegerRows.of(channel.rows)
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale

@@ -52,6 +52,11 @@ class Releasable(Protocol):
         ...
 
     @property
+    def unseen(self) -> int:
+        """Symbols without a row that the promise covers if they are released as the marginal."""
+        ...
+
+    @property
     def joint(self) -> Joint | None:
         """The table that the channel was designed for; None in a public one."""
         ...

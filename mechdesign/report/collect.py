@@ -13,8 +13,7 @@ from importlib.metadata import version
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.measures import measure
-from mechdesign.auditing.population import audit_for_set, set_behind
-from mechdesign.auditing.verdict import audit
+from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
@@ -40,6 +39,8 @@ NO_AXIS = (
     "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis to follow."
 )
 
+NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it, given the same shares and symbols."
+
 
 @contextmanager
 def _unwatched(text: str, unit: str = "") -> Generator[None]:
@@ -59,9 +60,7 @@ def promise_of(channel: Channel, name: str = "the channel") -> Notion:
 def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     """The design of a channel from a file, audited again; its bound is the one that the file has kept."""
     chosen = set_behind(channel, joint)
-    verdict = (
-        audit(channel, joint, notion) if chosen is None else audit_for_set(channel, joint, notion, chosen)
-    )
+    verdict = audit(channel, joint, notion, population=chosen)
     kept: Certificate | None = None
     match channel.record.certificate:
         case {
@@ -98,11 +97,13 @@ def internal_report(
     with watch("measuring the channel"):
         measures = measure(channel, joint)
         remarks = (*remarks_of(design), *design.messages)
-        verdict = audit(channel, joint, design.notion)
+        verdict = audit(channel, joint, design.notion, population=design.confidence)
         summary = summary_report(
             design, joint, verdict=verdict, attained=measures.leakage, remarks=remarks, table=table
         )
-    axis = axis_of(design.notion)
+    axis, sample = axis_of(design.notion), design.confidence
+    if sample is not None and (sample.unseen or sample.shares_are_known):
+        axis, why = None, NO_SAMPLE
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
             curve, why = curve_through(joint, design, axis, None if work is None else work.at)

@@ -33,6 +33,7 @@ from mechdesign.report.record import (
     Report,
 )
 from mechdesign.report.wording import about, at_most, count, title
+from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
 NAMELESS = "the sensitive column"
@@ -111,7 +112,7 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied),
         holds_for=(
-            PUBLIC_SAMPLE,
+            *([PUBLIC_SAMPLE] if channel.record.confidence is None else scope_of(channel.record.confidence)),
             *_covers(notion, sensitive, useful, promised.eps_ldp),
             WITHHELD.format(useful=useful),
         ),

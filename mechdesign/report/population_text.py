@@ -8,7 +8,7 @@ from typing import Any
 from mechdesign.auditing.population_promise import Cause, PopulationPromise
 from mechdesign.core.numbers import at_most, factor_at_least, factor_at_most
 from mechdesign.report.wording import count, label, percent
-from mechdesign.tables.confidence import ConfidenceSet
+from mechdesign.tables.confidence import ConfidenceSet, scope_of
 
 SCOPE = (
     "This takes the records for independent draws from one population, the symbols for fixed before anybody looked "
@@ -59,18 +59,10 @@ def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | Non
         f"{at_most(achieved.eps_ldp)}"
     )
     if chosen is not None:
-        shares = (
-            "whatever the shares of the sensitive symbols are"
-            if chosen.shares_are_free
-            else "their shares as given"
-            if chosen.shares_are_known
-            else "their shares estimated along"
-        )
         return [
-            f"The promise holds for the population that these {count(records, 'record')} are a sample of, with "
-            f"{level}: verified exactly for every population in the Clopper-Pearson set of the counts ({shares}). "
-            f"There: {budgets} (nats, rounded up).",
-            SCOPE,
+            f"The promise is verified exactly for every population in the Clopper-Pearson set of the counts of these "
+            f"{count(records, 'record')}. There: {budgets} (nats, rounded up).",
+            *scope_of(chosen.stated),
         ]
     sentences = [
         f"For the population that these {count(records, 'record')} are a sample of, with {level}: "

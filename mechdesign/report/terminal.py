@@ -241,16 +241,25 @@ def _curves(rows: Sequence[ComparisonRow]) -> list[tuple[str, float | None]]:
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     at = {(row.mechanism, row.epsilon): row for row in rows}
-    bounds = {row.epsilon: row.upper_bound_nmi for row in rows if row.upper_bound_nmi is not None}
+    proven = {
+        (row.case.confidence, row.epsilon): row.upper_bound_nmi
+        for row in rows
+        if row.upper_bound_nmi is not None
+    }
+    levels = list(dict.fromkeys(level for level, _ in proven))
     budgets = sorted({row.epsilon for row in rows})
     step = -(-len(budgets) // MOST_LINES)
-    header = ["epsilon", *mechanisms, *(["at most"] if bounds else [])]
+    header = [
+        "epsilon",
+        *mechanisms,
+        *("at most" if level is None else f"at most@{level:g}" for level in levels),
+    ]
     lines = [header]
     for epsilon in budgets[::step]:
         cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
-        bound = bounds.get(epsilon)
-        limit = "-" if bound is None else str(_hundredths(bound, ROUND_CEILING))
-        lines.append([f"{epsilon:g}", *cells, *([limit] if bounds else [])])
+        limits = [proven.get((level, epsilon)) for level in levels]
+        most = ["-" if limit is None else str(_hundredths(limit, ROUND_CEILING)) for limit in limits]
+        lines.append([f"{epsilon:g}", *cells, *most])
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))

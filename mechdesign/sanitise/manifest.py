@@ -35,6 +35,7 @@ from mechdesign.release.drawing import OF_SYMBOLS, POSTERIOR_DRAW, REPRESENTATIV
 from mechdesign.release.policies import MARGINAL, OUTPUT
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.job_file import JobRun, Use
+from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
@@ -46,6 +47,7 @@ def covers(
     sensitive: Sequence[str] | None,
     notion: Mapping[str, Any] | None,
     *,
+    confidence: Mapping[str, Any] | None = None,
     table_records: int | None = None,
     zero_cells: int | None = None,
 ) -> list[str]:
@@ -62,9 +64,14 @@ def covers(
         f"{released} released through a channel with {promise}.",
         "It is about each record alone, and about the released value alone, against an observer who knows the channel "
         "and the table that it was designed for, and nothing else of the record.",
-        f"It is about that table{size}: on the population that its records come from, or on other data that the "
-        "channel is applied to, more can be told, and the more so the fewer records the table has.",
     ]
+    if confidence is not None:
+        told += scope_of(confidence)
+    else:
+        told.append(
+            f"It is about that table{size}: on the population that its records come from, or on other data that the "
+            "channel is applied to, more can be told, and the more so the fewer records the table has."
+        )
     if use.form == POSTERIOR_DRAW:
         told.append(
             f"The values are drawn from the symbols of {listed(list(use.columns))} that the channel's output leaves "
@@ -277,6 +284,7 @@ class ReleasedColumn:
     names: tuple[str, ...]
     sensitive: tuple[str, ...] | None
     notion: Mapping[str, Any] | None
+    confidence: Mapping[str, Any] | None
     counted: Counted
 
 
@@ -318,6 +326,7 @@ class Manifest:
                     column.names,
                     column.sensitive,
                     column.notion,
+                    confidence=column.confidence,
                     table_records=column.counted.table_records if internal else None,
                     zero_cells=column.counted.zero_cells if internal else None,
                 )
@@ -363,6 +372,7 @@ def released_column(
         names=names,
         sensitive=sensitive,
         notion=record.notion if record is not None else None,
+        confidence=record.confidence if record is not None else None,
         counted=Counted(
             channel_file=channel_file,
             achieved=record.achieved if record is not None else None,

@@ -3,7 +3,8 @@
 Given how many records N_s a sensitive symbol s has, its row of the table is multinomial(N_s, P(.|s)), so each
 cell is binomial, and Clopper and Pearson (1934) bound P(x|s) whatever it is: an end is the p at which a binomial
 tail is just as small as the share of 1 - level that the cell may spend. Bonferroni over all ends makes all bounds
-true at once with probability `level` or more. The shares P(s) are bounded alike, or known, or not needed.
+true at once with probability `level` or more. The shares P(s) are bounded alike, or known, or not needed. Rows of
+few records and cells of large probability get more of 1 - level than others, by rules fixed before the sample.
 
 Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can compute them again.
 """
@@ -11,7 +12,6 @@ Ends are exact multiples of 2**-60 (`core.binomial`), so an audit can compute th
 from __future__ import annotations
 
 import csv
-import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,6 @@ from typing import Any
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, listed, quoted
-from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.joint import Joint
 
 LEAST_LEVEL = 0.5
@@ -74,14 +73,13 @@ class ConfidenceSet:
             for lower, upper in zip(self.lower, self.upper, strict=True)
         ]
         ends = zip(self.share_lower, self.share_upper, strict=True)
+        return self.stated | {"intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]}}
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What everybody may know of the set: all but the intervals."""
         shares = "known" if self.shares_are_known else "free" if self.shares_are_free else "estimated"
-        return {
-            "level": self.level,
-            "set": METHOD,
-            "shares": shares,
-            "unseen": self.unseen,
-            "intervals": {"cells": cells, "shares": [[str(a), str(b)] for a, b in ends]},
-        }
+        return {"level": self.level, "set": METHOD, "shares": shares, "unseen": self.unseen}
 
 
 def _text(end: int) -> str:
@@ -158,29 +156,67 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     return tuple(given[s] / total for s in range(len(given)))
 
 
-def read_shares(path: str) -> dict[str, str]:
-    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
+def _read(path: str, what: str, header: Sequence[str], cells: str) -> list[list[str]]:
+    """The rows of a small CSV file below its header."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             rows = [row for row in csv.reader(file, strict=True) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} cannot be read as a CSV file of shares: {error}") from None
-    if not rows or rows[0] != ["symbol", "share"]:
-        raise InputError(f"{path} must begin with the header symbol,share")
-    shares: dict[str, str] = {}
+        raise InputError(f"{path} cannot be read as a CSV file of {what}: {error}") from None
+    if not rows or rows[0] != list(header):
+        raise InputError(f"{path} must begin with the header {','.join(header)}")
     for number, row in enumerate(rows[1:], start=2):
-        if len(row) != 2:
-            raise InputError(f"{path}, row {number}: {len(row)} cells, not a symbol and its share")
+        if len(row) != len(header):
+            raise InputError(f"{path}, row {number}: {len(row)} cells, not {cells}")
+    return rows[1:]
+
+
+def unseen_symbols(path: str, joint: Joint) -> int:
+    """How many useful symbols a list that was made beforehand has and the table has not: a CSV file with the header.
+
+    Raises InputError if the table has a symbol that the list has not.
+    """
+    rows = _read(path, "symbols", joint.useful.columns, "one for each useful column")
+    symbols = {tuple(row) for row in rows}
+    if len(symbols) < len(rows):
+        twice = next(row for k, row in enumerate(rows) if row in rows[:k])
+        raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
+    absent = [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in symbols]
+    if absent:
+        raise InputError(
+            f"{path} does not list {listed(absent)}, which the table has: confidence needs a list that was made "
+            "without looking at the records"
+        )
+    return len(symbols) - len(joint.useful)
+
+
+def read_shares(path: str) -> dict[str, str]:
+    """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
+    shares: dict[str, str] = {}
+    for row in _read(path, "shares", ("symbol", "share"), "a symbol and its share"):
         if row[0] in shares:
             raise InputError(f"{path}: the share of {quoted(row[0])} is given twice")
         shares[row[0]] = row[1]
     return shares
 
 
-def needs_shares(notion: Notion) -> bool:
-    """Whether the notion speaks of P(s): quotients of two rows (LDP) do not."""
-    limits = notion.limits
-    return not isinstance(limits, LiftLimits) or math.isfinite(limits.lower) or math.isfinite(limits.upper)
+def scope_of(record: Mapping[str, Any]) -> list[str]:
+    """For whom a promise with confidence holds, from what even a public channel file says of its set."""
+    shares = {"known": "their shares as given", "estimated": "their shares estimated along"}.get(
+        record["shares"], "whatever the shares of the sensitive symbols are"
+    )
+    said = [
+        f"It holds for the population that the records of its table are a sample of, with {100 * record['level']:g} % "
+        f"confidence ({shares}), if they are independent draws from it and the list of symbols was made without "
+        "looking at them; it speaks of a fresh record of that population."
+    ]
+    unseen = record.get("unseen", 0)
+    if unseen:
+        said.append(
+            f"It covers {unseen:,} more {'symbol' if unseen == 1 else 'symbols'} of the list, of which the table has "
+            "no record, where their records are released as those of which nothing is known (--unknown marginal)."
+        )
+    return said
 
 
 def check_counts(joint: Joint) -> None:
@@ -202,8 +238,8 @@ def confidence_set(
 ) -> ConfidenceSet:
     """The Clopper-Pearson set of a table of counts.
 
-    Each of its E ends may fail with probability (1 - level) / E; ends are two for every cell and, where P(s) is
-    estimated, two for every sensitive symbol.
+    The ends may fail with probability 1 - level together. Each of the |X| cells of a row and, where P(s) is estimated,
+    all shares together take the same part of it; `_levels` says how it is spread over rows and cells.
     """
     check_counts(joint)
     spent = 1 - Fraction(repr(check_level(level)))
@@ -212,26 +248,53 @@ def confidence_set(
         raise InputError(f"the number of unseen symbols ({quoted(unseen)}) must be an integer of at least 0")
     size, n = len(joint.counts), len(joint.counts[0]) + unseen
     estimated = known is None and estimate_shares
-    alpha = spent / (2 * (size * n + (size if estimated else 0)))
-    rows = [_ends_of(row, alpha) for row in joint.counts]
+    for_shares = spent / (n + 1) if estimated else Fraction(0)
+    totals = joint.sensitive_counts
+    levels_of_rows = [_levels(part * (spent - for_shares), n) for part in _row_parts(totals)]
+    rows = [_ends_of(row, *own) for row, own in zip(joint.counts, levels_of_rows, strict=True)]
     if known is not None:
         low = high = known
     elif estimated:
-        ends = _ends_of(joint.sensitive_counts, alpha)
+        ends = _ends_of(totals, *_levels(for_shares, size))
         low, high = (tuple(Fraction(end, SCALE) for end in side) for side in ends)
     else:
         low, high = (Fraction(0),) * size, (Fraction(1),) * size
     lower, upper = tuple(row[0] for row in rows), tuple(row[1] for row in rows)
     rest: tuple[int, ...] = ()
     if unseen:
-        nothing = (SCALE - lower_end(total, total, alpha) for total in joint.sensitive_counts)
+        nothing = (_upper_end(0, total, *own) for total, own in zip(totals, levels_of_rows, strict=True))
         rest = tuple(min(unseen * end, SCALE) for end in nothing)
     return ConfidenceSet(float(level), lower, upper, low, high, unseen, rest)
 
 
-def _ends_of(counts: Sequence[int], alpha: Fraction) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _row_parts(totals: Sequence[int]) -> list[Fraction]:
+    """Which part of the probability of failure each row takes: half equally, half in proportion to 1 / N_s.
+
+    Rows are looked at given all N_s, so that parts may depend on these; the rows that few records tell of need more.
+    """
+    inverse = [Fraction(1, total) for total in totals]
+    whole = sum(inverse)
+    return [(Fraction(1, len(totals)) + part / whole) / 2 for part in inverse]
+
+
+def _levels(spent: Fraction, n: int) -> tuple[Fraction, Fraction]:
+    """Level of an end of a cell with probability p, as a + b p: on one side they sum to spent / 2 over n cells.
+
+    Half is spread equally, half in proportion to the p of the hypothesis under test, not of the sample: a
+    distribution P is rejected with probability spent at most whatever it is, because its own p sum to one.
+    """
+    return spent / (4 * n), spent / 4
+
+
+def _upper_end(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
+    return SCALE - lower_end(total - count, total, alpha + slope, -slope)
+
+
+def _ends_of(
+    counts: Sequence[int], alpha: Fraction, slope: Fraction
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     total = sum(counts)
     return (
-        tuple(lower_end(count, total, alpha) for count in counts),
-        tuple(SCALE - lower_end(total - count, total, alpha) for count in counts),
+        tuple(lower_end(count, total, alpha, slope) for count in counts),
+        tuple(_upper_end(count, total, alpha, slope) for count in counts),
     )

@@ -191,3 +191,18 @@ def test_the_screen_loses_no_worst_output(data: st.DataObject, size: int, n: int
             bound = extremes[side]
             best = bound if bound.above * best.below > best.above * bound.below else best
         assert one[side].above * best.below == best.above * one[side].below
+
+
+def test_one_audit_judges_what_the_channel_was_designed_for() -> None:
+    """A channel designed with confidence is judged on the set of whatever counts it is held against."""
+    from mechdesign import design
+
+    channel = design(JOINT, LIP(0.5), mechanism="subset-merging", confidence=0.95).channel
+    assert audit(channel, JOINT, LIP(0.5)).satisfied
+    few = Joint.from_counts([[c // 10 for c in row] for row in JOINT.counts])
+    found = audit(channel, few, LIP(0.5))
+    assert found.achieved == audit(channel, JOINT, LIP(0.5)).achieved
+    assert found.satisfied is audit_population(channel, few, LIP(0.5), confidence_set(few)).satisfied
+    plain = design(JOINT, LIP(0.5), mechanism="subset-merging").channel
+    assert audit(plain, few, LIP(0.5)).satisfied
+    assert not audit(plain, few, LIP(0.5), population=confidence_set(few)).satisfied

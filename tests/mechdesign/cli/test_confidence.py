@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -127,3 +128,114 @@ def test_bad_input_exits_2(
 def test_a_missing_file_of_shares_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["design", table, *BASE, "--confidence", "0.9", "--known-shares", "nowhere.csv"]) == 2
     assert "nowhere.csv cannot be read as a CSV file of shares" in " ".join(capsys.readouterr().err.split())
+
+
+def test_symbols_of_no_record_are_protected(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They cost utility, and `apply` takes them as the marginal or not at all, never as one output."""
+    channel, symbols, data = str(tmp_path / "c.json"), tmp_path / "symbols.csv", tmp_path / "data.csv"
+    symbols.write_text("letter\n" + "\n".join("abcdef") + "\n")
+    arguments = [*BASE, "--confidence", "0.95", "--gap", "1e-3", "--symbols", str(symbols), "--json"]
+    assert main(["design", table, *arguments, "--output", channel]) == 0
+    with_list = _json(capsys)["nmi"]
+    assert main(["design", table, *[a for a in arguments if a not in ("--symbols", str(symbols))]]) == 0
+    without = _json(capsys)["nmi"]
+    assert isinstance(with_list, float)
+    assert isinstance(without, float)
+    assert with_list < without
+    assert main(["audit", channel]) == 0
+    assert "It covers 2 more symbols of the list" in " ".join(capsys.readouterr().out.split())
+    data.write_text("letter\na\nf\n")
+    released, manifest = str(tmp_path / "out.csv"), tmp_path / "out.csv.manifest.json"
+    key = ["--insecure-seed", "1"]
+    assert main(["apply", channel, str(data), released, *key, "--unknown", "output:a"]) == 2
+    assert "the promise covers 2 symbols that no record" in " ".join(capsys.readouterr().err.split())
+    assert main(["apply", channel, str(data), released, *key]) == 2
+    assert main(["apply", channel, str(data), released, *key, "--unknown", "marginal"]) == 0
+    said = " ".join(json.loads(manifest.read_text())["covers"])
+    assert "It holds for the population" in said
+    assert "It covers 2 more symbols" in said
+    assert "It is about that table" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("symbol\na\n", "must begin with the header letter"),
+        ("letter\na\nb\nc\nd\na\n", "the symbol 'a' is listed twice"),
+        ("letter\na\nb\n", "does not list 'c', 'd', which the table has"),
+        ("letter\na,b\n", "row 2: 2 cells, not one for each useful column"),
+        (None, "--symbols needs --confidence"),
+    ],
+)
+def test_bad_lists_of_symbols_exit_2(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, message: str
+) -> None:
+    path = tmp_path / "symbols.csv"
+    path.write_text(text or "")
+    level = [] if text is None else ["--confidence", "0.9"]
+    assert main(["design", table, *BASE, *level, "--symbols", str(path)]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_compare_has_the_curve_with_confidence_beside_the_one_without(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = str(tmp_path / "curves.csv")
+    arguments = ["compare", table, *BASE[:3], "--notions", "ldp,l1", "--epsilons", "0.5,1", "--gap", "1e-3"]
+    assert main([*arguments, "--confidence", "0.9", "--output", output, "--json", "--recommend"]) == 0
+    printed = capsys.readouterr()
+    assert "is left out for l1" in printed.err
+    rows = {
+        (r["mechanism"], r["epsilon"]): r
+        for r in csv.DictReader(Path(output).read_text().splitlines())
+        if r["notion"] == "ldp"
+    }
+    for name in ("optimal", "subset-merging", "complete-merging"):
+        for epsilon in ("0.5", "1"):
+            with_it, without = rows[f"{name}@0.9", epsilon], rows[name, epsilon]
+            assert float(with_it["nmi"]) <= float(without["upper_bound_nmi"])
+            assert float(with_it["upper_bound_nmi"]) <= float(without["upper_bound_nmi"])
+            assert with_it["satisfied"] == "true"
+    assert not any(name.startswith("subset-response@") for name, _ in rows)
+    again = [*arguments, "--confidence", "0.9", "--output", output]
+    assert main([*again, "--json"]) == 0
+    assert _json(capsys)["kept"] == len(list(csv.DictReader(Path(output).read_text().splitlines())))
+    assert main([*again, "--symbols", table]) == 2
+    assert main([*arguments, "--confidence", "0.4"]) == 2
+    assert main(["compare", table, *BASE[:3], "--notions", "ldp", "--epsilons", "1", "--symbols", "x"]) == 2
+
+
+def test_any_matrix_says_what_holds_for_the_population(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same two numbers as for the channel that the matrix was printed from, up to its last digits."""
+    channel, matrix = str(tmp_path / "c.json"), tmp_path / "W.csv"
+    assert main(["design", table, *BASE, "--output", channel, "--json"]) == 0
+    designed = _json(capsys)["population"]
+    assert main(["show", channel, "--csv"]) == 0
+    matrix.write_text(capsys.readouterr().out)
+    arguments = ["audit", "--matrix", str(matrix), "--table", table, *BASE]
+    assert main([*arguments, "--json"]) in (0, 1)
+    audited = _json(capsys)["population"]
+    assert isinstance(designed, dict)
+    assert isinstance(audited, dict)
+    for side in ("eps_l", "eps_u", "eps_ldp"):
+        assert audited[side] == pytest.approx(designed[side], rel=1e-9)
+    assert audited["largest"]["symbols"] == designed["largest"]["symbols"]
+
+
+def test_a_public_report_says_for_whom_the_promise_holds(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    channel, report, full = str(tmp_path / "c.json"), tmp_path / "p.md", tmp_path / "r.json"
+    design = ["design", table, *BASE, "--confidence", "0.95", "--mechanism", "subset-merging"]
+    assert main([*design, "--output", channel]) == 0
+    assert main(["report", channel, "--public-report", str(report), "--report", str(full)]) == 0
+    said = report.read_text()
+    assert "It holds for the population that the records of its table are a sample of, with 95 %" in said
+    assert "not about the population" not in said
+    rows = json.loads(full.read_text())["curve"]["rows"]
+    assert {"subset-merging@0.95", "subset-merging", "optimal@0.95"} <= {row["mechanism"] for row in rows}
+    capsys.readouterr()

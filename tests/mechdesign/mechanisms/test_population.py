@@ -11,11 +11,12 @@ import pytest
 
 from mechdesign import Channel, InputError, Joint, design
 from mechdesign.auditing.population import audit_population
+from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import population
 from mechdesign.mechanisms.population import PopulationLifts, records_needed, uncertain_set
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
-from mechdesign.tables.confidence import confidence_set, needs_shares, set_of_record
+from mechdesign.tables.confidence import confidence_set, set_of_record
 
 JOINT = Joint.from_counts([[900, 700, 300, 100], [500, 800, 200, 150], [400, 300, 350, 60]])
 
@@ -26,7 +27,7 @@ NOTIONS: list[Notion] = [LDP(0.8), LIP(0.5), ALIP(0.6, 0.4), MaxLift(0.4), MinLi
 @pytest.mark.parametrize("mechanism", ["optimal", "subset-merging", "complete-merging"])
 def test_designs_are_private_on_the_whole_set(notion: Notion, mechanism: str) -> None:
     result = design(JOINT, notion, mechanism=mechanism, confidence=0.95, gap=1e-3)
-    chosen = confidence_set(JOINT, 0.95, estimate_shares=needs_shares(notion))
+    chosen = confidence_set(JOINT, 0.95, estimate_shares=limits_of(notion).need_shares)
     assert result.confidence == chosen
     assert audit_population(result.channel, JOINT, notion, chosen).satisfied
     assert result.verified
@@ -167,7 +168,7 @@ def test_merged_sets_are_judged_as_the_audit_does() -> None:
 
     rng = np.random.default_rng(0)
     for notion in (LDP(0.5), ALIP(0.3, 0.3)):
-        chosen = confidence_set(JOINT, 0.95, estimate_shares=needs_shares(notion))
+        chosen = confidence_set(JOINT, 0.95, estimate_shares=limits_of(notion).need_shares)
         lifts = PopulationLifts(JOINT, notion.limits, chosen)
         for _ in range(10):
             inside = [x for x in range(4) if rng.random() < 0.5]
@@ -206,7 +207,7 @@ def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.Mon
     def fail(*_: object, **__: object) -> None:
         raise SolverFailure("no luck")
 
-    monkeypatch.setattr(population, "_designed", fail)
+    monkeypatch.setattr(population, "robust_envelope", fail)
     result = design(JOINT, LDP(0.8), confidence=0.95)
     assert result.fallback_from == "optimal"
     assert result.mechanism == "subset-merging"
@@ -223,8 +224,8 @@ def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.Mon
         (
             JOINT,
             LDP(1.0),
-            {"confidence": 0.95, "mechanism": "subset-response"},
-            "subset-response is not built",
+            {"confidence": 0.95, "mechanism": "subset-response", "unseen": 2},
+            "subset-response with symbols of no record is not built",
         ),
         (
             JOINT,
@@ -252,3 +253,36 @@ def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.Mon
 def test_bad_input_is_refused(joint: Joint, notion: Notion, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         design(joint, notion, **arguments)
+
+
+@pytest.mark.parametrize("notion", NOTIONS, ids=lambda n: n.name)
+def test_responses_within_sets_are_between_merging_and_the_optimum(notion: Notion) -> None:
+    """nmi(subset merging) <= nmi(subset response) <= the optimum's bound, on the whole set."""
+    made = design(JOINT, notion, mechanism="subset-response", confidence=0.95, gap=1e-3)
+    merged = design(JOINT, notion, mechanism="subset-merging", confidence=0.95)
+    bound = design(JOINT, notion, confidence=0.95, gap=1e-3).certificate.upper_bound_nmi
+    assert bound is not None
+    assert merged.nmi <= made.nmi <= bound
+    assert made.mechanism == "subset-response"
+    assert made.confidence is not None
+    assert audit_population(made.channel, JOINT, notion, made.confidence).satisfied
+
+
+def test_responses_within_sets_gain_on_adult(adult: Joint) -> None:
+    merged = design(adult, LDP(1.0), mechanism="subset-merging", confidence=0.95)
+    made = design(adult, LDP(1.0), mechanism="subset-response", confidence=0.95, gap=1e-3)
+    assert made.nmi > merged.nmi + 0.05
+    assert made.method == "subsets"
+
+
+def test_a_face_is_the_set_where_only_its_members_have_mass(adult: Joint) -> None:
+    """h and g of a posterior on the members are those of the whole set."""
+    whole = uncertain_set(adult, LDP(1.0), confidence_set(adult, estimate_shares=False))
+    members = np.array([1, 4, 5, 11])
+    face = whole.face(members)
+    v = np.random.default_rng(0).dirichlet(np.ones(4), 20)
+    padded = np.zeros((20, whole.n))
+    padded[:, members] = v
+    mass = whole.point[members].sum()
+    for one, other in zip(face.extremes(v), whole.extremes(padded), strict=True):
+        assert one == pytest.approx(other * mass, rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -54,23 +55,93 @@ def test_an_end_for_many_records_agrees_with_arb(count: int, total: int) -> None
         assert beyond > arb(1) / 3000
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 40), st.booleans(), st.data())
+def test_an_end_at_a_level_that_depends_on_p(total: int, falling: bool, data: st.DataObject) -> None:
+    """P(Bin(N, p) >= c) <= a + b p up to the end, and at no later point of a grid."""
+    count = data.draw(st.integers(1, total))
+    whole = data.draw(st.sampled_from([Fraction(1, 8), Fraction(1, 100), Fraction(1, 10**6)]))
+    part = whole / data.draw(st.sampled_from([2, 10, 1000]))
+    alpha, slope = (whole, part - whole) if falling else (part, whole - part)
+    k = lower_end(count, total, alpha, slope)
+
+    def within(end: int) -> bool:
+        return _tail(end, count, total) <= alpha + slope * Fraction(end, SCALE)
+
+    assert all(within(k * i // 16) for i in range(17))
+    assert not any(within(k + 1 + (SCALE - k - 1) * i // 16) for i in range(17))
+
+
+def _row_ends(counts: Sequence[int], n: int, spent: Fraction) -> list[tuple[int, int]]:
+    alpha, slope = spent / (4 * n), spent / 4
+    total = sum(counts)
+    return [
+        (
+            lower_end(c, total, alpha, slope),
+            SCALE - lower_end(total - c, total, alpha + slope, -slope),
+        )
+        for c in counts
+    ]
+
+
 def test_the_level_is_split_over_all_ends() -> None:
+    """Shares take one part in |X| + 1; rows half equally, half as 1 / N_s; cells half equally, half as p."""
     chosen = confidence_set(Joint.from_counts(COUNTS), 0.9)
-    alpha = Fraction(1, 10) / (2 * (6 + 2))
-    assert chosen.lower[0] == tuple(lower_end(c, 15, alpha) for c in COUNTS[0])
-    assert chosen.upper[1] == tuple(SCALE - lower_end(20 - c, 20, alpha) for c in COUNTS[1])
-    assert chosen.share_lower[0] == Fraction(lower_end(15, 35, alpha), SCALE)
+    spent = Fraction(1, 10) * Fraction(3, 4)
+    for s, (row, other) in enumerate(((15, 20), (20, 15))):
+        part = (Fraction(1, 2) + Fraction(other, row + other)) / 2
+        ends = _row_ends(COUNTS[s], 3, part * spent)
+        assert list(zip(chosen.lower[s], chosen.upper[s], strict=True)) == ends
+    (low, high), _ = _row_ends([15, 20], 2, Fraction(1, 40))
+    assert (chosen.share_lower[0], chosen.share_upper[0]) == (Fraction(low, SCALE), Fraction(high, SCALE))
     assert chosen.lower[0][1] == 0
     assert chosen.upper[0][1] > 0
     assert not chosen.shares_are_known
 
 
+@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize("totals", [(4, 7), (2, 6)])
+def test_rows_hold_the_truth_as_often_as_they_say(level: float, totals: tuple[int, int]) -> None:
+    """For every truth of a grid the rows hold it with probability `level` or more, summed over all samples exactly."""
+    n = 3
+
+    def samples(total: int) -> list[tuple[int, ...]]:
+        return [(a, b, total - a - b) for a in range(total + 1) for b in range(total + 1 - a)]
+
+    # The set of each row depends on the other row through its total alone, so rows may be looked at one by one.
+    rows: list[dict[tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]]] = []
+    for s, total in enumerate(totals):
+        found = {}
+        for counts in samples(total):
+            other = (1, totals[1 - s] - 1, 0)
+            seen = [x for x in range(n) if counts[x] or other[x]]
+            table = [[row[x] for x in seen] for row in (counts, other)]
+            chosen = confidence_set(
+                Joint.from_counts(table), level, estimate_shares=False, unseen=n - len(seen)
+            )
+            lower, upper = [0] * n, [chosen.rest[0] // (n - len(seen)) if chosen.rest else 0] * n
+            for i, x in enumerate(seen):
+                lower[x], upper[x] = chosen.lower[0][i], chosen.upper[0][i]
+            found[counts] = tuple(lower), tuple(upper)
+        rows.append(found)
+    grid = [Fraction(i, 20) for i in (0, 1, 3, 7)]
+    for truth in ((p, q, 1 - p - q) for p in grid for q in grid):
+        missed = Fraction(0)
+        for found, total in zip(rows, totals, strict=True):
+            for counts, (lower, upper) in found.items():
+                if not all(a <= p * SCALE <= b for a, p, b in zip(lower, truth, upper, strict=True)):
+                    ways = math.factorial(total) // math.prod(map(math.factorial, counts))
+                    missed += ways * math.prod(p**c for p, c in zip(truth, counts, strict=True))
+        assert missed <= 1 - Fraction(repr(level))
+
+
 def test_shares_that_are_known_or_not_needed_cost_nothing() -> None:
     joint = Joint.from_counts(COUNTS)
-    alpha = Fraction(1, 10) / (2 * 6)
     free = confidence_set(joint, 0.9, estimate_shares=False)
     known = confidence_set(joint, 0.9, shares={"s0": "0.25", "s1": Decimal("0.75")})
-    assert free.lower == known.lower == tuple(tuple(lower_end(c, sum(r), alpha) for c in r) for r in COUNTS)
+    ends = _row_ends(COUNTS[0], 3, Fraction(1, 10) * (Fraction(1, 2) + Fraction(20, 35)) / 2)
+    assert free.lower == known.lower
+    assert list(zip(free.lower[0], free.upper[0], strict=True)) == ends
     assert free.shares_are_free
     assert known.shares_are_known
     assert known.share_lower == (Fraction(1, 4), Fraction(3, 4))
@@ -114,10 +185,8 @@ def test_bad_shares_are_refused(shares: dict[object, object], message: str) -> N
 
 
 def test_shares_matter_to_lifts_only() -> None:
-    from mechdesign.tables.confidence import needs_shares
-
-    assert needs_shares(ALIP(1.0, 1.0))
-    assert not needs_shares(LDP(1.0))
+    assert ALIP(1.0, 1.0).limits.need_shares
+    assert not LDP(1.0).limits.need_shares
 
 
 @pytest.mark.parametrize(
