@@ -21,7 +21,7 @@ from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records,
 from mechdesign.sanitise.job_store import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
-from mechdesign.tables.columns import UnknownSymbol
+from mechdesign.tables.columns import UnknownSymbol, encode_for
 
 Codes = NDArray[np.integer[Any]]
 
@@ -128,7 +128,10 @@ class Drawer:
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
     ) -> dict[tuple[int, int], DrawnColumn]:
         """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`."""
-        cells = [[encode(column(at), self.header[at]) for at in places] for places in self.plan.inputs]
+        cells = [
+            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
+            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
+        ]
         records = self._records(column, count, first_row, numbers)
         released: dict[tuple[int, int], DrawnColumn] = {}
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):

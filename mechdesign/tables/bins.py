@@ -27,7 +27,7 @@ from pydantic import Field, model_validator
 from mechdesign.core.documents import Record
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of_text, quoted
-from mechdesign.formats.cells import Encoded, arrow_texts, integers_of
+from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, encode, integers_of
 
 if TYPE_CHECKING:
     from mechdesign.tables.variable import Variable
@@ -55,6 +55,9 @@ MIDNIGHT = "24:00:00"
 
 DAY, FAR = 86400, 2**62
 """Seconds of a day; microseconds that no date reaches."""
+
+SINCE = (ORIGIN - date(1970, 1, 1).toordinal()) * DAY * 1_000_000
+"""Microseconds of `ORIGIN` as arrow counts them."""
 
 MOST_VALUES = 1000
 """Values of a bin that are kept: of more, those at equally many equal shares of its records."""
@@ -206,22 +209,63 @@ class Bins(Record):
         rounded = _rounded(texts, self.kind)
         if rounded is None:
             return np.array([self.bin_of(text) for text in texts], dtype=np.int64)
+        found, unsure = self._searched(rounded)
+        found[unsure] = [self.bin_of(texts[at]) for at in np.flatnonzero(unsure).tolist()]
+        return found
+
+    def _searched(self, rounded: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The bins of doubles, or of microseconds, and which of them only exact numbers can tell.
+
+        Rounding is monotone: numbers that are rounded to different doubles stand in the order of these.
+        """
         cut_at = _double if self.kind == "number" else _microseconds
         cuts = np.array([cut_at(cut) for cut in self.cuts])
         found = np.searchsorted(cuts, rounded, side="right") - 1
+        unsure = (cuts[np.clip(found, 0, None)] == rounded) | ~np.isfinite(rounded)
         found[(found < 0) | (found == len(self))] = -2
-        # Rounding is monotone: numbers that are rounded to different doubles stand in the order of these.
-        for at in np.flatnonzero(np.isin(rounded, cuts) | ~np.isfinite(rounded)).tolist():
-            found[at] = self.bin_of(texts[at])
-        return found
+        return found, unsure
+
+    @cached_property
+    def marked(self) -> tuple[str, ...]:
+        """The texts of sorted cells: the labels, and what stands for those that no bin has."""
+        return (*self.labels, OUTSIDE, NO_NUMBER)
 
     def sorted_in(self, column: Encoded) -> Encoded:
-        """The labels of the bins in place of the numbers of a column; `NO_NUMBER` or `OUTSIDE` where there is none."""
-        texts = (*self.labels, OUTSIDE, NO_NUMBER)
+        """The labels of the bins in place of the numbers of a column (unless this was done already)."""
+        if column.texts == self.marked:
+            return column
         found = self.bins_of(column.texts)
-        found = np.where(found < 0, len(texts) + found, found)
-        place = np.append(np.where([not text for text in column.texts], -1, found), -1)
-        return Encoded(place[column.codes], texts)
+        place = np.where([not text for text in column.texts], -1, found % len(self.marked))
+        return Encoded(np.append(place, -1)[column.codes], self.marked)
+
+    def sorted_values(self, column: Any, name: str) -> Encoded | None:
+        """`sorted_in` for an arrow column of numbers, dates or moments, without writing them out; None for others."""
+        import pyarrow as pa
+
+        types, kind = pa.types, column.type
+        if self.kind == "number":
+            fits = types.is_float64(kind) or types.is_integer(kind)
+        else:
+            fits = types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns")
+            fits = (
+                fits
+                and (getattr(kind, "tz", None) is not None) == (self.kind == "instant")
+                and self.kind != "clock"
+            )
+        if not fits:
+            return None
+        if self.kind == "number":
+            plain = column.cast(pa.float64(), safe=False)
+        else:
+            plain = column.cast(pa.timestamp("us", getattr(kind, "tz", None))).cast(pa.int64())
+        missing = np.frombuffer(column.is_null().cast(pa.uint8()).buffers()[1], np.bool_)[: len(column)]
+        values = integers_of(plain.fill_null(0))
+        found, unsure = self._searched(values if self.kind == "number" else values - SINCE)
+        unsure &= ~missing
+        if unsure.any():
+            exact = encode(column.take(arrow_integers(np.flatnonzero(unsure))), name)
+            found[unsure] = np.array([*map(self.bin_of, exact.texts), -3])[exact.codes]
+        return Encoded(np.where(missing | (found == -3), -1, found % len(self.marked)), self.marked)
 
     @cached_property
     def representatives(self) -> tuple[str | None, ...] | None:
@@ -302,4 +346,4 @@ def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
         moments = integers_of(arrow_texts(texts).cast(pa.timestamp("us")).cast(pa.int64()))
     except (pa.ArrowException, UnicodeEncodeError):
         return None
-    return moments - (ORIGIN - date(1970, 1, 1).toordinal()) * DAY * 1_000_000
+    return moments - SINCE

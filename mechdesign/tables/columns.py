@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns
+from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns, integers_of
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, describe_outside, number_of
 from mechdesign.tables.variable import Variable
 
@@ -73,6 +73,23 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
         keys = [tuple(key) for key in distinct.tolist()]
     table = np.array([_look_up(columns, key, variable) for key in keys], dtype=np.int64)
     return table[inverse]
+
+
+def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded:
+    """The cells of a column as text; where the variable has bins for it, those of numbers as the labels of theirs."""
+    import pyarrow as pa
+
+    bins = variable.bins[part] if variable.bins else None
+    if bins is not None and isinstance(column, (pa.Array, pa.ChunkedArray)):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        coded = pa.types.is_dictionary(whole.type)
+        found = bins.sorted_values(whole.dictionary if coded else whole, name)
+        if found is not None and not coded:
+            return found
+        if found is not None:
+            indices = integers_of(whole.indices.cast(pa.int64()).fill_null(-1))
+            return Encoded(np.append(found.codes, -1)[indices], found.texts)
+    return encode(column, name)
 
 
 def _sorted_in(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
