@@ -3,17 +3,17 @@ import os
 from .analysis.check_file import check_release
 from .analysis.frequencies import (
     Frequencies,
-    JointFrequencies,
     estimate_frequencies,
-    estimate_joint,
     identifiability,
 )
+from .analysis.joint_frequencies import JointFrequencies, estimate_joint
 from .analysis.weights import (
     corrected_regression,
     expand_records,
     posterior_table,
     record_weights,
 )
+from .auditing.joint_leakage import Composition, compose
 from .auditing.population import audit
 from .auditing.verdict import Audit
 from .channel.channel import Channel
@@ -46,6 +46,7 @@ __all__ = [
     "Chi2Lift",
     "Comparison",
     "ComparisonRow",
+    "Composition",
     "Design",
     "Frequencies",
     "InputError",
@@ -64,6 +65,7 @@ __all__ = [
     "audit",
     "check_release",
     "compare",
+    "compose",
     "corrected_regression",
     "design",
     "estimate_frequencies",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 from mechdesign.core.errors import InputError
@@ -95,12 +95,14 @@ class LiftLimits:
     lower: float = math.inf
     upper: float = math.inf
     ratio: float = math.inf
+    own: tuple[OwnBudget, ...] = ()
     mean: ClassVar[None] = None
 
     @property
     def single(self) -> LiftLimits:
-        """The bounds on single lifts among them: all."""
-        return self
+        """The bounds on single lifts among them: all, as wide as that of any symbol with budgets of its own."""
+        lower = max([self.lower, *(lower for _, lower, _ in self.own)])
+        return LiftLimits(lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio)
 
     @property
     def free_sides(self) -> tuple[str, ...]:
@@ -127,15 +129,11 @@ class LiftLimits:
     def condition(self, sensitive: str) -> str:
         """The limits in words; one of them is finite."""
         parts: list[str] = []
-        bounds: list[str] = []
-        if math.isfinite(self.lower):
-            bounds.append(f"at least {factor_at_least(self.lower)}")
-        if math.isfinite(self.upper):
-            bounds.append(f"at most {factor_at_most(self.upper)}")
-        if bounds:
+        if math.isfinite(self.lower) or math.isfinite(self.upper):
+            own = "".join(f", but {name!r} {_between(low, high)}" for name, low, high in self.own)
             parts.append(
-                f"whoever sees a released value finds every {sensitive} {' and '.join(bounds)} times as likely as "
-                "before"
+                f"whoever sees a released value finds every {sensitive} {_between(self.lower, self.upper)} times as "
+                f"likely as before{own}"
             )
         if math.isfinite(self.ratio):
             parts.append(
@@ -143,6 +141,12 @@ class LiftLimits:
                 f"{sensitive} as under another"
             )
         return f"{'; '.join(parts)}."
+
+
+def _between(lower: float, upper: float) -> str:
+    """``at least 0.6 and at most 1.7``; one side is finite."""
+    bounds = [f"at least {factor_at_least(lower)}"] if math.isfinite(lower) else []
+    return " and ".join([*bounds, *([f"at most {factor_at_most(upper)}"] if math.isfinite(upper) else [])])
 
 
 @dataclass(frozen=True)
@@ -263,13 +267,19 @@ class MeanLimits:
 Limits: TypeAlias = LiftLimits | MeanLimits
 
 
+OwnBudget: TypeAlias = tuple[str, float, float]
+"""A sensitive symbol with its own eps_l and eps_u, in place of those of the notion."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Notion(ABC):
     """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`, `eps_l` and `eps_u`.
 
-    The only other field that a notion may have is `alpha`, an order.
+    The only other fields that a notion may have are `alpha`, an order, and `own`, budgets of single symbols.
     """
 
     name: ClassVar[str]
+    own: tuple[OwnBudget, ...] = field(default=(), repr=False)
 
     @property
     @abstractmethod
@@ -279,7 +289,7 @@ class Notion(ABC):
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
         """Names of budgets and order, as the constructor takes them and files write them."""
-        return tuple(f.name for f in fields(cls))  # type: ignore[arg-type]
+        return tuple(f.name for f in fields(cls) if f.name != "own")
 
     @classmethod
     def budgets(cls) -> tuple[str, ...]:
@@ -303,11 +313,29 @@ class Notion(ABC):
             eps_l, eps_u = split(epsilon, DEFAULT_LAM if lam is None else lam)
             return cls(eps_l=eps_l, eps_u=eps_u, **order)  # type: ignore[call-arg]
         (budget,) = cls.budgets()
-        return cls(**{budget: epsilon}, **order)
+        given: dict[str, Any] = {budget: epsilon, **order}
+        return cls(**given)
 
     def values(self) -> dict[str, float]:
         """Budgets and order by name."""
         return {name: getattr(self, name) for name in self.parameters()}
+
+    def with_budgets(self, budgets: Mapping[str, tuple[float, float]]) -> Self:
+        """The same promise, with an eps_l and an eps_u of their own for single sensitive symbols."""
+        limits = self.limits
+        if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
+            raise InputError(
+                f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, max-lift or min-lift"
+            )
+        own: list[OwnBudget] = []
+        for symbol, sides in budgets.items():
+            lower, upper = (check_budget(f"a budget of {symbol!r}", side) for side in sides)
+            if math.isinf(lower) and math.isinf(upper):
+                raise InputError(
+                    f"both budgets of {symbol!r} are inf: it would not be protected; give one of them"
+                )
+            own.append((symbol, lower, upper))
+        return replace(self, own=tuple(own))
 
     @property
     def label(self) -> str:
@@ -341,7 +369,8 @@ class Notion(ABC):
             for key, value in shown.items()
             if key == "order" or value < math.inf
         ]
-        return f"{self.name} ({', '.join(parts)})"
+        own = [f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}" for symbol, lower, upper in self.own]
+        return f"{self.name} ({'; '.join([', '.join(parts), *own])})"
 
 
 NOTIONS: dict[str, type[Notion]] = {}
@@ -403,14 +432,14 @@ class ALIP(_TwoSided):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.eps_l, upper=self.eps_u)
+        return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
 
     @property
     def one_sided(self) -> Notion | None:
         """`MaxLift` or `MinLift` where one side is free."""
         if math.isinf(self.eps_l):
-            return MaxLift(self.eps_u)
-        return MinLift(self.eps_l) if math.isinf(self.eps_u) else None
+            return MaxLift(self.eps_u, own=self.own)
+        return MinLift(self.eps_l, own=self.own) if math.isinf(self.eps_u) else None
 
 
 @register
@@ -424,7 +453,7 @@ class LIP(_OneBudget):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.epsilon, upper=self.epsilon)
+        return LiftLimits(lower=self.epsilon, upper=self.epsilon, own=self.own)
 
 
 @register
@@ -455,7 +484,7 @@ class MaxLift(_OneBudget):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(upper=self.eps_u)
+        return LiftLimits(upper=self.eps_u, own=self.own)
 
 
 @register
@@ -469,7 +498,7 @@ class MinLift(_OneBudget):
     @property
     def limits(self) -> LiftLimits:
         """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.eps_l)
+        return LiftLimits(lower=self.eps_l, own=self.own)
 
 
 @register
@@ -527,7 +556,7 @@ class AlphaLift(_TwoSided):
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
         if math.isinf(self.alpha):
-            return LiftLimits(lower=self.eps_l, upper=self.eps_u)
+            return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
         return MeanLimits(PowerMean(self.alpha), lower=self.eps_l, upper=self.eps_u)
 
 
@@ -551,4 +580,5 @@ def from_record(record: Mapping[str, object]) -> Notion:
     for key, value in given.items():
         if isinstance(value, str) and value != "inf":
             raise InputError(f"{key} ({value!r}) must be a number of nats, not text")
-    return kind(**{key: math.inf if value == "inf" else value for key, value in given.items()})
+    plain: dict[str, Any] = {key: math.inf if value == "inf" else value for key, value in given.items()}
+    return kind(**plain)

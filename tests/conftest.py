@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,24 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
+NUMBERS = count()
+
 # Timings depend on the machine, so no deadline; derandomised, so that a run can be repeated.
 settings.register_profile(
     "project", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("project")
+
+
+@pytest.fixture(autouse=True)
+def _own_ledger(tmp_path_factory, monkeypatch):
+    """Each test has a data folder of its own, in which the ledger of releases is, made when something needs it.
+
+    And no frame was released before.
+    """
+    if "mechdesign.sanitise.frames" in sys.modules:
+        sys.modules["mechdesign.sanitise.frames"]._DRAWN.clear()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data" / str(next(NUMBERS))))
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def workplace(tmp_path):
 
 def in_shell(command, folder):
     launcher = f"{shlex.quote(sys.executable)} -m mechdesign"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / ".data")}
     script = re.sub(r"(?:\.venv/bin/)?mechdesign(?= )", launcher, command)
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -86,7 +86,7 @@ def test_the_commands_print_what_the_page_shows(page, workplace):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
 def test_the_python_of_the_page_runs(page, workplace):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(workplace / ".data")}
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", "\n".join(blocks(page, "python"))],
         cwd=workplace,

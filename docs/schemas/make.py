@@ -12,7 +12,7 @@ from mechdesign.channel.file import ChannelDocument
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument, json_schema
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
-from mechdesign.sanitise.job_file import JobRecord
+from mechdesign.sanitise.entries import OldJob
 from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
 
 FOLDER = Path(__file__).parent
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 KINDS: tuple[type[FileDocument], ...] = (
     ChannelDocument,
     MechanismDocument,
-    JobRecord,
+    OldJob,
     PublicManifest,
     InternalManifest,
     ComparisonManifest,

@@ -1,11 +1,10 @@
 from .check_file import check_release
 from .frequencies import (
     Frequencies,
-    JointFrequencies,
     estimate_frequencies,
-    estimate_joint,
     identifiability,
 )
+from .joint_frequencies import JointFrequencies, estimate_joint
 from .weights import (
     ExpandedRecords,
     PosteriorTable,

@@ -7,6 +7,8 @@ Only the table of counts (symbols by labels) is kept, and the first place where 
 # pyright: basic
 from __future__ import annotations
 
+import math
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,8 +33,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded
+from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.release.drawing import Identities
+from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import normalised_cells
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
 from mechdesign.tables.variable import Variable
@@ -108,7 +111,7 @@ def count_release(
     """Count the labels of a released file."""
     with TableFile(released, text) as table:
         table.require((*columns.released, *columns.identity))
-        tally, records, identities = PairTally((1, len(labels))), 0, Identities()
+        tally, records, identities = PairTally((1, len(labels))), 0, Seen(math.inf)
         for batch in table.batches(columns.released, columns.identity):
             codes = _label_codes(tally, table, batch.cells(columns.released), labels, records)
             zeros = np.zeros_like(codes)
@@ -142,7 +145,7 @@ def count_pairs(
         findings = [*private_columns(after, columns), *header_changes(before, after, columns)]
         common = compared(before, after, columns)
         findings += type_changes(before, after, common)
-        tally, records, identities = PairTally((len(useful) + 2, len(labels))), 0, Identities()
+        tally, records, identities = PairTally((len(useful) + 2, len(labels))), 0, Seen(math.inf)
         olds = before.batches(columns.useful, common)
         news = after.batches(columns.released, [*common, *columns.identity])
         for old, new in pairs(olds, news):
@@ -190,11 +193,14 @@ def _label_codes(
     return codes
 
 
+_HASHER = RowHasher(secrets.token_bytes(32))
+
+
 def _once(
     tally: PairTally,
     table: TableFile,
     found: tuple[RecordSlice, Counts, Counts],
-    identities: Identities,
+    identities: Seen,
     columns: Columns,
     before: int,
 ) -> NDArray[np.intp]:
@@ -204,7 +210,9 @@ def _once(
     if not columns.identity:
         return known
     cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(columns.identity)]
-    first, other = identities.first_times(cells, xs[known] * tally.shape[1] + ys[known])
+    codes = xs[known] * tally.shape[1] + ys[known]
+    first, own = identities.look(_HASHER.identifiers(cells), codes)
+    other = np.flatnonzero(own != codes)
     if other.size:
         at = int(other[0])
         name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)

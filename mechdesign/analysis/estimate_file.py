@@ -10,14 +10,8 @@ import numpy as np
 
 from mechdesign.analysis.check_file import columns_and_labels
 from mechdesign.analysis.counting import Advance, Counts, count_release
-from mechdesign.analysis.frequencies import (
-    Frequencies,
-    JointFrequencies,
-    Method,
-    Target,
-    estimate_frequencies,
-    estimate_joint,
-)
+from mechdesign.analysis.frequencies import Frequencies, Method, Target, estimate_frequencies
+from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.released_file import Columns, TableFile
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError

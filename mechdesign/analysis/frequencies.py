@@ -1,38 +1,33 @@
-"""What analysts can learn from released data: frequencies of X with confidence intervals, alone or jointly.
+"""What analysts can learn from released data: frequencies of X with confidence intervals.
 
 A released column holds labels y drawn from W(.|x); its frequencies estimate P_Y = P_X W. From there `unbiased` solves
 the linear equations (weights b with ``W b = c``), `ml` maximises the likelihood over all P_X. Assumptions: each record
 was drawn once, independently, by this very channel; symbols that the channel does not identify (`identifiability`) are
-only estimated together. Joint frequencies with another column assume further that, given the symbol of X, the label
-does not depend on it: a channel that was applied to X alone guarantees that for kept columns, two channels if their
-draws were independent.
+only estimated together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.likelihood import MaximumLikelihood, information_covariance, maximum_likelihood
+from mechdesign.analysis.intervals import Spread, score_interval
+from mechdesign.analysis.likelihood import (
+    MaximumLikelihood,
+    information_covariance,
+    maximum_likelihood,
+    smoothed_fit,
+)
 from mechdesign.analysis.linear import (
     Identification,
-    bernstein_reach,
     identify,
     population_covariance,
     randomisation_covariance,
 )
-from mechdesign.analysis.model import (
-    Cells,
-    Estimator,
-    ReleaseModel,
-    crossed_counts,
-    label_counts,
-    release_model,
-)
+from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
@@ -42,12 +37,6 @@ Array = NDArray[np.float64]
 
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
-
-FEW = 10
-"""Occurrences of a label below which the normal approximation of an interval is worth a warning."""
-
-SMALL = 30
-"""Records below which no normal approximation is trusted."""
 
 RESAMPLES = 400
 """Bootstrap resamples: percentiles of a 95 % interval then have some ten values beyond them."""
@@ -62,7 +51,8 @@ class Frequencies(Displayed):
     names : tuple of str
         A symbol of X, symbols that only their sum is known of (``{a, b}``), or what the user asked for.
     estimates, standard_errors, lower, upper : (m,) arrays
-        Intervals are cut to the possible values; NaN where nothing can be said.
+        Intervals are score intervals within the possible values (`intervals.score_interval`); NaN where nothing can be
+        said.
     covariance : (m, m) array
         Of the estimates.
     identified : tuple of bool
@@ -186,10 +176,10 @@ def estimate_frequencies(
     if records < 2:
         raise InputError(f"estimates need at least two released records, not {records}")
     if method == "unbiased":
-        result = _unbiased(estimator, counts / records, records, target, level)
+        result = _unbiased(estimator, counts, target, level)
     else:
         result = _likely(estimator, counts, target, level, bootstrap, seed)
-    return replace(result, notices=(*estimator.cells.notices, *result.notices, *_rare(model, counts)))
+    return replace(result, notices=(*estimator.cells.notices, *result.notices))
 
 
 def _check(method: str, level: float, target: str, bootstrap: int | None) -> None:
@@ -205,8 +195,9 @@ def _check(method: str, level: float, target: str, bootstrap: int | None) -> Non
         raise InputError(f"bootstrap ({bootstrap}) must be at least {RESAMPLES // 4} resamples")
 
 
-def _unbiased(estimator: Estimator, shares: Array, records: int, target: str, level: float) -> Frequencies:
-    notices: list[str] = []
+def _unbiased(estimator: Estimator, counts: NDArray[np.int64], target: str, level: float) -> Frequencies:
+    records, notices = int(counts.sum()), list[str]()
+    shares = counts / records
     estimate = estimator.weights.T @ shares
     if target == "population":
         covariance = population_covariance(estimator.weights, shares, records)
@@ -217,8 +208,8 @@ def _unbiased(estimator: Estimator, shares: Array, records: int, target: str, le
             notices.append("some variances are upper bounds: squares of these functionals are not identified")
     if not all(estimator.cells.identified):
         estimate = _nearest(estimator, shares)
-    result = _with_intervals(estimator.cells, estimate, covariance, level, ("unbiased", target, records))
-    return replace(_not_too_sure(result, estimator), notices=tuple(notices))
+    result = _with_intervals(estimator, estimate, covariance, counts, ("unbiased", target, level))
+    return replace(result, notices=tuple(notices))
 
 
 def _nearest(estimator: Estimator, shares: Array) -> Array:
@@ -246,12 +237,13 @@ def _likely(
     if target == "records":
         second: Array = (c.T * fit.frequencies) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
-    result = _not_too_sure(
-        _with_intervals(cells, estimate, covariance, level, ("ml", target, records)), estimator
-    )
+    result = _with_intervals(estimator, estimate, covariance, counts, ("ml", target, level))
     if bootstrap is not None:
         lower, upper = _percentiles(estimator, counts, fit, level, bootstrap, seed)
-        result = replace(result, lower=lower, upper=upper)
+        found = lower < upper  # resamples of records that all say the same differ in nothing
+        result = replace(
+            result, lower=np.where(found, lower, result.lower), upper=np.where(found, upper, result.upper)
+        )
     rough = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
     notices = () if fit.converged else (rough,)
     return replace(result, likelihood=fit, notices=notices)
@@ -276,21 +268,27 @@ def _percentiles(
 
 
 def _with_intervals(
-    cells: Cells, estimate: Array, covariance: Array, level: float, how: tuple[str, str, int]
+    estimator: Estimator,
+    estimate: Array,
+    covariance: Array,
+    counts: NDArray[np.int64],
+    how: tuple[str, str, float],
 ) -> Frequencies:
-    method, target, records = how
+    method, target, level = how
+    cells, records = estimator.cells, int(counts.sum())
     known = np.array(cells.identified)
     covariance = np.where(np.outer(known, known), covariance, np.nan)
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to hold.
+    centre = estimator.weights.T @ (counts / records)
+    ends = score_interval(centre, *spread_of(estimator, counts, target), records, level)
+    lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
     lowest, highest = cells.bounds
-    lower, upper = interval(estimate, errors, level)
-    lower, upper = np.clip(lower, lowest, highest), np.clip(upper, lowest, highest)
     return Frequencies(
         cells.names,
         estimate,
-        errors,
-        lower,
-        upper,
+        np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        np.where(known, np.clip(lower, lowest, highest), np.nan),
+        np.where(known, np.clip(upper, lowest, highest), np.nan),
         covariance,
         cells.identified,
         records,
@@ -300,186 +298,21 @@ def _with_intervals(
     )
 
 
-def _not_too_sure(found: Frequencies, estimator: Estimator) -> Frequencies:
-    """Wider intervals where the normal ones would be too short: few records, or none that differ.
+def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tuple[Spread, Array]:
+    """The mean square of the weights at every value of the cells, and how far apart two weights can be.
 
-    A sample whose records all say the same of a frequency has no variance, and still leaves its population open.
+    The frequencies within a cell, and those of the other symbols, are as fitted.
     """
-    if found.target != "population":
-        return found
-    reach = bernstein_reach(estimator.weights, found.standard_errors, found.records, found.level)
-    lowest, highest = estimator.cells.bounds
-    doubtful = (found.standard_errors == 0.0) | (found.records < SMALL)
-    lower, upper = np.maximum(found.estimates - reach, lowest), np.minimum(found.estimates + reach, highest)
-    return replace(
-        found, lower=np.where(doubtful, lower, found.lower), upper=np.where(doubtful, upper, found.upper)
-    )
+    weights, c = estimator.weights, estimator.cells.functionals
+    squares = estimator.model.matrix @ weights**2
+    fit = smoothed_fit(estimator.model.matrix, counts)[:, None]
+    least, most = estimator.cells.bounds
 
+    def given(chosen: NDArray[np.bool_]) -> Array:
+        inside = chosen * np.maximum(fit, np.finfo(np.float64).tiny)
+        return inside / inside.sum(axis=0)
 
-def interval(estimate: Array, errors: Array, level: float) -> tuple[Array, Array]:
-    """Normal interval of confidence `level` around each estimate."""
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    return estimate - reach, estimate + reach
-
-
-def _rare(model: ReleaseModel, counts: NDArray[np.int64]) -> tuple[str, ...]:
-    few = [label for label, n in zip(model.labels, counts.tolist(), strict=True) if n < FEW]
-    if not few:
-        return ()
-    return (
-        f"{len(few)} of {len(model.labels)} labels occur fewer than {FEW} times (such as {quoted(few[0])}): "
-        "intervals that depend on them are approximate",
-    )
-
-
-@dataclass(frozen=True, repr=False)
-class JointFrequencies(Displayed):
-    """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
-
-    Parameters
-    ----------
-    names : tuple of str
-        A symbol of X, or symbols that only their sum is known of.
-    others : tuple of str
-        Values of the kept column, or symbols of the other released one.
-    estimates, standard_errors, lower, upper : (m, k) arrays
-        All entries of `estimates` sum to 1 if the names cover every symbol.
-    records : int
-    method, target : str
-    level : float
-    notices : tuple of str
-    """
-
-    names: tuple[str, ...]
-    others: tuple[str, ...]
-    estimates: Array
-    standard_errors: Array
-    lower: Array
-    upper: Array
-    records: int
-    method: str
-    target: str
-    level: float
-    notices: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
-        return f"JointFrequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One record a cell: name, other, estimate, standard_error, lower, upper."""
-        keys = ("estimate", "standard_error", "lower", "upper")
-        values = (self.estimates, self.standard_errors, self.lower, self.upper)
-        return [
-            {"name": name, "other": other, **{k: float(v[i, j]) for k, v in zip(keys, values, strict=True)}}
-            for i, name in enumerate(self.names)
-            for j, other in enumerate(self.others)
-        ]
-
-
-def estimate_joint(
-    channel: Channel,
-    released: Any,
-    other: Any = None,
-    *,
-    other_channel: Channel | None = None,
-    method: Method = "unbiased",
-    level: float = 0.95,
-    target: Target = "population",
-    functionals: Any = None,
-    form: str = "label",
-) -> JointFrequencies:
-    """Estimate the joint frequencies of X and another column.
-
-    Parameters
-    ----------
-    channel : Channel
-    released : column of labels of `channel`, or a mapping of (label, value of the other column) to count
-    other : column of the same length
-        A column that was kept as it was, or, with `other_channel`, the labels of that channel; None with counts.
-    other_channel : Channel, optional
-        Unbiased method only.
-    method, level, target, functionals, form
-        As in `estimation.estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
-        maximises the joint likelihood.
-
-    Raises
-    ------
-    InputError
-        On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
-    """
-    if method not in ("unbiased", "ml") or target not in ("population", "records"):
-        raise InputError(
-            f"the method ({quoted(method)}) must be unbiased or ml, the target ({quoted(target)}) population or records"
-        )
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
-    if method == "ml" and other_channel is not None:
-        raise InputError("two released columns are estimated by method='unbiased' only")
-    first = Estimator.of(release_model(channel, form), functionals)
-    second = None if other_channel is None else Estimator.of(release_model(other_channel))
-    labels = None if second is None else second.model.labels
-    counts, values = crossed_counts(first.model.labels, released, other, labels)
-    records = int(counts.sum())
-    if records < 2:
-        raise InputError(f"estimates need at least two released records, not {records}")
-    fitted = (
-        _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, second, counts / records)
-    )
-    estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
-    if target == "records":
-        variances = (fitted.second - fitted.products) / records
-    errors = np.sqrt(np.maximum(variances, 0.0))
-    lower, upper = interval(estimates, errors, level)
-    if functionals is None:
-        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-    notices = first.cells.notices if second is None else (*first.cells.notices, *second.cells.notices)
-    others = values if second is None else second.cells.names
-    return JointFrequencies(
-        first.cells.names, others, estimates, errors, lower, upper, records, method, target, level, notices
-    )
-
-
-@dataclass(frozen=True)
-class _Fitted:
-    """Estimates; E b(Y)^2; and sum_x P(x) c(x)^2, cell by cell."""
-
-    estimates: Array
-    second: Array
-    products: Array
-
-
-def _unbiased_joint(first: Estimator, second: Estimator | None, shares: Array) -> _Fitted:
-    """The weights of a pair of labels are the products of the weights of each."""
-    one = first.weights
-    two = np.eye(shares.shape[1]) if second is None else second.weights
-    estimates: Array = one.T @ shares @ two
-    squares: Array = (one**2).T @ shares @ (two**2)
-    return _Fitted(estimates, squares, _squares(first, shares @ two, estimates))
-
-
-def _squares(first: Estimator, shares: Array, estimates: Array) -> Array:
-    if first.cells.disjoint:  # squares of 0 and 1
-        return estimates
-    squared = first.cells.functionals**2
-    seen = np.array([first.known.identifies(c) for c in squared.T])
-    values: Array = first.weights_for(squared).T @ shares
-    # The smallest that a square can be on average, so that variances are too large rather than too small.
-    return np.where(seen[:, None], values, estimates**2)
-
-
-def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
-    """Each value z by itself: P(x, z) = P(z) P(x|z), the share of z being that of the file."""
-    matrix, c = first.model.matrix, first.cells.functionals
-    records = int(counts.sum())
-    parts: list[tuple[Array, Array, Array]] = []
-    for column in counts.T:
-        n = int(column.sum())
-        fit = maximum_likelihood(matrix, column).frequencies
-        inside = c.T @ fit
-        variance = np.diag(information_covariance(matrix, c, fit, n, first.known.rank))
-        share = n / records
-        second = share * (n * variance + inside**2)
-        parts.append((share * inside, second, share * ((c**2).T @ fit)))
-    estimates, second, products = (np.column_stack(part) for part in zip(*parts, strict=True))
-    return _Fitted(estimates, second, products)
+    shares = given(c == least), np.broadcast_to(fit, c.shape), given(c == most)
+    mean, low, high = ([(share * values).sum(axis=0) for share in shares] for values in (squares, c, c**2))
+    fixed = (high[0], high[1], high[2]) if target == "records" else None
+    return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(weights, axis=0)

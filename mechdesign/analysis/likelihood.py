@@ -111,6 +111,19 @@ def maximum_likelihood(
     return MaximumLikelihood(best, n * problem.value(best), n * (gap + SLACK), cycle, gap <= goal)
 
 
+SMOOTH = 50
+"""Updates of a smoothed fit: near the maximum, but with some mass on every symbol."""
+
+
+def smoothed_fit(matrix: Array, counts: NDArray[np.int64]) -> Array:
+    """Frequencies of X near those of maximum likelihood, none of them zero."""
+    problem = _Likelihood(matrix, np.asarray(counts, dtype=np.float64))
+    p = np.full(len(matrix), 1.0 / len(matrix))
+    for _ in range(SMOOTH):
+        p = problem.update(p)
+    return p
+
+
 def _gap(problem: _Likelihood, p: Array) -> float:
     return max(0.0, math.log(float(problem.gradient(p).max())))
 

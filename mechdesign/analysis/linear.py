@@ -6,9 +6,9 @@ A released record with label y says the number ``b(y)``; ``E b(Y) = sum_x P(x) c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -95,30 +95,19 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     itself: hence the sum of P_X over a part is identified.
     """
     size = len(matrix)
-    parent = list(range(size))
-
-    def root(x: int) -> int:
-        while parent[x] != x:
-            parent[x] = parent[parent[x]]
-            x = parent[x]
-        return x
-
+    graph = np.zeros((size, size), dtype=np.bool_)
     if rank < size:
-        from importlib import import_module
-
         # Without stubs: those of scipy describe every combination of the arguments at once.
         qr: Any = import_module("scipy.linalg").qr
         factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
         triangle, order = factors
         shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
-        dependent: list[int] = order[rank:].tolist()
-        for k, x in enumerate(dependent):
-            others: list[int] = order[:rank][np.abs(shares[:, k]) > SUPPORT_TOLERANCE].tolist()
-            for other in others:
-                parent[root(other)] = root(x)
+        at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
+        graph[order[at], order[rank:][dependent]] = True
+    labels: list[int] = import_module("scipy.sparse.csgraph").connected_components(graph)[1].tolist()
     parts: dict[int, list[int]] = {}
-    for x in range(size):
-        parts.setdefault(root(x), []).append(x)
+    for x, label in enumerate(labels):
+        parts.setdefault(label, []).append(x)
     return tuple(tuple(part) for part in parts.values())
 
 
@@ -148,14 +137,3 @@ def randomisation_covariance(weights: Array, frequencies: Array, records: int, p
     """
     second: Array = (weights.T * frequencies) @ weights
     return (second - products) / records
-
-
-def bernstein_reach(weights: Array, errors: Array, records: int, level: float) -> Array:
-    """Half of an interval for each mean of bounded values that holds for any number of independent records.
-
-    Maurer and Pontil 2009, "Empirical Bernstein bounds and sample variance penalization", Theorem 4, on both sides.
-    """
-    tail = math.log(4.0 / (1.0 - level))
-    span: Array = np.max(weights, axis=0) - np.min(weights, axis=0)
-    reach: Array = errors * math.sqrt(2.0 * tail) + span * (7.0 * tail / (3.0 * (records - 1)))
-    return reach

@@ -219,6 +219,6 @@ def type_changes(before: TableFile, after: TableFile, names: Sequence[str]) -> l
     ]
 
 
-def renamed(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
+def names_in_files(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
     """`names` as the files call them."""
     return tuple(mapping.get(name, name) for name in names)

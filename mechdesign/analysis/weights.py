@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import interval
+from mechdesign.analysis.intervals import normal_interval
 from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -250,7 +250,7 @@ def corrected_regression(
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
-    lower, upper = interval(beta, errors, level)
+    lower, upper = normal_interval(beta, errors, level)
     names = (*estimator.cells.names, *columns)
     return Regression(names, beta, errors, lower, upper, covariance, len(codes), level)
 

@@ -214,7 +214,12 @@ def _at_least_zero(ball: Any) -> float:
 
 
 def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
-    """The smallest and the largest P(s|y) over all outputs y, for each s, from integers and rounded outwards."""
+    """The smallest and the largest P(s|y) over all outputs y, for each s, from integers and rounded outwards.
+
+    Of several secrets, one after the other.
+    """
+    if joint.sensitive.each:
+        return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
     ranges = [[(1, 1), (0, 1)] for _ in joint.sensitive.symbols]
     for out in masses_by_output(joint.counts, channel.integers.columns, joint):
         for extremes, mass in zip(ranges, out.masses, strict=True):

@@ -1,13 +1,15 @@
-"""Lifts as ratios of integers, and the extreme ones of a channel; no floating point."""
+"""Lifts as ratios of integers, what is demanded of them, and the extreme ones of a channel; no floating point."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from operator import mul
 from typing import NamedTuple, TypeAlias
 
-from mechdesign.core.errors import InputError
-from mechdesign.tables.joint import Joint
+from mechdesign.auditing.exponentials import at_most_exp
 
 Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Rows of the positive entries of one output, and those entries."""
@@ -34,62 +36,90 @@ class LiftCell(NamedTuple):
         return self.row * self.output, self.mass * self.total
 
 
-class ExtremeLifts(NamedTuple):
-    """The largest and the smallest lift, and the two with the largest ratio on one output."""
+@dataclass(frozen=True)
+class Demand:
+    """One table with its limits.
 
-    high: LiftCell
-    low: LiftCell
-    above: LiftCell
-    below: LiftCell
+    `counts` has a row for each sensitive symbol and a column for each useful one, `sums` are total * P(s), `lower`
+    and `upper` the budgets of each symbol in nats, `ratio` that of their quotients, `before` the earlier outputs.
+    """
+
+    counts: Sequence[Sequence[int]]
+    sums: Sequence[int]
+    names: Sequence[str]
+    lower: Sequence[float]
+    upper: Sequence[float]
+    ratio: float
+    before: tuple[str, ...] = ()
+
+    @cached_property
+    def total(self) -> int:
+        """The common denominator of P(s)."""
+        return sum(self.sums)
+
+    @cached_property
+    def groups(self) -> list[tuple[str, float, list[int]]]:
+        """Symbols with the same budget, by side."""
+        found: dict[tuple[str, float], list[int]] = {}
+        for side, budgets in (("eps_l", self.lower), ("eps_u", self.upper)):
+            for s, budget in enumerate(budgets):
+                found.setdefault((side, budget), []).append(s)
+        return [(*key, rows) for key, rows in found.items()]
+
+
+@dataclass(frozen=True)
+class DemandCell:
+    """A quotient with the budget whose exp must bound it; `side` is what of `verdict.Achieved` it tells."""
+
+    side: str
+    budget: float
+    over: tuple[int, int]
+    cell: LiftCell
+    demand: Demand
+    against: int | None = None
 
     @property
-    def ratio(self) -> tuple[int, int]:
-        """Numerator and denominator of the largest Gamma(y)."""
-        return self.above.mass * self.below.row, self.below.mass * self.above.row
+    def kept(self) -> bool:
+        """Whether it keeps to its budget, decided exactly; an infinite one is no limit."""
+        return math.isinf(self.budget) or at_most_exp(*self.over, self.budget)
 
 
-def extremes_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
-) -> Iterator[ExtremeLifts]:
-    """The extreme lifts of each output in turn, found by exact comparison of every cell."""
-    sums = [sum(row) for row in joint.counts]
-    total = sum(sums)
+def extreme_cells(columns: Iterable[Entries], demands: Sequence[Demand]) -> list[DemandCell]:
+    """For every side and every different budget the cell with the largest quotient, of all outputs and tables.
+
+    Found by exact comparison of every cell; of equal ones the first. Outputs that never occur demand nothing.
+    """
+    most: dict[tuple[str, float], DemandCell] = {}
     for y, (at, values) in enumerate(columns):
-        masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
-        output = sum(masses)
-        s = t = 0
-        most = least = masses[0]
-        most_row = least_row = sums[0]
-        for k in range(1, len(masses)):
-            mass, row = masses[k], sums[k]
-            if mass * most_row > most * row:
-                s, most, most_row = k, mass, row
-            elif mass * least_row < least * row:
-                t, least, least_row = k, mass, row
-        high, low = (
-            LiftCell(s, y, most, most_row, output, total),
-            LiftCell(t, y, least, least_row, output, total),
-        )
-        yield ExtremeLifts(high, low, high, low)
+        for demand in demands:
+            masses = [sum(map(mul, [row[x] for x in at], values)) for row in demand.counts]
+            if not any(masses):
+                continue
+            found: list[tuple[str, float, tuple[int, int], LiftCell, int | None]] = []
+            for side, budget, rows in demand.groups:
+                cell = _extreme(rows, masses, demand, y, largest=side == "eps_u")
+                found.append((side, budget, cell.lift if side == "eps_u" else cell.inverse, cell, None))
+            above, below = (_extreme(range(len(masses)), masses, demand, y, largest=k) for k in (True, False))
+            ratio = above.mass * below.row, below.mass * above.row
+            for side, budget, over, cell, against in (
+                *found,
+                ("eps_ldp", demand.ratio, ratio, above, below.s),
+            ):
+                best = most.get((side, budget))
+                if (
+                    best is None or over[0] * best.over[1] > best.over[0] * over[1]
+                ):  # a zero below is infinity
+                    most[side, budget] = DemandCell(side, budget, over, cell, demand, against)
+    return list(most.values())
 
 
-def extremes_of(counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint) -> ExtremeLifts:
-    """The extreme lifts of all outputs together (of equal ones the first); arguments as above."""
-    found: ExtremeLifts | None = None
-    for here in extremes_by_output(counts, columns, joint):
-        found = here if found is None else _extreme_of(found, here)
-    if found is None:
-        raise InputError("a channel needs at least one output")
-    return found
-
-
-def _extreme_of(one: ExtremeLifts, other: ExtremeLifts) -> ExtremeLifts:
-    high = other.high if _exceeds(other.high.lift, one.high.lift) else one.high
-    low = other.low if _exceeds(one.low.lift, other.low.lift) else one.low
-    wider = other if _exceeds(other.ratio, one.ratio) else one
-    return ExtremeLifts(high, low, wider.above, wider.below)
-
-
-def _exceeds(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether the first ratio of non-negative integers is larger; a zero denominator means infinity."""
-    return one[0] * other[1] > other[0] * one[1]
+def _extreme(
+    rows: Sequence[int], masses: Sequence[int], demand: Demand, y: int, *, largest: bool
+) -> LiftCell:
+    """The cell with the largest or the smallest lift among some symbols."""
+    sums, best = demand.sums, rows[0]
+    for s in rows[1:]:
+        difference = masses[s] * sums[best] - masses[best] * sums[s]
+        if difference > 0 if largest else difference < 0:
+            best = s
+    return LiftCell(best, y, masses[best], sums[best], sum(masses), demand.total)

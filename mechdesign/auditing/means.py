@@ -42,7 +42,7 @@ class OutputMasses:
 def masses_by_output(
     counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
 ) -> Iterator[OutputMasses]:
-    """The masses of each output in turn; arguments as those of `exact_lifts.extremes_by_output`."""
+    """The masses of each output in turn; `columns` as those of a channel."""
     sums = [sum(row) for row in joint.counts]
     total = sum(sums)
     for at, values in columns:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mechdesign.auditing.guarantees import Guarantee, guarantee_table
 from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages
@@ -42,7 +42,7 @@ def measure(
     orders: Sequence[float] = (),
     breaches: Sequence[float] = BREACHES,
 ) -> ChannelMeasures:
-    """Measure `channel` on `joint`."""
+    """Measure `channel` on `joint`; of several secrets each leakage is the largest, outputs are those of the worst."""
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:
@@ -51,6 +51,14 @@ def measure(
         if not 0.0 < prior < 1.0:
             raise InputError(f"the prior of a property ({prior:g}) must be strictly between 0 and 1")
     joint = _in_order_of(channel, joint)
+    if joint.sensitive.each:
+        parts = [measure(channel, secret, alphas, orders, breaches) for secret in joint.secrets]
+        worst = max(parts, key=lambda part: part.leakage["max_log_lift_ratio"])
+        most = {
+            key: (min if key == "min_log_lift" else max)(part.leakage[key] for part in parts)
+            for key in worst.leakage
+        }
+        return replace(worst, leakage=most, achieved=achieved_by(channel, joint))
     worth = utility(channel, joint)
     kept = {
         "entropy": worth.entropy,
@@ -100,4 +108,4 @@ def _in_order_of(channel: Channel, joint: Joint) -> Joint:
         raise InputError(f"the useful symbols of the channel and of the table differ: {listed(differing)}")
     order = [joint.useful.index[symbol] for symbol in symbols]
     counts = tuple(tuple(row[x] for x in order) for row in joint.counts)
-    return Joint(joint.sensitive, joint.useful.select(order), counts, joint.is_counts, joint.notices)
+    return replace(joint, useful=joint.useful.select(order), counts=counts)

@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
+from mechdesign.auditing.exponentials import at_most_exp, log_upper
 from mechdesign.auditing.lifts import Entries
-from mechdesign.auditing.verdict import Achieved, Audit, Worst, at_most_exp, log_upper
+from mechdesign.auditing.tuples import row_order
+from mechdesign.auditing.verdict import Achieved, Audit, Worst, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
@@ -34,6 +36,9 @@ from mechdesign.tables.confidence import ConfidenceSet, confidence_set, set_of_r
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
+
+
+NOT_STACKED = "confidence is not built with protect-each, budgets of symbols, or after other releases"
 
 
 class Bound(NamedTuple):
@@ -256,13 +261,18 @@ def _exceeds(one: Bound, other: Bound) -> bool:
 def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
     limits = lift_limits(notion)
-    population = Population(chosen, verdict.row_order(channel.useful.symbols, joint), joint.useful_counts)
+    population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
     return _verdict(worst, joint.sensitive.names, channel.outputs, notion, limits)
 
 
 def audit(
-    channel: Channel, joint: Joint, notion: Notion, *, population: ConfidenceSet | None = None
+    channel: Channel,
+    joint: Joint,
+    notion: Notion,
+    *,
+    population: ConfidenceSet | None = None,
+    after: Sequence[Channel] = (),
 ) -> Audit:
     """Decide exactly whether `channel` keeps `notion`: on `joint`, and for the population if it was designed so.
 
@@ -278,6 +288,9 @@ def audit(
     notion : Notion
     population : ConfidenceSet, optional
         Judge any channel on this set.
+    after : sequence of Channel
+        Earlier releases of the same record, drawn independently: all together must keep the notion. The table has the
+        useful columns of all of them.
 
     Raises
     ------
@@ -285,7 +298,11 @@ def audit(
         If the useful symbols of channel and joint differ, or the rows are no probabilities; with a set of populations,
         if the intervals in the channel file are not those of its table, or the notion is none on single lifts.
     """
-    found = verdict.audit(channel, joint, notion)
+    found = verdict.audit(channel, joint, notion, after=after)
+    if is_stacked(joint, notion, after):
+        if population is not None or channel.record.confidence is not None:
+            raise InputError(NOT_STACKED)
+        return found
     chosen = set_behind(channel, joint) if population is None else population
     if chosen is None:
         return found
@@ -296,7 +313,7 @@ def audit(
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits = lift_limits(notion)
-    population = Population(chosen, verdict.row_order(channel.useful.symbols, joint), joint.useful_counts)
+    population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
     return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population import Bound, Population, achieved_of
-from mechdesign.auditing.verdict import Achieved, row_order
+from mechdesign.auditing.tuples import row_order
+from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion
@@ -93,9 +94,7 @@ def population_promise(
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
     integers = channel.integers.columns
-    released = Released(
-        channel.outputs, integers, row_order(channel.useful.symbols, joint), channel.denominator
-    )
+    released = Released(channel.outputs, integers, row_order(channel.useful, joint), channel.denominator)
     return promise_of(released, joint, notion, confidence_set(joint, level) if chosen is None else chosen)
 
 

@@ -13,18 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from mechdesign.auditing.lifts import Entries, ExtremeLifts, extremes_by_output, extremes_of
+from mechdesign.auditing.demands import demands_of, stacked
+from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.lifts import Demand, Entries, extreme_cells
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
+from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import FIRST_BITS, precision
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import at_most, listed, quoted
-from mechdesign.notions import LIP, LiftLimits, Notion
+from mechdesign.core.numbers import at_most, quoted
+from mechdesign.notions import LIP, Notion
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Symbol
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,15 @@ class Achieved:
 class Worst:
     """The cell that uses most of its budget, in proportion; it violates it if any cell does.
 
-    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison.
+    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison, and
+    `before` has the outputs of earlier releases.
     """
 
     sensitive: str
     output: str
     lift: float
     against: str | None = None
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,8 +77,10 @@ class Audit(Displayed):
         )
 
 
-def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
+def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` on `joint`.
+
+    A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
 
     Parameters
     ----------
@@ -85,6 +89,9 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
     joint : Joint
         Not necessarily the table that the channel was designed for.
     notion : Notion
+    after : sequence of Channel
+        Earlier releases of the same record, drawn independently: all together must satisfy the notion. The table
+        has the useful columns of all of them.
 
     Raises
     ------
@@ -95,25 +102,68 @@ def audit(channel: Channel, joint: Joint, notion: Notion) -> Audit:
     expected("joint", joint, Joint)
     expected("notion", notion, Notion, "; write one, as in ALIP(eps_l=0.5, eps_u=0.5)")
     _check_rows(channel)
-    order = row_order(channel.useful.symbols, joint)
-    counts = [[row[x] for x in order] for row in joint.counts]
-    return audit_columns(counts, channel.integers.columns, channel.outputs, joint, notion)
+    released = released_part(channel, joint)
+    columns = columns_on(channel, released)
+    if notion.limits.mean is not None and not is_stacked(joint, notion, after):
+        return audit_columns(joint.counts, columns, channel.outputs, joint, notion)
+    return audit_demands(columns, channel.outputs, demands_of(joint, notion, after, released), notion)
 
 
-def failing_outputs(channel: Channel, joint: Joint, notion: Notion) -> tuple[int, ...]:
-    """Positions of the outputs that violate `notion` on `joint`, decided as exactly as by `audit`."""
-    order = row_order(channel.useful.symbols, joint)
-    counts = [[row[x] for x in order] for row in joint.counts]
-    limits = notion.limits
+def failing_outputs(
+    channel: Channel, joint: Joint, notion: Notion, demands: Sequence[Demand] | None = None
+) -> tuple[int, ...]:
+    """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
+    columns, limits = columns_on(channel, joint), notion.limits
     if limits.mean is not None:
-        return failing_means(counts, channel.integers.columns, joint, limits)
-    by_output = extremes_by_output(counts, channel.integers.columns, joint)
-    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+        return failing_means(joint.counts, columns, joint, limits)
+    demands = demands_of(joint, notion) if demands is None else demands
+    return tuple(
+        y
+        for y, column in enumerate(columns)
+        if not all(each.kept for each in extreme_cells([column], demands))
+    )
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
     """What `channel` achieves on `joint`, whatever the notion."""
     return audit(channel, joint, LIP(1.0)).achieved
+
+
+def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> bool:
+    """Whether the promise is about more than one table, or has budgets of single symbols."""
+    return bool(after or joint.sensitive.each or notion.own)
+
+
+def audit_demands(
+    columns: Sequence[Entries], outputs: Sequence[str], demands: Sequence[Demand], notion: Notion
+) -> Audit:
+    """The verdict on several tables; columns are over the useful symbols of the demands."""
+    cells = extreme_cells(columns, demands)
+    if not cells:
+        raise InputError("a channel needs at least one output")
+    used = [log_upper(*each.over) for each in cells]
+    # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
+    finite = [k for k, each in enumerate(cells) if math.isfinite(each.budget)]
+    worst = cells[max(finite, key=lambda k: used[k] / cells[k].budget)]
+    top, bottom = worst.cell.lift
+    names, against = worst.demand.names, worst.against
+    return Audit(
+        all(each.kept for each in cells),
+        notion,
+        Achieved(
+            **{
+                side: max(value for value, each in zip(used, cells, strict=True) if each.side == side)
+                for side in ("eps_l", "eps_u", "eps_ldp")
+            }
+        ),
+        Worst(
+            names[worst.cell.s],
+            outputs[worst.cell.y],
+            top / bottom,
+            None if against is None else names[against],
+            worst.demand.before,
+        ),
+    )
 
 
 def audit_columns(
@@ -123,21 +173,15 @@ def audit_columns(
     joint: Joint,
     notion: Notion,
 ) -> Audit:
-    """The verdict on a channel given as plain integers; `audit` and `outside` prepare them."""
+    """The verdict on a channel given as plain integers; `audit` and `matrix` prepare them."""
     limits = notion.limits
-    extremes = extremes_of(counts, columns, joint)
-    achieved = Achieved(
-        eps_l=log_upper(*extremes.low.inverse),
-        eps_u=log_upper(*extremes.high.lift),
-        eps_ldp=log_upper(*extremes.ratio),
-    )
-    if limits.mean is not None:
-        means = mean_verdict(counts, columns, joint, limits)
-        at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
-        return Audit(not means.failing, notion, achieved, at, means.used)
-    return Audit(
-        _within(extremes, limits), notion, achieved, _worst(extremes, achieved, limits, joint, outputs)
-    )
+    if limits.mean is None:
+        return audit_demands(columns, outputs, stacked(counts, joint, notion), notion)
+    means = mean_verdict(counts, columns, joint, limits)
+    at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
+    lip = LIP(1.0)
+    achieved = audit_demands(columns, outputs, stacked(counts, joint, lip), lip).achieved
+    return Audit(not means.failing, notion, achieved, at, means.used)
 
 
 def _check_rows(channel: Channel) -> None:
@@ -154,100 +198,10 @@ def _check_rows(channel: Channel) -> None:
             )
 
 
-def row_order(symbols: Sequence[Symbol], joint: Joint) -> list[int]:
-    """Position in the joint of every row of a channel."""
-    index = joint.useful.index
-    unknown = [", ".join(symbol) for symbol in symbols if symbol not in index]
-    if unknown:
-        raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
-    order = [index[symbol] for symbol in symbols]
-    missing = set(range(len(joint.useful))) - set(order)
-    if missing:
-        names = [joint.useful.names[x] for x in sorted(missing)]
-        raise InputError(f"the channel has no row for the useful symbol {listed(names)} of the table")
-    return order
+def local_budget(rows: Sequence[Sequence[int]]) -> float:
+    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
 
-
-def _within(extremes: ExtremeLifts, limits: LiftLimits) -> bool:
-    """Whether all lifts keep to the limits, decided exactly; an infinite limit is no limit."""
-    checks = (
-        (extremes.high.lift, limits.upper),
-        (extremes.low.inverse, limits.lower),
-        (extremes.ratio, limits.ratio),
-    )
-    return all(math.isinf(limit) or at_most_exp(*ratio, limit) for ratio, limit in checks)
-
-
-def _worst(
-    extremes: ExtremeLifts, achieved: Achieved, limits: LiftLimits, joint: Joint, outputs: Sequence[str]
-) -> Worst:
-    sides = (
-        (limits.upper, achieved.eps_u, extremes.high, None),
-        (limits.lower, achieved.eps_l, extremes.low, None),
-        (limits.ratio, achieved.eps_ldp, extremes.above, extremes.below),
-    )
-    # Achieved budgets are the smallest doubles, so their quotient by the limit exceeds 1 exactly where
-    # the limit is violated: a violated side always comes before a satisfied one.
-    _, _, cell, against = max(
-        (side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0]
-    )
-    numerator, denominator = cell.lift
-    names = joint.sensitive.names
-    return Worst(
-        names[cell.s], outputs[cell.y], numerator / denominator, names[against.s] if against else None
-    )
-
-
-def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
-    """Whether numerator / denominator <= e^exponent, decided exactly."""
-    bits = FIRST_BITS
-    while True:
-        low, high, shift = exp_enclosure(exponent, bits)
-        scaled = numerator << shift
-        if scaled <= low * denominator:
-            return True
-        if scaled > high * denominator:
-            return False
-        bits *= 2
-
-
-@lru_cache(maxsize=1024)
-def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
-    """Integers (low, high, shift) with ``low <= e^exponent * 2^shift <= high``, about `bits` bits apart.
-
-    The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
+    A record that is drawn independently k times tells at most k times as much.
     """
-    from flint import arb
-
-    with precision(bits):
-        ball = arb(exponent).exp()
-        ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
-    shift = max(0, *(-int(power) for _, power in ends))
-    low, high = (int(mantissa) << (int(power) + shift) for mantissa, power in ends)
-    return low, high, shift
-
-
-def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
-
-    The logarithm in floating point is only a first guess; `at_most_exp` decides.
-    """
-    if numerator <= denominator:
-        return 0.0
-    if denominator == 0:
-        return math.inf
-    guess = _log(numerator, denominator)
-    while not at_most_exp(numerator, denominator, guess):
-        guess = math.nextafter(guess, math.inf)
-    while at_most_exp(numerator, denominator, below := math.nextafter(guess, 0.0)):
-        guess = below
-    return guess
-
-
-def _log(numerator: int, denominator: int) -> float:
-    if numerator < 2 * denominator:
-        return math.log1p((numerator - denominator) / denominator)
-    try:
-        return math.log(numerator / denominator)
-    except OverflowError:  # the quotient is no double, its logarithm is
-        return math.log(numerator) - math.log(denominator)
+    columns = list(zip(*rows, strict=True))
+    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)

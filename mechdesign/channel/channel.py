@@ -124,8 +124,11 @@ class Channel(Displayed):
             )
         if sensitive is None:
             return
-        own = [budgets.symbol for budgets in record.budgets]
-        unknown = [", ".join(symbol) for symbol in own if symbol not in sensitive.index]
+        own = [(budgets.column, budgets.symbol) for budgets in record.budgets]
+        known = [(None, symbol) for symbol in sensitive.symbols]
+        if sensitive.each:
+            known = [(c, (s[k],)) for s in sensitive.symbols for k, c in enumerate(sensitive.columns)]
+        unknown = [", ".join(symbol) for column, symbol in own if (column, symbol) not in known]
         if unknown or len(set(own)) < len(own):
             raise InputError(
                 f"budgets: there is no sensitive symbol {listed(unknown)}"

@@ -40,10 +40,11 @@ _Pairs = Annotated[Any, WithJsonSchema(_PAIRS)]
 
 
 class Labels(Record):
-    """Columns of a variable, and its symbols: one text for each column."""
+    """Columns of a variable, and its symbols: one text for each column; whether each column is a secret of its own."""
 
     columns: tuple[str, ...]
     symbols: tuple[tuple[str, ...], ...]
+    each: bool = False
 
 
 class ChannelDocument(FileDocument):
@@ -85,11 +86,7 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
     if channel.record.unwritable:
         raise InputError(channel.record.unwritable)
     check_target(path, force=overwrite)
-    texts = _texts(channel)
-    digest = hashlib.sha256()
-    for piece in _canonical_pieces(texts):
-        digest.update(piece.encode())
-    texts["sha256"] = [json.dumps(digest.hexdigest())]
+    texts = _texts(channel) | {"sha256": [json.dumps(digest(channel))]}
     with (
         replacing(path, force=overwrite) as temporary,
         open(temporary, "w", encoding="utf-8", newline="\n") as out,
@@ -121,7 +118,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
     if found := {name: each.model_dump(exclude_none=True) for name, each in bins if each is not None}:
         values["bins"] = found
     if record.budgets:
-        values["budgets"] = [budgets.model_dump() for budgets in record.budgets]
+        values["budgets"] = [budgets.model_dump(exclude_none=True) for budgets in record.budgets]
     if record.after:
         values["after"] = record.after
     texts = {key: [canonical(value)] for key, value in values.items()}
@@ -138,7 +135,8 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
             texts["joint"] = list(_lines(joint.counts))
         if not joint.is_counts:
             texts["counts"] = ["false"]
-    version = 2 if any(key in texts for key in OF_VERSION_2) else 1
+    each = channel.sensitive is not None and channel.sensitive.each
+    version = 2 if each or any(key in texts for key in OF_VERSION_2) else 1
     return {"format": [json.dumps(ChannelDocument.FORMAT)], "version": [str(version)], **texts}
 
 
@@ -172,7 +170,8 @@ def _pairs_of(row: Sequence[int]) -> list[int]:
 
 
 def _labels(variable: Variable) -> dict[str, Any]:
-    return {"columns": variable.columns, "symbols": variable.symbols}
+    each = {"each": True} if variable.each else {}
+    return {"columns": variable.columns, "symbols": variable.symbols} | each
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -196,6 +195,14 @@ def _plain(value: Any, where: str) -> Any:
             raise InputError(f"the record {where!r} holds NaN, which a channel file cannot hold")
         return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
     raise InputError(f"the record {where!r} holds a {type(value).__name__}, which a channel file cannot hold")
+
+
+def digest(channel: Channel) -> str:
+    """The hash that the file of a channel has, by which later channels name it."""
+    made = hashlib.sha256()
+    for piece in _canonical_pieces(_texts(channel)):
+        made.update(piece.encode())
+    return made.hexdigest()
 
 
 def read(path: PathLike) -> Channel:
@@ -239,7 +246,8 @@ def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Varia
     if odd := [name for name in bins if name not in labels.columns]:
         raise InputError(f"bins: there is no {what} column {listed(odd)}")
     try:
-        return Variable(labels.columns, labels.symbols, tuple(map(bins.get, labels.columns)) if bins else ())
+        each = tuple(map(bins.get, labels.columns)) if bins else ()
+        return Variable(labels.columns, labels.symbols, labels.each, each)
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
 

@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from mechdesign.core.documents import Digest, Matching, Record
 from mechdesign.core.errors import InputError
-from mechdesign.notions import check_budget
+from mechdesign.notions import Notion, check_budget, from_record
+from mechdesign.tables.variable import Variable
 
 Ratio = Annotated[
     str,
@@ -79,9 +80,13 @@ class Objective(Record):
 
 
 class SymbolBudgets(Record):
-    """Budgets (nats) that one sensitive symbol has for itself, in place of those of the notion."""
+    """Budgets (nats) that one sensitive symbol has for itself, in place of those of the notion.
+
+    `column` is that of the symbol where each of several columns is protected for itself.
+    """
 
     symbol: tuple[str, ...]
+    column: str | None = None
     eps_l: float | Literal["inf"]
     eps_u: float | Literal["inf"]
 
@@ -111,6 +116,21 @@ class ChannelRecord:
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
     unwritable: str | None = None
+
+    def promise(self, sensitive: Variable | None) -> Notion | None:
+        """What was asked for, with the budgets of single symbols; None where the record does not say."""
+        if self.notion is None:
+            return None
+        notion = from_record(self.notion)
+        own = {
+            each.symbol[0]
+            if sensitive is None
+            else sensitive.names[sensitive.index[each.symbol]]
+            if each.column is None
+            else f"{each.column}={each.symbol[0]}": (float(each.eps_l), float(each.eps_u))
+            for each in self.budgets
+        }
+        return notion.with_budgets(own) if own else notion
 
     def public(self) -> ChannelRecord:
         """Without what is computed from the table."""

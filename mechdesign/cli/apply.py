@@ -45,8 +45,19 @@ class ColumnOptions(o.PrivateColumns):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobOptions:
-    """Draws and jobs"""
+class LedgerOption:
+    """Draws and the ledger"""
+
+    ledger: str | None = option(
+        "--ledger --job",
+        "FILE",
+        "Ledger of releases; its key lies beside it. Default: in the user's data folder.",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions(LedgerOption):
+    """Draws and the ledger"""
 
     identity: str | None = option(
         "--identity",
@@ -54,19 +65,21 @@ class JobOptions:
         "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
-    job: str | None = option(
-        "--job",
-        "FILE",
-        "Job file; its key lies beside it. Default: CHANNEL.jobs/, one for each data set or identity.",
+    changed: str = option(
+        "--changed",
+        "WHAT",
+        "With --identity, a record whose symbol is another one than when it was released: refuse, keep (its old "
+        "output) or redraw (anew, which tells more of it; says how much).",
+        "refuse",
     )
     fresh_draw: bool = flag(
         "--fresh-draw",
-        "Draw anew what this job has released before: two draws of a record can tell far more than one.",
+        "Draw anew what was released before: two draws of a record can tell far more than one; says how much.",
     )
     insecure_seed: int | None = option(
         "--insecure-seed",
         "N",
-        "Reproducible draws without a job, for tests only: whoever knows N can undo the release.",
+        "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release.",
     )
 
 
@@ -128,6 +141,7 @@ def apply(
     """
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import keep_apart, sanitise_file
+    from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
@@ -175,8 +189,8 @@ def apply(
                     correlated=names("--correlated", columns.correlated),
                     text=written,
                     compression=text.compression,
-                    job=draws.job,
-                    job_beside=channel if draws.insecure_seed is None else None,
+                    ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
+                    changed=draws.changed,
                     fresh_draw=draws.fresh_draw,
                     insecure_seed=draws.insecure_seed,
                     channel_files=paths,

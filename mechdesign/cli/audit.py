@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli.compose import table_of
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import joint_of
@@ -46,6 +47,7 @@ def audit(
     what: AuditOptions,
     table: o.OtherTable,
     budget: o.MaybeBudget,
+    after: o.AfterOptions,
     common: o.CommonOptions,
 ) -> int:
     """Check exactly whether a channel keeps a privacy notion: exit 0 if it does, 1 if not.
@@ -55,6 +57,8 @@ def audit(
     channel, matrix = what.channel, what.matrix
     if (channel is None) == (matrix is None):
         raise InputError("give either a CHANNEL file or --matrix W.csv")
+    if after.after and channel is None:
+        raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     if channel is not None and m.is_mechanism(channel):
         return m.audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
@@ -62,6 +66,7 @@ def audit(
     result: Audit
     joint: Joint
     chosen: ConfidenceSet | None = None
+    said: list[str] = []
     promise: PopulationPromise | None = None
     if matrix is not None:
         from mechdesign.auditing.matrix import audit_file
@@ -71,6 +76,7 @@ def audit(
             joint = joint_of(table.table or "", **table.typed())
             result, promise = audit_file(matrix, joint, wanted, text=table.text())
     else:
+        from mechdesign.auditing.joint_leakage import common_table
         from mechdesign.auditing.population import audit as verdict
         from mechdesign.auditing.population import set_behind
         from mechdesign.auditing.population_promise import population_promise
@@ -79,11 +85,17 @@ def audit(
         path = channel or ""
         loaded = Channel.load(path)
         wanted = _notion(loaded, path, budget)
+        earlier = after.channels()
+        said = _of_earlier(loaded, earlier)
         with reporter.work("auditing"):
-            joint = table.read_for(loaded, path)
-            chosen = set_behind(loaded, joint)
-            result = verdict(loaded, joint, wanted, population=chosen)
-            promise = population_promise(loaded, joint, wanted, chosen=chosen) if joint.is_counts else None
+            if earlier:
+                joint = common_table([loaded, *earlier], table_of(table, [loaded, *earlier]))
+            else:
+                joint = table.read_for(loaded, path)
+                chosen = set_behind(loaded, joint)
+            result = verdict(loaded, joint, wanted, population=chosen, after=earlier)
+            if joint.is_counts and not earlier and not joint.sensitive.each:
+                promise = population_promise(loaded, joint, wanted, chosen=chosen)
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
@@ -91,18 +103,33 @@ def audit(
     from mechdesign.report.record import audit_record
     from mechdesign.report.terminal import audit_text
 
-    said = [] if promise is None else population_sentences(promise, chosen, joint.total)
+    said += [] if promise is None else population_sentences(promise, chosen, joint.total)
     common.answer(lambda: audit_record(result, promise), lambda: audit_text(result, said))
     return 0 if result.satisfied else NO
 
 
 def _notion(channel: Channel, path: str, budget: o.MaybeBudget) -> Notion:
     """What is asked for, or what the channel was designed for."""
-    from mechdesign.notions import from_record
-
-    recorded = channel.record.notion
+    recorded = channel.record.promise(channel.sensitive)
     if budget.given:
-        return budget.notion_or(str(recorded["name"]) if recorded else "alip")
+        return budget.notion_or(recorded.name if recorded else "alip")
     if recorded is None:
         raise InputError(f"{path} does not say which notion it was designed for: give --notion and a budget")
-    return from_record(recorded)
+    return recorded
+
+
+def _of_earlier(channel: Channel, earlier: list[Channel]) -> list[str]:
+    """What is said of releases before this one: those that the file names, and those that are given."""
+    from mechdesign.channel.file import digest
+
+    named = channel.record.after
+    strange = sum(digest(each) not in named for each in earlier)
+    if not earlier and named:
+        return [
+            f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
+            "promise was not checked here; give each of them with --after."
+        ]
+    said = [f"Judged together with {len(earlier)} earlier release(s) of the same record."] if earlier else []
+    if strange:
+        said.append(f"{strange} of these is not among the {len(named)} that the channel was designed after.")
+    return said

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
+from mechdesign.cli.parsing import joint_of
 from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
+    from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
@@ -56,6 +58,7 @@ def design(
     table: o.InputTable,
     budget: o.BudgetOptions,
     confidence: o.ConfidenceOptions,
+    after: o.AfterOptions,
     search: o.DesignOptions,
     study: o.StudyOptions,
     output: OutputOptions,
@@ -76,14 +79,27 @@ def design(
     paths.check((table.table,), {"--output": output.output})
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
+        whole = joint
+        if earlier := after.channels():
+            whole = with_columns(joint, table, earlier)
+            released = None if whole is joint else joint.useful.columns
+            how |= {"after": earlier, "release": released}
     from mechdesign.mechanisms import design as run
     from mechdesign.mechanisms.binning import many_numbers
 
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
-        result = run(joint, notion, **how, **confidence.unseen(joint), bins=bins, progress=work.step)
-    joint = result.channel.joint or joint
+        result = run(whole, notion, **how, **confidence.unseen(joint), bins=bins, progress=work.step)
+    joint = (result.channel.joint or joint) if bins is not None else joint
     path = output.output
-    typed = (table, budget, confidence, search, study, replace(output, output=path or o.PUBLIC_CHANNEL))
+    typed = (
+        table,
+        budget,
+        confidence,
+        after,
+        search,
+        study,
+        replace(output, output=path or o.PUBLIC_CHANNEL),
+    )
     result = replace(
         result, channel=_remembering(result.channel, command_line("design", *typed, public=True))
     )
@@ -122,6 +138,17 @@ def design(
         ),
     )
     return 0 if result.verified else NO
+
+
+def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> Joint:
+    """The table with the useful columns of earlier channels too, where it has them not."""
+    own = joint.useful.columns
+    more = tuple(dict.fromkeys(c for each in earlier for c in each.useful.columns if c not in own))
+    if not more or table.contingency or table.probabilities:
+        return joint
+    if table.table == "-":
+        raise InputError("--after a channel of another column reads the table twice: give a file, not -")
+    return joint_of(table.table, **table.typed(useful=None), known=(joint.sensitive.columns, (*own, *more)))
 
 
 def _refuse_for_study(study: o.StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:

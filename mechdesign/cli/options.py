@@ -16,6 +16,7 @@ from mechdesign.cli.parsing import (
     names,
     notion_of,
     number,
+    own_budgets,
     randomisation_of,
     renamed,
 )
@@ -100,6 +101,9 @@ class TableOptions:
     """The table"""
 
     sensitive: str | None = option("--sensitive", "COL[,COL..]", "Column(s) to protect; several are crossed.")
+    protect_each: bool = flag(
+        "--protect-each", "Protect each of several sensitive columns for itself, not their combinations."
+    )
     useful: str | None = option(
         "--useful",
         "COL[,COL..]",
@@ -125,11 +129,11 @@ class TableOptions:
         "auto:N, or edges with commas (-inf and inf, too); `design` has auto. Repeat it for crossed columns.",
     )
 
-    def typed(self) -> dict[str, Any]:
-        """The options by name, as `parsing.joint_of` takes them."""
+    def typed(self, **others: Any) -> dict[str, Any]:
+        """The options by name, as `parsing.joint_of` takes them; `others` in their place."""
         typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
         typed["bins"] = bins_of(self.bins)
-        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {})
+        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {}) | others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +182,10 @@ class OtherTable(TextFormat, TableOptions):
                 raise InputError(
                     f"{path} has bins of its own, and the table is sorted into them: leave --bin out"
                 )
-            typed = self.typed()
-            return joint_of(self.table, **{**typed, "bins": bins or typed["bins"]}, known=known)
+            each = self.protect_each or (hidden is not None and hidden.each and self.sensitive is None)
+            return joint_of(
+                self.table, **self.typed(protect_each=each, bins=bins or bins_of(self.bins)), known=known
+            )
         if self != type(self)():
             raise InputError(
                 "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
@@ -216,9 +222,14 @@ class BudgetOptions:
         "--alpha", "A", "alpha only: its order, above 1; inf is the largest lift (default 2)."
     )
 
+    budget: list[str] | None = option(
+        "--budget", "SYMBOL=EPS_L,EPS_U", "Budgets of its own for a sensitive symbol; may be repeated."
+    )
+
     def notion_or(self, default: str) -> Notion:
         """The notion that is described; of the name `default` where none is named."""
-        return notion_of(
+        own = own_budgets(self.budget)
+        notion = notion_of(
             self.notion or default,
             epsilon=self.epsilon,
             lam=self.lam,
@@ -226,6 +237,7 @@ class BudgetOptions:
             eps_u=self.eps_u,
             alpha=self.alpha,
         )
+        return notion.with_budgets(own) if own else notion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,6 +273,24 @@ class ConfidenceOptions:
         from mechdesign.tables.confidence import unseen_symbols
 
         return {} if self.symbols is None else {"unseen": unseen_symbols(self.symbols, joint)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterOptions:
+    """What is promised"""
+
+    after: list[str] | None = option(
+        "--after",
+        "CHANNEL",
+        "A channel of an earlier release of the same records: all together keep the promise; may be repeated.",
+        public=PUBLIC_CHANNEL,
+    )
+
+    def channels(self) -> list[Channel]:
+        """The channels."""
+        from mechdesign.channel.channel import Channel
+
+        return [Channel.load(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,6 +117,22 @@ def bins_of(texts: Sequence[str] | None) -> Any:
     return {name: bins for name, _, bins in pairs}
 
 
+def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
+    """Values SYMBOL=EPS_L,EPS_U as a mapping; the symbol may have equals signs and commas."""
+    found: dict[str, tuple[float, float]] = {}
+    for text in texts or ():
+        symbol, equals, sides = text.rpartition("=")
+        lower, comma, upper = sides.partition(",")
+        if not (symbol and equals and comma):
+            raise InputError(
+                f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (inf leaves a side free)"
+            )
+        if symbol in found:
+            raise InputError(f"--budget names {symbol!r} twice")
+        found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
+    return found
+
+
 def notion_of(
     notion: str,
     *,
@@ -135,9 +151,10 @@ def notion_of(
         raise InputError(
             f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
-    order = {} if alpha is None else {"alpha": _order(alpha)}
+    order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
     if kind.takes_lam():
-        return kind(**dict(zip(("eps_l", "eps_u"), _sides(epsilon, lam, eps_l, eps_u), strict=True)), **order)
+        order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
+        return kind(**order)
     if lam is not None:
         owners = _names(lambda other: other.takes_lam())
         raise InputError(
@@ -229,6 +246,7 @@ def joint_of(
     missing: str = "refuse",
     bins: Any = None,
     text: TextOptions | None = None,
+    protect_each: bool = False,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
 ) -> Joint:
     """Read a table; options by their names."""
@@ -252,7 +270,7 @@ def joint_of(
         )
     from mechdesign.tables.reading import read_joint
 
-    return read_joint(
+    joint = read_joint(
         path,
         sensitive=hidden,
         useful=shown,
@@ -263,6 +281,7 @@ def joint_of(
         bins=bins,
         text=text,
     )
+    return joint.protecting_each() if protect_each else joint
 
 
 def confidence_of(level: str | None, shares: str | None, symbols: str | None) -> dict[str, Any]:

@@ -150,7 +150,7 @@ class _Collected:
             if began - started + slowest > LONGEST:
                 break
             try:
-                made = _point(joint, axis, epsilon, names, self.chosen.case.confidence)
+                made = _point(joint, notion, axis, epsilon, names, self.chosen.case.confidence)
             except KeyboardInterrupt:
                 self.stopped = True
                 break
@@ -170,7 +170,12 @@ class _Collected:
 
 
 def _point(
-    joint: Joint, axis: Axis, epsilon: float, mechanisms: list[str], confidence: float | None
+    joint: Joint,
+    notion: Notion,
+    axis: Axis,
+    epsilon: float,
+    mechanisms: list[str],
+    confidence: float | None,
 ) -> Comparison:
     return compare(
         joint,
@@ -179,5 +184,6 @@ def _point(
         mechanisms=mechanisms,
         notions=[axis.notion],
         time_limit=LONGEST_POINT,
+        budgets={symbol: (lower, upper) for symbol, lower, upper in notion.own},
         confidence=confidence,
     )

@@ -184,6 +184,7 @@ def table_hash(joint: Joint) -> str:
         "useful": {"columns": joint.useful.columns, "symbols": joint.useful.symbols},
         "counts": joint.counts,
         "is_counts": joint.is_counts,
+        **({"each": True} if joint.sensitive.each else {}),
     }
     return hashlib.sha256(canonical(table).encode()).hexdigest()
 

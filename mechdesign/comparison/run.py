@@ -33,6 +33,10 @@ WARM_METHOD = "columns"
 by their vertices, a warm start took twice as long as a cold one."""
 
 
+MAPPINGS = ("known_shares", "budgets")
+"""Settings that are mappings; a manifest has them as text."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What changes results beside the table and the columns of a row; see `mechdesign.design`."""
@@ -43,11 +47,13 @@ class Settings:
     as_published: bool = False
     known_shares: Mapping[Any, Any] | None = None
     unseen: int = 0
+    budgets: Mapping[str, tuple[float, float]] | None = None
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them; of the sample only where there is something to say."""
-        said = vars(self) | {"known_shares": self.known_shares and str(dict(self.known_shares))}
-        return {key: value for key, value in said.items() if value or key not in ("known_shares", "unseen")}
+        """As the manifest has them; of the sample and of single symbols only where there is something to say."""
+        mappings = {key: str(dict(value)) for key in MAPPINGS if (value := getattr(self, key))}
+        said: dict[str, Any] = {key: value for key, value in vars(self).items() if key not in MAPPINGS}
+        return {key: value for key, value in (said | mappings).items() if value or key != "unseen"}
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -64,11 +70,8 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     neighbour: Design | None = None
     for case in cases:
         promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
-        how = vars(settings) | {
-            "confidence": case.confidence,
-            "enumerate": enumerate,
-            "allow_identifier": True,
-        }
+        how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
+        how["allow_identifier"] = True
         how |= {"known_shares": None, "unseen": 0} if not confident else {}
         how |= {"as_published": False} if confident or mechanism == OPTIMAL else {}
         made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
@@ -209,6 +212,7 @@ def compare(
     confidence: float | None = None,
     known_shares: Mapping[Any, Any] | None = None,
     unseen: int = 0,
+    budgets: Mapping[str, tuple[float, float]] | None = None,
     executor: Executor | None = None,
     output: PathLike | None = None,
     force: bool = False,
@@ -235,6 +239,8 @@ def compare(
         table; these rows name it `optimal@0.95`.
     known_shares, unseen
         For these rows; see `mechdesign.design`.
+    budgets : mapping, optional
+        Budgets of single symbols, at every epsilon; see `mechdesign.design`.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -254,7 +260,7 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    settings = Settings(method, gap, time_limit, as_published, known_shares, unseen)
+    settings = Settings(method, gap, time_limit, as_published, known_shares, unseen, budgets or None)
     # Refuses what is out of range before any work.
     Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
     chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, MECHANISMS)

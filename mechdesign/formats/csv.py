@@ -312,7 +312,7 @@ class CsvBatch:
     ) -> None:
         self.block = block
         self._header = header
-        self._quote = quote
+        self.quote = quote
         self._encode = encode
 
     @property
@@ -341,7 +341,7 @@ class CsvBatch:
 
     def select(self, rows: NDArray[np.bool_], /) -> CsvBatch:
         """Some of the records, to be written."""
-        return CsvBatch(self.block.select(rows), self._header, self._quote, self._encode)
+        return CsvBatch(self.block.select(rows), self._header, self.quote, self._encode)
 
     def _texts(self, starts: Positions, ends: Positions) -> Any:
         """The texts of cells that begin and end there, without the quotes around them."""
@@ -349,14 +349,14 @@ class CsvBatch:
 
         pc: Any = pyarrow.compute
         block = self.block
-        if not block.quotes or self._quote is None:
+        if not block.quotes or self.quote is None:
             return _slices(block.text, starts, ends)
         data = np.frombuffer(block.text, np.uint8)
-        around = (data[starts] == ord(self._quote)) & (ends > starts)
+        around = (data[starts] == ord(self.quote)) & (ends > starts)
         cells = _slices(block.text, starts + around, ends - around)
-        if self._quote.encode() not in cells.buffers()[2].to_pybytes():
+        if self.quote.encode() not in cells.buffers()[2].to_pybytes():
             return cells
-        single = pc.replace_substring(cells, self._quote * 2, self._quote)
+        single = pc.replace_substring(cells, self.quote * 2, self.quote)
         return pc.if_else(around, single, cells)
 
 

@@ -6,21 +6,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from mechdesign.auditing.population import lift_limits
+from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.population import NOT_STACKED, lift_limits
+from mechdesign.auditing.verdict import is_stacked
+from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
+from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
-from mechdesign.mechanisms.optimal import Search, optimal
+from mechdesign.mechanisms.optimal import NotRounded, Search, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import population_design
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.watchdog import (
     COMPLETE,
     MERGE,
@@ -54,29 +59,39 @@ class HeuristicOptions:
             )
 
 
-def _response(joint: Joint, notion: Notion, options: HeuristicOptions, search: Search) -> Design:
+def _response(rules: Rules, options: HeuristicOptions, search: Search) -> Design:
     return response.subset_response(
-        joint, notion, search, risk=options.risk, as_published=options.as_published
+        rules.joint,
+        rules.notion,
+        search,
+        risk=options.risk,
+        as_published=options.as_published,
+        rules=rules,
     )
 
 
-def _subsets(joint: Joint, notion: Notion, options: HeuristicOptions, search: Search) -> Design:
+def _subsets(rules: Rules, options: HeuristicOptions, search: Search) -> Design:
     return subset_merging(
-        joint,
-        notion,
+        rules.joint,
+        rules.notion,
         risk=options.risk,
         as_published=options.as_published,
         time_limit=search.time_limit,
+        rules=rules,
     )
 
 
-def _complete(joint: Joint, notion: Notion, options: HeuristicOptions, _: Search) -> Design:
+def _complete(rules: Rules, options: HeuristicOptions, _: Search) -> Design:
     return complete_merging(
-        joint, notion, randomisation=options.randomisation, as_published=options.as_published
+        rules.joint,
+        rules.notion,
+        randomisation=options.randomisation,
+        as_published=options.as_published,
+        rules=rules,
     )
 
 
-HEURISTICS: Mapping[str, Callable[[Joint, Notion, HeuristicOptions, Search], Design]] = MappingProxyType(
+HEURISTICS: Mapping[str, Callable[[Rules, HeuristicOptions, Search], Design]] = MappingProxyType(
     {response.NAME: _response, SUBSETS: _subsets, COMPLETE: _complete}
 )
 
@@ -110,6 +125,10 @@ def design(
     unseen: int = 0,
     bins: Any = None,
     allow_identifier: bool = False,
+    protect_each: bool = False,
+    budgets: Mapping[str, tuple[float, float]] | None = None,
+    after: Sequence[Channel] = (),
+    release: str | Sequence[str] | None = None,
 ) -> Design:
     """Compute a release channel P(Y|X) for the table, proven private in exact arithmetic.
 
@@ -161,6 +180,16 @@ def design(
         As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians least at this budget.
     allow_identifier : bool
         Whether the useful column may have nearly as many symbols as there are records.
+    protect_each : bool
+        Several sensitive columns are each protected for themselves, not their combinations.
+    budgets : mapping, optional
+        Sensitive symbols with an eps_l and an eps_u of their own, in place of those of the notion; where each of
+        several columns is protected and two have a symbol of one name, it is called ``column=symbol``.
+    after : sequence of Channel
+        Earlier releases of the same records, drawn independently: all together keep the promise.
+    release : str or sequence of str, optional
+        The useful columns of the table that this channel releases, by default all; with `after` the table has those
+        of the earlier channels as well.
 
     Returns
     -------
@@ -170,6 +199,8 @@ def design(
     ------
     InputError
         If an argument is out of range or the mechanism is not known.
+    NotPrivate
+        If the releases `after` which this one is made break the promise already, or leave nothing to spend.
     SolverFailure
         If no channel was verified and no fallback is allowed.
     """
@@ -189,6 +220,10 @@ def design(
         return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
     if not allow_identifier:
         refuse_identifier(joint)
+    started = time.perf_counter()
+    joint = joint.protecting_each() if protect_each else joint
+    notion = notion.with_budgets(budgets) if budgets else notion
+    whole, joint = joint, joint if release is None else joint.releasing(release)
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
     search = Search(
@@ -202,6 +237,8 @@ def design(
     )
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     options.check_for(mechanism)
+    if confidence is not None and is_stacked(whole, notion, after):
+        raise InputError(NOT_STACKED)
     if confidence is not None:
         if options != HeuristicOptions():
             raise InputError("risk, randomisation and as_published do not go with confidence")
@@ -222,21 +259,43 @@ def design(
         raise InputError(
             "known shares need a confidence level: without one the table itself is the population"
         )
+    if not is_stacked(whole, notion, after):
+        return _by_rules(Rules(joint, notion), mechanism, search, options, fallback, started)
+    rules = Rules(joint, notion, demands_of(whole, notion, after, joint))
+    if not after:
+        return _by_rules(rules, mechanism, search, options, fallback, started)
+    check_room(rules, after)
+    made = _by_rules(rules, mechanism, search, options, fallback, started)
+    return spending(made, rules, whole, after, time_limit)
+
+
+def _by_rules(
+    rules: Rules,
+    mechanism: str,
+    search: Search,
+    options: HeuristicOptions,
+    fallback: bool,
+    started: float,
+) -> Design:
+    """The design of a mechanism, or of the fallback."""
+    joint, notion = rules.joint, rules.notion
     if mechanism in HEURISTICS:
-        return HEURISTICS[mechanism](joint, notion, options, search)
+        return HEURISTICS[mechanism](rules, options, search)
     check_polytope(notion)
-    started = time.perf_counter()
     try:
-        best = optimal(joint, notion, search)
+        best = optimal(joint, notion, search, rules)
     except SolverFailure as error:
         if not fallback:
             raise
-        merged = subset_merging(joint, notion)
+        merged = subset_merging(joint, notion, rules=rules)
+        if isinstance(error, NotRounded):
+            proof = proven(error.envelope, merged.entropy, merged.nmi)
+            merged = replace(merged, certificate=proof)
         return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
-    if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= gap:
+    if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:
         return best
-    left = None if time_limit is None else started + time_limit - time.perf_counter()
-    merged = subset_merging(joint, notion, time_limit=left)
+    left = None if search.time_limit is None else started + search.time_limit - time.perf_counter()
+    merged = subset_merging(joint, notion, time_limit=left, rules=rules)
     if merged.nmi <= best.nmi:
         return best
     bounded = replace(merged, certificate=best.certificate.at(merged.nmi))

@@ -92,12 +92,15 @@ class Classes:
         )
 
 
-def classes(joint: Joint) -> Classes:
-    """Classes of symbols with proportional rows and columns, decided in integers."""
-    rows = _proportional(joint.counts)
+def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
+    """Classes of symbols with proportional rows and columns, decided in integers.
+
+    With `stacked` rows over the useful symbols, columns are classes where they are proportional in all of these.
+    """
+    rows = list(range(len(joint.counts))) if stacked else _proportional(joint.counts)
     counts = _added(joint.counts, rows)
-    columns = _proportional(zip(*counts, strict=True))
-    counts = list(zip(*_added(list(zip(*counts, strict=True)), columns), strict=True))
+    columns = _proportional(zip(*(stacked or counts), strict=True))
+    counts = merged_columns(counts, columns)
     n = len(joint.useful)
     too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
     if too_large or len(counts) == 1 or (len(counts) == len(joint.counts) and len(counts[0]) == n):
@@ -109,6 +112,11 @@ def classes(joint: Joint) -> Classes:
         is_counts=joint.is_counts,
     )
     return Classes(joint, reduced, np.array(columns))
+
+
+def merged_columns(rows: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
+    """Rows whose columns are added up within each group."""
+    return list(zip(*_added(list(zip(*rows, strict=True)), group), strict=True))
 
 
 def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
@@ -134,7 +142,7 @@ def _added(vectors: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple
 
 def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
     first = {k: i for i, k in reversed(list(enumerate(group)))}
-    return Variable(variable.columns, tuple(variable.symbols[first[k]] for k in sorted(first)))
+    return variable.select([first[k] for k in sorted(first)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step, Steps
-from mechdesign.mechanisms.classes import Classes, classes
-from mechdesign.mechanisms.partitions import MergedSets, merge_all, merge_subsets
-from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.partitions import merge_all, merge_subsets
 from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Certificate, Design, finish
-from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel, round_channel
+from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
@@ -35,10 +34,6 @@ METHODS = ("auto", "vertices", "columns")
 
 ENUMERATIONS = {"auto": "auto", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
 """Who lists vertices, and what `solvers.vertices` calls it."""
-
-MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
-"""Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
-every table; at small budgets utility is steep in the budget, so the last ones are a last resort."""
 
 SPLITTING = 2e-15
 """Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
@@ -105,8 +100,18 @@ class Search:
             raise InputError(f"workers ({self.workers!r}) must be at least 1")
 
 
-def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
+class NotRounded(SolverFailure):
+    """The optimum is known in floating point, but no margin led to a verified channel."""
+
+    def __init__(self, message: str, envelope: Envelope) -> None:
+        super().__init__(message)
+        self.envelope = envelope
+
+
+def optimal(joint: Joint, notion: Notion, search: Search, rules: Rules | None = None) -> Design:
     """The best channel for the notion, verified exactly, with a bound on every other one.
+
+    `rules` say what the notion demands where that is more than of the table alone.
 
     Raises
     ------
@@ -115,7 +120,8 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
     """
     started = time.perf_counter()
     entropy = utility_entropy(joint)
-    released = _release(joint, notion)
+    rules = rules or Rules(joint, notion)
+    released = _release(rules)
     if released is not None:
         return finish(
             released.channel,
@@ -128,7 +134,7 @@ def optimal(joint: Joint, notion: Notion, search: Search) -> Design:
             seconds=time.perf_counter() - started,
         )
     target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
-    envelope, rounded = _designed(joint, notion, search, target, started)
+    envelope, rounded = _designed(rules, search, target, started)
     worth = utility(rounded.channel, joint)
     certificate = proven(envelope, entropy, worth.nmi)
     return finish(
@@ -149,35 +155,34 @@ def utility_entropy(joint: Joint) -> float:
     return -math.fsum((p * np.log(p)).tolist())
 
 
-def _release(joint: Joint, notion: Notion) -> Rounded | None:
+def _release(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
-    lifts = MergedSets(joint.p, notion.limits, "auto")
+    joint, lifts = rules.joint, rules.sets(rules.joint)
     if not lifts.nearly_within(lifts.given_s, lifts.p_x).all():
         return None
     try:
-        return partition_channel([[x] for x in range(len(joint.useful))], joint, notion)
+        singles = [[x] for x in range(len(joint.useful))]
+        return partition_channel(singles, joint, rules.notion, judge=rules.judge)
     except RoundingFailure:
         return None
 
 
-def _designed(
-    joint: Joint, notion: Notion, search: Search, target: float, started: float
-) -> tuple[Envelope, Rounded]:
+def _designed(rules: Rules, search: Search, target: float, started: float) -> tuple[Envelope, Rounded]:
     """Solve with growing margins until the rounded channel passes."""
-    reduced = classes(joint)
-    relaxation = posteriors(reduced.joint, notion)
-    known = _known(reduced, notion, search, target, started)
+    joint, reduced, relaxation = rules.joint, rules.reduced, rules.polytope()
+    known = _known(rules, search, target, started)
     start, dual = known.pool, known.dual
     failure: RoundingFailure | None = None
+    envelopes: list[Envelope] = []
     least = SPLITTING * len(joint.useful) if reduced.is_reduced else 0.0
-    for margin in (m for m in MARGINS if m >= min(least, MARGINS[-1])):
+    for margin in (m for m in rules.margins if m >= min(least, rules.margins[-1])):
         left = None if search.time_limit is None else max(0.0, known.end - time.perf_counter())
         try:
             envelope = lower_envelope(
-                posteriors(reduced.joint, notion, margin=margin),
+                rules.polytope(margin),
                 reduced.joint.p_x,
                 relaxation=relaxation,
-                method=search.method,
+                method=rules.method(search.method),
                 enumeration=ENUMERATIONS[search.enumeration],
                 gap=target,
                 time_limit=left,
@@ -196,12 +201,14 @@ def _designed(
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
             weights, points = reduced.split(envelope.weights, envelope.points)
-            return envelope, round_channel(weights, float_posteriors(points), joint, notion)
+            return envelope, rules.rounded(weights, float_posteriors(points))
         except RoundingFailure as error:
             failure = error
             start, dual = envelope.pool, envelope.dual
-    raise SolverFailure(
-        f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget"
+            envelopes.append(envelope)
+    raise NotRounded(
+        f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget",
+        envelopes[0],
     )
 
 
@@ -216,15 +223,16 @@ class _Known:
     interrupted: bool
 
 
-def _known(reduced: Classes, notion: Notion, search: Search, target: float, started: float) -> _Known:
+def _known(rules: Rules, search: Search, target: float, started: float) -> _Known:
     """Every channel that is cheaper to find than the optimum, so that no limit leaves less than these."""
+    reduced = rules.reduced
     whole, table = reduced.whole, reduced.joint
     end = math.inf if search.time_limit is None else started + search.time_limit
     channels: list[tuple[Array, Points]] = []
     merged: list[tuple[int, ...]] = []
     merging = started + MERGING_SHARE * (end - started)
     for joint in (table, whole) if reduced.is_reduced else (table,):
-        lifts = MergedSets(joint.p, notion.limits, "auto")
+        lifts = rules.sets(joint)
         for merge in (merge_all, merge_subsets):
             groups = list(merge(lifts, end=merging).groups)
             merged = groups if joint is table else merged
@@ -240,12 +248,14 @@ def _known(reduced: Classes, notion: Notion, search: Search, target: float, star
     now = time.perf_counter()
     if search.method != "vertices" and now < end < math.inf:
         effort = Effort(
-            gap=target, end=now + RESPONSE_SHARE * (end - now), workers=search.workers, backend=search.backend
+            gap=target,
+            method=rules.method("auto"),
+            end=now + RESPONSE_SHARE * (end - now),
+            workers=search.workers,
+            backend=search.backend,
         )
-        inner = posteriors(table, notion, margin=MARGINS[0])
-        weights, points, interrupted = respond(
-            within(inner, posteriors(table, notion), effort), table.p_x, merged
-        )
+        inner, outer = rules.polytope(rules.margins[0]), rules.polytope()
+        weights, points, interrupted = respond(within(inner, outer, effort), table.p_x, merged)
         channels.append((weights, points))
     return _Known(
         channels=channels,

@@ -1,16 +1,23 @@
 """From a notion and a table to the set of posteriors P(X|y) that the notion allows, as a polytope.
 
 The lift of an output with posterior v is linear in v: l(., y) = A v with A[s, x] = P(s|x)/P(s)
-(Zarrabian et al. 2023, eq. (25) for ALIP).
+(Zarrabian et al. 2023, eq. (25) for ALIP). Of several tables (`auditing.demands`) the rows are stacked: with the
+direction u of the outputs of earlier releases,
+
+    (L_s - b_s C) v <= 0   and   (a_s C - L_s) v <= 0,   L_s = P(s, x, u) / (P(s) P(x)),  C = P(x, u) / P(x),
+
+a polytope with P_X in it wherever the earlier releases alone keep the promise. Where C is 1 these are bounds on A v.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.lifts import Demand
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -42,13 +49,13 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
     auxiliary: list[Array] = []
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
         rows.append(lift)
-        lower.append(np.full(count, _low(limits.lower, margin)))
-        upper.append(np.full(count, _high(limits.upper, margin)))
+        lower.append(np.full(count, low_bound(limits.lower, margin)))
+        upper.append(np.full(count, high_bound(limits.upper, margin)))
         auxiliary.append(np.zeros(count))
     if math.isfinite(limits.ratio):
         # The two sets must share their rows, so the margin of the quotient is a distance between t and the
         # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
-        ratio = _high(limits.ratio, 0.0)
+        ratio = high_bound(limits.ratio, 0.0)
         free = np.full(count, np.inf)
         rows += [lift, lift]
         lower += [np.full(count, min(margin, 0.5 * -math.expm1(-limits.ratio))), -free]
@@ -58,7 +65,7 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
     return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper), column)
 
 
-def _low(budget: float, margin: float) -> float:
+def low_bound(budget: float, margin: float) -> float:
     """exp(-budget), moved up by `margin` or down by `OUTWARDS`; 0 (no bound) for an infinite budget."""
     if math.isinf(budget):
         return -math.inf
@@ -68,7 +75,7 @@ def _low(budget: float, margin: float) -> float:
     )
 
 
-def _high(budget: float, margin: float) -> float:
+def high_bound(budget: float, margin: float) -> float:
     """exp(budget), moved down by `margin` or up by `OUTWARDS`."""
     if math.isinf(budget):
         return math.inf
@@ -110,3 +117,81 @@ def _l1(joint: Joint, budget: float, margin: float) -> Polytope:
         np.append(error * given_x.max(axis=1), half),
         np.vstack([-np.eye(count), np.ones(count)]),
     )
+
+
+class Rows:
+    """L (a row for each symbol of each table) and C (one for each table) in floating point, with their budgets."""
+
+    def __init__(self, demands: Sequence[Demand], joint: Joint) -> None:
+        total, useful = joint.total, joint.useful_counts
+        lift: list[list[float]] = []
+        mass: list[list[float]] = []
+        differing: list[bool] = []
+        for each in demands:
+            sums = [sum(column) for column in zip(*each.counts, strict=True)]
+            whole = sum(sums)
+            base = [whole * count for count in useful]
+            mass.append([part * total / below for part, below in zip(sums, base, strict=True)])
+            differing.append(any(part * total != below for part, below in zip(sums, base, strict=True)))
+            prior = sum(each.sums)
+            for row, share in zip(each.counts, each.sums, strict=True):
+                cells = zip(row, base, strict=True)
+                lift.append([part * total * prior / (below * share) for part, below in cells])
+        self.lift, self.mass, self.p_x = np.array(lift), np.array(mass), joint.p_x
+        sizes = [len(each.sums) for each in demands]
+        self.of = np.repeat(np.arange(len(demands)), sizes)
+        self.starts = np.concatenate(([0], np.cumsum(sizes)))
+        self.differing = np.array(differing)
+        self.lower = np.array([side for each in demands for side in each.lower])
+        self.upper = np.array([side for each in demands for side in each.upper])
+        self.ratio = demands[0].ratio
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether some rows are inequalities between two linear functions of v."""
+        return bool(self.differing.any()) or math.isfinite(self.ratio)
+
+    def polytope(self, margin: float) -> Polytope:
+        """{v : all rows}; rows without C = 1 have no margin, for an output may have no mass under them."""
+        plain = ~self.differing[self.of] & (np.isfinite(self.lower) | np.isfinite(self.upper))
+        rows = [self.lift[plain]]
+        lower = [np.array([low_bound(side, margin) for side in self.lower[plain]])]
+        upper = [np.array([high_bound(side, margin) for side in self.upper[plain]])]
+        # A constant on both sides gives homogeneous rows a scale: sum v = 1.
+        positive, negative = self.opposed(~plain)
+        size = (positive + negative).max(axis=1, initial=0.0)
+        kept = (positive > negative).any(axis=1)
+        positive, negative, size = positive[kept], negative[kept], np.exp2(np.ceil(np.log2(size[kept])))
+        rows.append(positive - negative + size[:, None])
+        lower.append(np.full(len(size), -np.inf))
+        upper.append(size if margin > 0.0 else size * (1.0 + OUTWARDS))
+        return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper))
+
+    def opposed(self, chosen: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """The two sides of all inequalities ``positive v <= negative v`` of chosen rows, and of all quotients."""
+        up = np.flatnonzero(chosen & np.isfinite(self.upper))
+        low = np.flatnonzero(chosen & np.isfinite(self.lower))
+        mass = self.mass[self.of]
+        positive = [self.lift[up], np.exp(-self.lower[low])[:, None] * mass[low]]
+        negative = [np.exp(self.upper[up])[:, None] * mass[up], self.lift[low]]
+        if math.isfinite(self.ratio):
+            for a, b in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
+                s, t = np.nonzero(~np.eye(b - a, dtype=np.bool_))
+                positive.append(self.lift[a + s])
+                negative.append(math.exp(self.ratio) * self.lift[a + t])
+        return np.vstack(positive), np.vstack(negative)
+
+    def needed(self, w: Array, unit: float) -> Array:
+        """The weight that each column of `w` (n, k) needs on all entries to satisfy every row in spite of rounding.
+
+        Entries are wrong by up to `unit`. A row that fails by e and has c to spare at a constant needs e / c.
+        """
+        positive, negative = self.opposed(np.ones(len(self.of), dtype=np.bool_))
+        masses = w * self.p_x[:, None]
+        spare = ((negative - positive) @ self.p_x)[:, None]
+        size = ((positive + negative) @ self.p_x)[:, None]
+        excess = np.maximum((positive - negative) @ masses, 0.0)
+        excess += unit * (2.0 * size + 8.0 * ((positive + negative) @ masses))
+        with np.errstate(divide="ignore"):
+            needed = np.where(spare > 0.0, excess / spare, np.inf)
+        return np.maximum(2.0 * unit, needed.max(axis=0))

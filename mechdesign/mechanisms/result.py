@@ -6,6 +6,8 @@ import math
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
+from mechdesign.auditing.demands import own_budgets
+from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.means import Used
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
 from mechdesign.auditing.utility import utility
@@ -41,6 +43,24 @@ class Certificate:
         return replace(self, gap_nmi=max(0.0, math.nextafter(self.upper_bound_nmi - nmi, 2.0)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """What a channel and the releases before it come to for one record: exact joint budgets, information in nats.
+
+    `before` and `together` are the joint leakage without and with this channel. `entropy` is that of all useful
+    `columns` that are released, `kept_before` and `kept` what the outputs tell of them; None where there are too many
+    combinations of outputs. `at_once` is the best single channel of all these columns at the same promise.
+    """
+
+    before: Composition
+    together: Composition
+    entropy: float
+    columns: tuple[str, ...]
+    kept_before: float | None
+    kept: float | None
+    at_once: Design | None = None
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Design(Displayed):
     """A verified channel, its utility (nats) and what is known of the optimum.
@@ -51,7 +71,8 @@ class Design(Displayed):
     `as_published`, without repair, where these violate the notion; their channels cannot be saved. `used` are the
     budgets of a notion on averages itself (l1, chi2, alpha) that the channel keeps to. `envelope` keeps the columns
     and prices of an optimum for a warm start at a neighbouring budget. `confidence` is the set of populations for
-    which the promise was verified, None where it is one about the table.
+    which the promise was verified, None where it is one about the table. `spending` is there for a channel that was
+    designed after others.
     """
 
     channel: Channel
@@ -72,6 +93,7 @@ class Design(Displayed):
     as_published: bool = False
     used: Used | None = None
     confidence: ConfidenceSet | None = field(default=None, repr=False)
+    spending: Spending | None = field(default=None, repr=False)
     envelope: Envelope | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -88,7 +110,7 @@ class Design(Displayed):
     def population(self) -> PopulationPromise | None:
         """What holds for the population: for the set of the design, or at 95 %; None without counts of records."""
         joint = self.channel.joint
-        if joint is None or not joint.is_counts:
+        if joint is None or not joint.is_counts or joint.sensitive.each:
             return None
         return population_promise(self.channel, joint, self.notion, chosen=self.confidence)
 
@@ -117,6 +139,7 @@ def finish(
     proof = certificate or Certificate()
     record = ChannelRecord(
         notion=to_record(verdict.notion),
+        budgets=own_budgets(joint, verdict.notion),
         achieved=asdict(verdict.achieved),
         utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
         certificate={

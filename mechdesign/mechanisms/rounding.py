@@ -23,13 +23,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.verdict import Audit, audit, failing_outputs
+from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.lifts import Demand
+from mechdesign.auditing.tuples import columns_on
+from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
-from mechdesign.notions import Limits, MeanLimits, Notion
+from mechdesign.mechanisms.posteriors import Rows
+from mechdesign.notions import MeanLimits, Notion
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
@@ -310,30 +314,46 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class TableJudge:
-    """The table alone decides."""
+    """The table alone decides, or several do."""
 
     joint: Joint
     notion: Notion
+    demands: Sequence[Demand] | None = None
 
     def verdict(self, channel: Channel) -> Audit:
-        """The exact audit of the table."""
-        return audit(channel, self.joint, self.notion)
+        """The exact audit."""
+        if self.demands is None:
+            return audit(channel, self.joint, self.notion)
+        return audit_demands(columns_on(channel, self.joint), channel.outputs, self.demands, self.notion)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
-        """Outputs that violate the notion on the table."""
-        return failing_outputs(channel, self.joint, self.notion)
+        """Outputs that violate the notion."""
+        return failing_outputs(channel, self.joint, self.notion, self.demands)
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """See `_needed_mixing`."""
-        return _needed_mixing(rows, failing, self.joint, self.notion.limits)
+        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
+        w = np.zeros((rows.shape[0], len(failing)))
+        for j, y in enumerate(failing):
+            at, values = rows.columns[y]
+            w[list(at), j] = np.array(values) * UNIT
+        limits = self.notion.limits
+        if limits.mean is not None:
+            return np.maximum(2.0 * UNIT, _needed_for_means(w, self.joint, limits))
+        return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(w, UNIT)
 
 
 def round_channel(
-    weights: Any, posteriors: Any, joint: Joint, notion: Notion, *, judge: Judge | None = None
+    weights: Any,
+    posteriors: Any,
+    joint: Joint,
+    notion: Notion,
+    *,
+    judge: Judge | None = None,
+    largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
     design = read_design(weights, posteriors, joint.p_x)
-    limit = LARGEST_MIXING * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
+    limit = largest_mixing * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
     repairs = 0
     judge = judge or TableJudge(joint, notion)
@@ -425,41 +445,14 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     return values
 
 
-def _needed_mixing(rows: IntegerRows, failing: Sequence[int], joint: Joint, limits: Limits) -> Array:
-    """A weight a_y for each failing output that brings its lifts inside the limits in spite of rounding.
-
-    With rounding moving P(y|s) and P(y) by at most u, ``(l P + a + u) / (P + a - u) <= b`` asks for
-    ``a >= (P (l - b) + u (1 + b)) / (b - 1)``; the lower side and the ratio alike. The float errors of
-    the left-hand side are covered by a few more u.
-    """
-    w = np.zeros((rows.shape[0], len(failing)))
-    for j, y in enumerate(failing):
-        at, values = rows.columns[y]
-        w[list(at), j] = np.array(values) * UNIT
-    given_s = joint.p / joint.p_s[:, None] @ w  # P(y|s)
-    mass = joint.p_x @ w
-    high, low = given_s.max(axis=0), given_s.min(axis=0)
-    needed = np.full(len(failing), 2.0 * UNIT)
-    if limits.mean is not None:
-        return np.maximum(needed, _needed_for_means(given_s, mass, joint, limits))
-    for limit, more, less in (
-        (limits.upper, high, mass),
-        (limits.lower, mass, low),
-        (limits.ratio, high, low),
-    ):
-        if math.isfinite(limit):
-            b = math.exp(limit)
-            excess = np.maximum(more - b * less, 0.0) + UNIT * (2.0 * (1.0 + b) + 8.0 * (more + b * less))
-            needed = np.maximum(needed, excess / math.expm1(limit))
-    return needed
-
-
-def _needed_for_means(given_s: Array, mass: Array, joint: Joint, limits: MeanLimits) -> Array:
-    """The same for an average of |l - 1|, which mixing divides by 1 + a / P: ``a >= (P d - P c + u) / c``.
+def _needed_for_means(w: Array, joint: Joint, limits: MeanLimits) -> Array:
+    """For an average of |l - 1|, which mixing divides by 1 + a / P: ``a >= (P d - P c + u) / c``.
 
     The other averages shrink at least in proportion to the distances of their lifts from 1 as well; where the
     first guess is too small for them, the caller asks for ten times more.
     """
+    given_s = joint.p / joint.p_s[:, None] @ w  # P(y|s)
+    mass = joint.p_x @ w
     needed = np.zeros(len(mass))
     for limit, distance in (
         (limits.upper, np.abs(given_s - mass)),

@@ -22,16 +22,15 @@ from mechdesign.mechanisms.optimal import (
     ENUMERATIONS,
     GAP_SHARE,
     LEAST_GAP,
-    MARGINS,
     MERGING_SHARE,
     Search,
     utility_entropy,
 )
 from mechdesign.mechanisms.partitions import Risk
-from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Design, finish
-from mechdesign.mechanisms.rounding import RoundingFailure, round_channel
+from mechdesign.mechanisms.rounding import RoundingFailure
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -44,17 +43,24 @@ METHOD = "subsets"
 
 
 def subset_response(
-    joint: Joint, notion: Notion, search: Search, *, risk: Risk = "auto", as_published: bool = False
+    joint: Joint,
+    notion: Notion,
+    search: Search,
+    *,
+    risk: Risk = "auto",
+    as_published: bool = False,
+    rules: Rules | None = None,
 ) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these."""
     start = time.perf_counter()
-    relaxation = posteriors(joint, notion)
+    rules = rules or Rules(joint, notion)
+    relaxation = rules.of_symbols()
     end = math.inf if search.time_limit is None else start + MERGING_SHARE * search.time_limit
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, end=end)
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
     if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):
         return merged
-    made = _responded(joint, notion, search, relaxation, watched, start)
+    made = _responded(rules, search, relaxation, watched, start)
     if made is None or made.nmi < merged.nmi:
         # Rounding may cost 1e-7 of H(X), more than the sets gained.
         return replace(merged, seconds=time.perf_counter() - start)
@@ -62,16 +68,15 @@ def subset_response(
 
 
 def _responded(
-    joint: Joint, notion: Notion, search: Search, relaxation: Polytope, watched: Watched, start: float
+    rules: Rules, search: Search, relaxation: Polytope, watched: Watched, start: float
 ) -> Design | None:
     """The rounded channel of all sets together; None where no margin survives the audit."""
-    merging = watched.merging
-    for margin in MARGINS:
-        weights, points = _columns(
-            joint, search, posteriors(joint, notion, margin=margin), relaxation, watched, start
-        )
+    joint, merging = rules.joint, watched.merging
+    search = replace(search, method=rules.method(search.method))
+    for margin in rules.margins:
+        weights, points = _columns(joint, search, rules.of_symbols(margin), relaxation, watched, start)
         try:
-            rounded = round_channel(weights, _sparse(points), joint, notion)
+            rounded = rules.rounded(weights, _sparse(points))
         except RoundingFailure:
             continue
         return finish(

@@ -21,14 +21,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.verdict import failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import fraction_of, listed
 from mechdesign.mechanisms.partitions import RISKS, MergedSets, Merging, Risk, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Design, finish
-from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
+from mechdesign.mechanisms.rounding import Judge, Rounded, RoundingFailure, partition_channel
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 
@@ -109,20 +109,28 @@ def subset_merging(
     risk: Risk = "auto",
     as_published: bool = False,
     time_limit: float | None = None,
+    rules: Rules | None = None,
 ) -> Design:
     """Merge the violating symbols in small sets (Algorithm 1), with repair; always private."""
     start = time.perf_counter()
     end = math.inf if time_limit is None else start + time_limit
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, end=end)
+    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
     return designed(watched, joint, mechanism=SUBSETS, start=start, as_published=as_published)
 
 
 def complete_merging(
-    joint: Joint, notion: Notion, *, randomisation: Randomisation = MERGE, as_published: bool = False
+    joint: Joint,
+    notion: Notion,
+    *,
+    randomisation: Randomisation = MERGE,
+    as_published: bool = False,
+    rules: Rules | None = None,
 ) -> Design:
     """Randomise all the violating symbols alike, usually into one output, with repair; always private."""
     start = time.perf_counter()
-    watched = watch(joint, notion, COMPLETE, randomisation=randomisation, as_published=as_published)
+    watched = watch(
+        joint, notion, COMPLETE, randomisation=randomisation, as_published=as_published, rules=rules
+    )
     return designed(watched, joint, mechanism=COMPLETE, start=start, as_published=as_published)
 
 
@@ -134,34 +142,41 @@ def watch(
     risk: Risk = "auto",
     randomisation: Randomisation = MERGE,
     as_published: bool = False,
+    rules: Rules | None = None,
     end: float = math.inf,
 ) -> Watched:
     """The partition of one of the two mechanisms, and its channel; arguments as those of the mechanisms."""
     if risk not in RISKS:
         raise InputError(f"risk ({risk!r}) must be one of {', '.join(RISKS)}")
-    lifts = MergedSets(joint.p, notion.limits, risk)
-    harmless = _harmless(joint, notion, lifts)
+    rules = rules or Rules(joint, notion)
+    lifts, judge = rules.sets(joint, risk), rules.judge
+    harmless = _harmless(joint, judge, lifts)
     risky = [int(x) for x in np.flatnonzero(~harmless)]
     shares = shares_of(randomisation, [joint.useful.names[x] for x in risky]) if risky else []
     merge = merge_subsets if mechanism == SUBSETS else merge_all
     merging = merge(lifts, harmless, repair=not as_published, end=end)
     try:
-        return Watched(
-            merging, _channel(merging, joint, notion, risky, shares, must_satisfy=not as_published)
-        )
+        return Watched(merging, _channel(merging, rules, risky, shares, must_satisfy=not as_published))
     except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
         borrowed = tuple(int(x) for x in np.flatnonzero(harmless))
         merging = Merging((tuple(range(len(joint.useful))),), repaired=True, borrowed=borrowed)
-        return Watched(merging, partition_channel(merging.groups, joint, notion))
+        return Watched(merging, partition_channel(merging.groups, joint, notion, judge=judge))
 
 
 def _channel(
-    merging: Merging, joint: Joint, notion: Notion, risky: list[int], shares: list[int], *, must_satisfy: bool
+    merging: Merging, rules: Rules, risky: list[int], shares: list[int], *, must_satisfy: bool
 ) -> Rounded:
     several = len(shares) > 1
     drawn = {k: shares for k, group in enumerate(merging.groups) if several and risky[0] in group}
-    return partition_channel(merging.groups, joint, notion, shares=drawn, must_satisfy=must_satisfy)
+    return partition_channel(
+        merging.groups,
+        rules.joint,
+        rules.notion,
+        shares=drawn,
+        must_satisfy=must_satisfy,
+        judge=rules.judge,
+    )
 
 
 def designed(
@@ -195,7 +210,7 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     )
 
 
-def _harmless(joint: Joint, notion: Notion, lifts: MergedSets) -> NDArray[np.bool_]:
+def _harmless(joint: Joint, judge: Judge, lifts: MergedSets) -> NDArray[np.bool_]:
     """The symbols that satisfy the notion by themselves, (|X|,), decided exactly.
 
     Floating point decides all but those within its rounding error of a limit.
@@ -206,5 +221,5 @@ def _harmless(joint: Joint, notion: Notion, lifts: MergedSets) -> NDArray[np.boo
     identity = IntegerRows.from_array(np.eye(len(joint.useful), dtype=np.int64))
     channel = Channel(joint.useful, joint.useful.names, identity, denominator=1, joint=joint)
     harmless = np.ones(len(joint.useful), dtype=np.bool_)
-    harmless[list(failing_outputs(channel, joint, notion))] = False
+    harmless[list(judge.failing(channel))] = False
     return harmless

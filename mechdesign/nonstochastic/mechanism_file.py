@@ -12,7 +12,6 @@ alone: `check` counts it.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import FileDocument, Record, read_document, write_document
+from mechdesign.core.documents import FileDocument, Record, read_document, without_infinities, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -302,7 +301,7 @@ def guarantee_record(
         "outputs": outputs,
         "answers_each": answers_each,
         "total_epsilon": total,
-        "promises": [asdict(g) | {"bound": _plain(g.bound)} for g in promised],
+        "promises": without_infinities([asdict(g) for g in promised]),
         "assumptions": list(ASSUMPTIONS),
     }
     return record, total, promised
@@ -383,8 +382,3 @@ def _differences(key: str, claimed: Any, value: Any) -> list[str]:
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _plain(value: float) -> float | str:
-    """JSON has no infinities."""
-    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.fibres import most_outputs, most_outputs_monotone
 from mechdesign.nonstochastic.levels import LARGEST_EPSILON, LARGEST_NAMED, epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.quantizers import Quantizer, double_at_least
+from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import (
     EvenMedian,
     LinearQuery,
@@ -207,7 +208,9 @@ class Ledger:
     def epsilon(self) -> float:
         """log2 of the product (bits, rounded upwards): the sum of the budgets spent."""
         bits = self._bits
-        return epsilon_for(self.outputs) if bits <= LARGEST_EPSILON else double_at_least(bits)
+        return (
+            epsilon_for(self.outputs) if bits <= LARGEST_EPSILON else quotient_above(*bits.as_integer_ratio())
+        )
 
     @property
     def remaining(self) -> int | None:

@@ -19,6 +19,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import doubles, exact_number, interval
@@ -34,15 +35,6 @@ def common_integers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
     """Integers and a scale: every number is its integer divided by the scale."""
     scale = math.lcm(*{v.denominator for v in numbers})
     return [v.numerator * (scale // v.denominator) for v in numbers], scale
-
-
-def double_at_least(value: Fraction) -> float:
-    """The smallest double that is not below `value`: x >= value iff x >= it, for a double x."""
-    try:
-        nearest = value.numerator / value.denominator
-    except OverflowError:
-        return math.inf if value > 0 else -float(np.finfo(np.float64).max)
-    return math.nextafter(nearest, math.inf) if Fraction(nearest) < value else nearest
 
 
 @dataclass(frozen=True)
@@ -152,7 +144,7 @@ class Quantizer:
 
     @cached_property
     def _cuts(self) -> NDArray[np.float64]:
-        return np.array([double_at_least(t) for t in self.thresholds])
+        return np.array([quotient_above(*t.as_integer_ratio()) for t in self.thresholds])
 
     @property
     def widest_cell(self) -> Fraction:
@@ -199,7 +191,9 @@ class Quantizer:
         values = doubles("the answers", answers)
         if bool(np.isnan(values).any()):
             raise InputError("the data contain NaN, which lies in no cell; drop it first")
-        beyond = (values < double_at_least(self.lo)) | (values > -double_at_least(-self.hi))
+        beyond = (values < quotient_above(*self.lo.as_integer_ratio())) | (
+            values > -quotient_above(*(-self.hi).as_integer_ratio())
+        )
         if outside == "refuse" and bool(beyond.any()):
             raise InputError(self._outside_message(int(np.count_nonzero(beyond))))
         return np.searchsorted(self._cuts, values, side="right").astype(np.int64)

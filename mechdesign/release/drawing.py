@@ -18,7 +18,8 @@ from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import Encoded
+from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.digests import RowHasher
 from mechdesign.release.binned import (
     FORMS,
     LABEL,
@@ -29,7 +30,7 @@ from mechdesign.release.binned import (
     numbers_released,
     symbol_sampler,
 )
-from mechdesign.release.draws import Identifiers, Key, Records, RowNumbers
+from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import (
     REFUSE,
     Policy,
@@ -41,64 +42,81 @@ from mechdesign.release.policies import (
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, rebuild, unknown_at, values_of
 
-REMEMBERED = 1 << 21
+REMEMBERED = 1 << 22
 """Different identifiers that are remembered (about 50 MB at worst), so that memory does not grow with the data."""
 
 MERGED = 2
 """A run is merged with the one before unless that is more than this many times as long: few runs, few merges."""
 
-Hashes = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
 
 
-class Repeats:
-    """Which identifiers came with which symbol, by 64-bit hashes of the process: false alarms are not expected."""
+class Seen:
+    """Which identifiers came with which symbol, by 64-bit hashes: false alarms are not expected."""
 
-    def __init__(self, remembered: int = REMEMBERED) -> None:
+    def __init__(self, remembered: float = REMEMBERED) -> None:
         self.full = False
         self._room = remembered
         # Sorted hashes with their codes, long runs first.
-        self._runs: list[tuple[Hashes, NDArray[np.int32]]] = []
+        self.runs: list[tuple[Hashes, Integers]] = []
 
-    def conflict(self, columns: Sequence[Sequence[str]], codes: Integers) -> int | None:
-        """Position of a record whose identifier came with another code in an earlier part; remembers this part."""
-        parts = columns[0] if len(columns) == 1 else zip(*columns, strict=True)
-        hashes = np.fromiter(map(hash, parts), dtype=np.int64, count=len(codes))
-        hashes, first = np.unique(hashes, return_index=True)
-        found = codes[first].astype(np.int32)
-        new = np.ones(len(hashes), dtype=np.bool_)
-        for known, symbols in self._runs:
+    def find(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
+        """Which of the hashes are new, and the codes that the others came with first (else those given)."""
+        new, found = np.ones(len(hashes), dtype=np.bool_), codes.copy()
+        for known, symbols in self.runs:
             place = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
             again = known[place] == hashes
-            other = np.flatnonzero(again & (symbols[place] != found))
-            if other.size:
-                return int(first[other[0]])
+            found[again] = symbols[place[again]]
             new &= ~again
-        self._add(hashes[new], found[new])
-        return None
+        return new, found
 
-    def _add(self, hashes: Hashes, codes: NDArray[np.int32]) -> None:
+    def look(self, hashes: Hashes, codes: Integers) -> tuple[NDArray[np.bool_], Integers]:
+        """Which records are the first of their identifier, and the codes that all came with first; remembers them."""
+        distinct, at, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        new, found = self.find(distinct, codes[at])
+        self.add(distinct[new], found[new])
+        first = np.zeros(len(hashes), dtype=np.bool_)
+        first[at[new]] = True
+        return first, found[inverse]
+
+    def add(self, hashes: Hashes, codes: Integers) -> None:
+        """Remember hashes, which are sorted and new, as far as there is room."""
         self.full = self.full or len(hashes) > self._room
-        hashes, codes = hashes[: self._room], codes[: self._room]
-        if not len(hashes):
+        size = int(min(self._room, len(hashes)))
+        hashes, codes = hashes[:size], codes[:size]
+        if not size:
             return
-        self._room -= len(hashes)
-        while self._runs and len(self._runs[-1][0]) <= MERGED * len(hashes):
-            known, symbols = self._runs.pop()
+        self._room -= size
+        while self.runs and len(self.runs[-1][0]) <= MERGED * len(hashes):
+            known, symbols = self.runs.pop()
             hashes, codes = np.concatenate([known, hashes]), np.concatenate([symbols, codes])
             order = np.argsort(hashes, kind="stable")
             hashes, codes = hashes[order], codes[order]
-        self._runs.append((hashes, codes))
+        self.runs.append((hashes, codes))
 
 
 OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
 """Forms for which a symbol of X is drawn first."""
+
+KEEP, REDRAW = "keep", "redraw"
+CHANGES = (REFUSE, KEEP, REDRAW)
+"""What becomes of a record whose symbol is another one than when it was released before: an error, its old output,
+or a draw of its own."""
+
+CHANGED = "changed"
 
 
 class Release:
     """A channel made ready to draw."""
 
     def __init__(
-        self, channel: Releasable, key: Key, *, policy: Policy | None = None, form: str = LABEL
+        self,
+        channel: Releasable,
+        key: Key,
+        *,
+        policy: Policy | None = None,
+        form: str = LABEL,
+        changed: str = REFUSE,
     ) -> None:
         if form not in FORMS:
             raise InputError(f"the form ({quoted(form)}) must be one of {listed(FORMS)}")
@@ -127,19 +145,22 @@ class Release:
         self.output_counts: Integers = np.zeros(
             len(channel.useful) if form in OF_SYMBOLS else len(channel.outputs), dtype=np.int64
         )
-        self.repeats = Repeats()
+        self.changed, self.changes = changed, 0
+        self.seen, self.earlier = Seen(), Seen()
+        self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
     def draw(self, columns: Sequence[Encoded], records: Records) -> list[NDArray[np.int32]]:
         """What to publish for each record: for every released column codes into its `texts`."""
         codes = self._rows(columns)
-        drawn = self._sampler.draw(codes, records.source(self._key.derived(records.kind, "output")))
-        if isinstance(records, Identifiers):
-            self._check_identifiers(codes, records)
-        if self._posterior is not None:
-            drawn = self._posterior.draw(
-                drawn.astype(np.int64), records.source(self._key.derived(records.kind, LABEL))
-            )
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
+        known = self._known(codes, records) if isinstance(records, Identifiers) else codes
+        drawn = self._drawn(known, records, self._key)
+        if self.changed == REDRAW and isinstance(records, Identifiers):
+            # A number of its own for each further symbol: that of the first has met the first alone.
+            for code in np.unique(codes[codes != known]).tolist():
+                at = np.flatnonzero((codes == code) & (known != code))
+                part = Identifiers([[column[i] for i in at.tolist()] for column in records.columns])
+                drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
         if not self._inner:
             return [drawn] * len(self.texts)
@@ -151,22 +172,45 @@ class Release:
             for inner, name in zip(self._inner, self.names, strict=True)
         ]
 
-    def _check_identifiers(self, codes: Integers, records: Identifiers) -> None:
-        """Refuse identifiers that stand for records with different symbols: their draws would depend on each other."""
-        first: dict[tuple[str, ...], int] = {}
-        conflict = None
-        for position, parts in enumerate(zip(*records.columns, strict=True)):
-            if codes[first.setdefault(parts, position)] != codes[position]:
-                conflict = position
-                break
-        else:
-            conflict = self.repeats.conflict(records.columns, codes)
-        if conflict is not None:
-            name = ", ".join(column[conflict] for column in records.columns)
+    def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
+        drawn = self._sampler.draw(codes, records.source(key.derived(records.kind, "output")))
+        if self._posterior is None:
+            return drawn
+        return self._posterior.draw(drawn.astype(np.int64), records.source(key.derived(records.kind, LABEL)))
+
+    def _known(self, codes: Integers, records: Identifiers) -> Integers:
+        """The symbols that the records were first released with.
+
+        Refuses identifiers that stand for records with different symbols, whose draws would depend on each other.
+        """
+        hashes = self._hasher.identifiers([encode(list(column), "") for column in records.columns])
+        _, own = self.seen.look(hashes, codes)
+        _, known = self.earlier.find(hashes, codes)
+        columns = quoted(",".join(self.channel.useful.columns))
+        for position in np.flatnonzero(own != codes)[:1].tolist():
             raise InputError(
-                f"the identifier {quoted(name)} stands for records with different symbols of "
-                f"{quoted(','.join(self.channel.useful.columns))}; name columns that identify a record"
+                f"the identifier {_name_of(records, position)} stands for records with different symbols of {columns}; "
+                "name columns that identify a record"
             )
+        other = np.flatnonzero(known != codes)
+        self.changes += len(other)
+        if other.size and self.changed == REFUSE:
+            raise InputError(
+                f"the record {_name_of(records, int(other[0]))} has another symbol of {columns} than when it was "
+                "released before: keep what was released (--changed keep), or draw it anew, which tells more of it "
+                "(--changed redraw)"
+            )
+        return known
+
+    def new_records(self) -> tuple[Hashes, Integers]:
+        """Hashes and first symbols of the records that no earlier release had."""
+        found = [(np.zeros(0, np.uint64), np.zeros(0, np.int64))]
+        for hashes, codes in self.seen.runs:
+            new, _ = self.earlier.find(hashes, codes)
+            found.append((hashes[new], codes[new]))
+        hashes, codes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.argsort(hashes)
+        return hashes[order], codes[order]
 
     def _rows(self, columns: Sequence[Encoded]) -> Integers:
         """The row of the sampler for each record: |X| for the missing, |X| + 1 for the unknown."""
@@ -179,6 +223,10 @@ class Release:
                     raise unknown_at(int(at[0]), columns, self._alphabet)
                 codes[at] = len(self._alphabet) + place
         return codes
+
+
+def _name_of(records: Identifiers, position: int) -> str:
+    return quoted(", ".join(column[position] for column in records.columns))
 
 
 def channel_digest(channel: Releasable) -> str:
@@ -229,40 +277,3 @@ def key_of(key: Key | None, insecure_seed: int | None) -> Key:
     if key is None:
         return Key.fresh() if insecure_seed is None else Key.insecure(insecure_seed)
     return key
-
-
-Codes = NDArray[np.int64]
-
-DIGEST_BYTES = 16
-"""Length of the digest by which an identifier is remembered: two of a billion are the same with a chance of 10**-21."""
-
-NEW = -1
-"""Stands for an identifier that was not seen before; codes are not negative."""
-
-
-class Identities:
-    """Which identifiers were seen, with what; about 150 bytes of memory for each different one."""
-
-    def __init__(self) -> None:
-        self._seen: dict[bytes, int] = {}
-
-    def first_times(self, cells: Sequence[Encoded], codes: Codes) -> tuple[NDArray[np.bool_], Codes]:
-        """Which records are the first of their identifier, and positions of those that contradict an earlier one."""
-        texts: list[list[str]] = [[*column.texts, ""] for column in cells]
-        first = np.zeros(len(codes), dtype=np.bool_)
-        other: list[int] = []
-        columns: list[list[int]] = [column.codes.tolist() for column in cells]
-        found: list[int] = codes.tolist()
-        for position, code in enumerate(found):
-            digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-            for column, values in zip(columns, texts, strict=True):
-                value = values[column[position]].encode()
-                digest.update(len(value).to_bytes(8, "big") + value)
-            key = digest.digest()
-            before = self._seen.setdefault(key, NEW)
-            if before == NEW:
-                self._seen[key] = code
-                first[position] = True
-            elif before != code:
-                other.append(position)
-        return first, np.array(other, dtype=np.int64)

@@ -20,8 +20,9 @@ from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, finish
-from mechdesign.notions import Notion, from_record
+from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
+from mechdesign.report.composition import spending_texts
 from mechdesign.report.content import full_report, origin_of, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
 from mechdesign.report.wording import label
@@ -49,12 +50,13 @@ def _unwatched(text: str, unit: str = "") -> Generator[None]:
 
 def promise_of(channel: Channel, name: str = "the channel") -> Notion:
     """The notion that a channel was designed for."""
-    if channel.record.notion is None:
+    notion = channel.record.promise(channel.sensitive)
+    if notion is None:
         raise InputError(
             f"{name} does not say which notion it was designed for, so there is no promise to report; "
             "`mechdesign audit` and `mechdesign measure` take any channel"
         )
-    return from_record(channel.record.notion)
+    return notion
 
 
 def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
@@ -146,6 +148,8 @@ def remarks_of(design: Design) -> list[str]:
             "Repaired: merging the risky symbols among themselves was not private, so harmless ones were merged "
             f"with them: {names}."
         )
+    if design.spending is not None:
+        texts += spending_texts(design.spending)
     if design.fallback_from is not None:
         texts.append(f"Fallback: {design.fallback_from} gave no better verified channel.")
     return texts

@@ -35,6 +35,7 @@ from mechdesign.report.record import (
 from mechdesign.report.wording import about, at_most, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 NAMELESS = "the sensitive column"
 
@@ -50,6 +51,10 @@ PUBLIC_SAMPLE = (
 OTHER_PRIOR = (
     "Whoever starts from other probabilities of {sensitive}, with {useful} given {sensitive} as in the table, finds "
     "them multiplied or divided by at most exp({eps_ldp})."
+)
+AFTER = (
+    "The channel was designed after {} of the same records, drawn independently: that all together keep the promise is "
+    "checked by `mechdesign audit` with --after for each of them."
 )
 ZERO_CELLS = (
     "A zero cell says that this {sensitive} and this {useful} do not occur together in the table; it does not "
@@ -140,7 +145,9 @@ def summary_report(
     found = verdict or design
     said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
     said += [] if verdict is None else [worst_text(verdict.worst)]
-    ranges = zip(joint.sensitive.names, joint.p_s, belief_ranges(channel, joint), strict=True)
+    names = [name for each in joint.sensitive.secret_names for name in each]
+    shares = [share for secret in joint.secrets for share in secret.p_s]
+    ranges = zip(names, shares, belief_ranges(channel, joint), strict=True)
     promise = _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained)
     return Report(
         audience="internal",
@@ -166,6 +173,7 @@ def summary_report(
             *([_sample(asked)] if design.confidence is None else []),
             *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
             *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
+            *([AFTER.format(count(len(channel.record.after), "release"))] if channel.record.after else []),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=Kept(
@@ -191,14 +199,18 @@ def full_report(
     absent: dict[str, str],
 ) -> Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
-    released = joint.p @ channel.matrix
-    after = released / joint.p_s[:, None] / released.sum(axis=0)
-    names = joint.sensitive.names
+    names = [name for each in joint.sensitive.secret_names for name in each]
+    before: list[list[float]] = []
+    after: list[list[float]] = []
+    for secret in joint.secrets:
+        released = secret.p @ channel.matrix
+        before += secret.lift.tolist()
+        after += (released / secret.p_s[:, None] / released.sum(axis=0)).tolist()
     return replace(
         summary,
         curve=curve,
-        before=Lifts(sensitive=names, columns=joint.useful.names, values=_tuples(joint.lift.tolist())),
-        after=Lifts(sensitive=names, columns=channel.outputs, values=_tuples(after.tolist())),
+        before=Lifts(sensitive=tuple(names), columns=joint.useful.names, values=_tuples(before)),
+        after=Lifts(sensitive=tuple(names), columns=channel.outputs, values=_tuples(after)),
         codebook=tuple(
             Meaning(
                 output=out.output,
@@ -239,8 +251,9 @@ def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
 def worst_text(worst: Worst) -> str:
     """The cell that uses most of its budget, in words."""
     against = f", most of all against {short(worst.against)}" if worst.against is not None else ""
+    before = f" after {' and '.join(map(short, worst.before))}" if worst.before else ""
     return (
-        f"Worst: the output {short(worst.output)} makes {short(worst.sensitive)} {about(worst.lift)} times as "
+        f"Worst: the output {short(worst.output)}{before} makes {short(worst.sensitive)} {about(worst.lift)} times as "
         f"likely as before{against}."
     )
 
@@ -248,9 +261,11 @@ def worst_text(worst: Worst) -> str:
 def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> Asked:
     protected = channel.sensitive
     asked = Asked(
-        sensitive_columns=protected.columns if protected is not None else (),
+        sensitive_columns=_protected_columns(protected),
         useful_columns=channel.useful.columns,
-        sensitive_symbols=protected.names if protected is not None else (),
+        sensitive_symbols=tuple(name for each in protected.secret_names for name in each)
+        if protected
+        else (),
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),
         notion=to_record(notion),
@@ -267,6 +282,13 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
         cells=len(joint.sensitive) * len(joint.useful),
         zero_cells=sum(cell == 0 for row in joint.counts for cell in row),
     )
+
+
+def _protected_columns(protected: Variable | None) -> tuple[str, ...]:
+    """Of several secrets one name that says so, in the place of their columns."""
+    if protected is None or not protected.each:
+        return () if protected is None else protected.columns
+    return (f"{' and '.join(protected.columns)} (each)",)
 
 
 def _promised(notion: Notion) -> Achieved:

@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from mechdesign.analysis.checking import ReleaseCheck
-from mechdesign.analysis.frequencies import Frequencies, JointFrequencies
+from mechdesign.analysis.frequencies import Frequencies
+from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel

@@ -20,6 +20,7 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.binned import Moved, moved
+from mechdesign.report.composition import spending_record
 from mechdesign.report.population_text import population_record
 
 Audience: TypeAlias = Literal["internal", "public"]
@@ -246,6 +247,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,
         "population": population_record(design.population),
+        "after": spending_record(design.spending),
         "notices": [] if joint is None else list(joint.notices),
         "messages": list(design.messages),
         "seconds": design.seconds,
@@ -255,7 +257,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
 
 def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict[str, Any]:
     """What `audit --json` prints; `promise` is what holds for the population, where the table counts records."""
-    worst = {key: value for key, value in asdict(audit.worst).items() if value is not None}
+    worst = {key: value for key, value in asdict(audit.worst).items() if value not in (None, ())}
     return {
         "satisfied": audit.satisfied,
         "notion": to_record(audit.notion),

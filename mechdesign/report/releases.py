@@ -9,7 +9,8 @@ from dataclasses import asdict
 from typing import Any
 
 from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
-from mechdesign.analysis.frequencies import Frequencies, JointFrequencies
+from mechdesign.analysis.frequencies import Frequencies
+from mechdesign.analysis.joint_frequencies import JointFrequencies
 from mechdesign.report.wording import at_most, count, item, label, paragraph
 
 MOST_SHOWN = 10

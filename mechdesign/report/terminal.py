@@ -24,6 +24,7 @@ from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
 from mechdesign.report.wording import (
     about,
+    aligned,
     at_least,
     at_most,
     count,
@@ -87,18 +88,6 @@ def _lines(block: b.Block) -> list[str]:
             return aligned(rows, left=(*range(block.heads), *block.left))
         case _:
             raise TypeError(f"a summary holds no {type(block).__name__}")
-
-
-def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
-    """Rows of cells in columns, those in `left` flush left, indented."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(
-            f"{cell:<{width}}" if k in left else f"{cell:>{width}}"
-            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]  # fmt: skip
 
 
 def _measures(report: Report, all_measures: bool) -> list[str]:

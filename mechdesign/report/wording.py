@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 import unicodedata
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 from mechdesign.core.numbers import about as about
@@ -80,3 +81,15 @@ def paragraph(text: str, first: str = "  ") -> str:
 def item(text: str) -> str:
     """`text` as an item of a list."""
     return paragraph(text, "  - ")
+
+
+def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[str]:
+    """Rows of cells in columns, those in `left` flush left, indented."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  " + "  ".join(
+            f"{cell:<{width}}" if k in left else f"{cell:>{width}}"
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]  # fmt: skip

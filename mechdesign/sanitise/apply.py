@@ -9,29 +9,29 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, part_of, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression, compression_named
+from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.parquet import free_notes
-from mechdesign.release.drawing import LABEL, REMEMBERED
-from mechdesign.sanitise.earlier_releases import Neighbours, neighbours_of, remember
-from mechdesign.sanitise.job import Job
-from mechdesign.sanitise.job_store import default_path
+from mechdesign.release.drawing import LABEL, REMEMBERED, Release
+from mechdesign.release.draws import Key
+from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
+from mechdesign.sanitise.ledger import Ledger, reading_of
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
-from mechdesign.sanitise.writing import Earlier, Sides, sides_hold, uses_of, write_release, write_sides
+from mechdesign.sanitise.writing import Sides, sides_hold, uses_of, write_release, write_sides
 
 
 def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]]) -> None:
@@ -82,8 +82,8 @@ class Applied:
         The released columns.
     sha256 : str
         Of the output's bytes.
-    job : str or None
-        The job file.
+    ledger : str or None
+        The ledger in which the release is entered.
     already : bool
         Whether all of it had been written by an earlier run of the same job, and nothing was left to do.
     notices : tuple of str
@@ -93,7 +93,7 @@ class Applied:
     records: int
     columns: tuple[str, ...]
     sha256: str
-    job: str | None = None
+    ledger: str | None = None
     already: bool = False
     notices: tuple[str, ...] = ()
 
@@ -146,34 +146,43 @@ class Run:
     def alone(self, *, insecure_seed: bool) -> Applied:
         """With the key of the recipe, which nobody keeps."""
         with self._opened() as out:
-            sha256, records = self._written(out, self._recipe, Earlier(), insecure_seed=insecure_seed)
+            drawer, records = self._drawn(out, self._recipe.keys)
+            sha256 = self._sealed(out, drawer, records, Earlier(), insecure_seed=insecure_seed)
             out.commit()
         return self._applied(records, sha256, notices=self._forgotten)
 
-    def of_job(self, job: Job, look: Callable[[], Neighbours], channel: PathLike | None = None) -> Applied:
-        """With the key of the job, which knows of this run and of those before."""
-        neighbours = look()
-        keep_apart(
-            (self._target, *self._sides.paths), (("the job file", job.path), ("the key file", job.key_path))
-        )
-        notices = (*job.notices, *neighbours.notices)
-        others = job.other_channels or neighbours.other_channels
-        earlier = Earlier(job.draw + neighbours.draws, (*job.earlier, *neighbours.same), others)
+    def of_job(self, job: Job) -> Applied:
+        """With the keys of the job, which knows of this run and of those before."""
+        ledger = job.ledger
+        vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
+        keep_apart((self._target, *self._sides.paths), vital)
         done = job.finished(self._target, self._sides.paths)
         if done is not None and sides_hold(self._sides, self._recipe, done.output or ""):
-            return self._applied(done.records or 0, done.output or "", job.path, notices, already=True)
-        with self._opened(leftover=job.unfinished(self._target)) as out, job.running(self._target) as run:
-            sha256, records = self._written(out, replace(self._recipe, key=job.key), earlier)
-            if channel is not None:
-                remember(job.path, channel)
-
-            def before() -> None:
-                # First the own entry, then the look at the others: of two jobs at the same time one sees the other.
-                run.finishing(sha256, records)
-                look()
-
-            out.commit(before=before, after=run.done)
-        return self._applied(records, sha256, job.path, (*notices, *self._forgotten))
+            return self._applied(done.records, done.output or "", ledger.path, already=True)
+        with self._opened(leftover=job.unfinished(self._target)) as out:
+            while True:
+                census = Census()
+                drawer, records = self._drawn(
+                    out,
+                    job.keys,
+                    lambda batch, add=census.add: add(ledger.hasher.records(batch)),
+                    job.prepare,
+                )
+                content = census.content()
+                earlier = job.met(content)
+                if earlier is not None:
+                    break
+            sha256 = self._sealed(out, drawer, records, earlier)
+            entry = job.entry(self._target, sha256, records, content, earlier.joint)
+            try:
+                out.commit(
+                    before=lambda: job.finish(entry, content, drawer.releases), after=lambda: job.done(entry)
+                )
+            except BaseException:
+                job.withdraw(entry)
+                raise
+        told = (*earlier.notices, *changes_told(drawer.releases), *self._forgotten)
+        return self._applied(records, sha256, ledger.path, told)
 
     def _opened(self, *, leftover: bool = False) -> Target:
         return open_target(
@@ -184,15 +193,27 @@ class Run:
             leftover=leftover,
         )
 
-    def _written(
-        self, out: Target, recipe: Recipe, earlier: Earlier, *, insecure_seed: bool = False
-    ) -> tuple[str, int]:
-        """Everything in its temporary place; the hash of the output, and the number of records."""
-        drawer = Drawer(recipe, self._table.header)
-        records = write_release(drawer, self._table, out.part, self._packing, self._advance)
-        if any(release.repeats.full for release in drawer.releases):
+    def _drawn(
+        self,
+        out: Target,
+        keys: tuple[Key, ...],
+        look: Callable[[Any], None] | None = None,
+        prepare: Callable[[Sequence[Release]], None] | None = None,
+    ) -> tuple[Drawer, int]:
+        """The output in its temporary place; who drew it, and the number of records."""
+        drawer = Drawer(replace(self._recipe, keys=keys), self._table.header)
+        if prepare is not None:
+            prepare(drawer.releases)
+        records = write_release(drawer, self._table, out.part, self._packing, self._advance, look)
+        if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self._forgotten = (_FORGOTTEN,)
         self._guarded.check()
+        return drawer, records
+
+    def _sealed(
+        self, out: Target, drawer: Drawer, records: int, earlier: Earlier, *, insecure_seed: bool = False
+    ) -> str:
+        """The hash of the output, which is complete; everything else in its temporary place."""
         sha256 = out.seal()
         write_sides(
             self._sides,
@@ -204,7 +225,7 @@ class Run:
             earlier=earlier,
             insecure_seed=insecure_seed,
         )
-        return sha256, records
+        return sha256
 
     def _advance(self, share: float) -> None:
         if self._progress is not None:
@@ -215,7 +236,7 @@ class Run:
         self,
         records: int,
         sha256: str,
-        job: Path | None = None,
+        ledger: Path | None = None,
         notices: tuple[str, ...] = (),
         *,
         already: bool = False,
@@ -224,7 +245,7 @@ class Run:
             records,
             self.plan.released,
             sha256,
-            job=None if job is None else os.fspath(job),
+            ledger=None if ledger is None else os.fspath(ledger),
             already=already,
             notices=(*self.plan.notices, *self._told, *notices),
         )
@@ -252,8 +273,7 @@ def sanitise_file(
     *,
     text: TextOptions | None = None,
     compression: Compression | None = None,
-    job: PathLike | None = None,
-    job_beside: PathLike | None = None,
+    ledger: Ledger | PathLike | None = None,
     fresh_draw: bool = False,
     manifest: PathLike | None = None,
     internal_manifest: PathLike | None = None,
@@ -281,18 +301,16 @@ def sanitise_file(
         Delimiter, quote and encoding of a CSV.
     compression : 'gzip' or 'zstd', optional
         Of a CSV target, whatever its name.
-    job : path, optional
-        The job file, made with its key if there is none: the same data get the same draws whenever it runs.
-        Without it the key is forgotten, and another run draws again.
-    job_beside : path, optional
-        Of a channel file: the job is the one for this data set, or identity, that is kept beside it
-        (`job_store.default_path`), unless `job` names another.
+    ledger : path, optional
+        The ledger, made with its key if there is none: the same data get the same draws whenever they are released,
+        and are not drawn a second time. Without it the key is forgotten, and another run draws again.
     fresh_draw : bool
-        Whether the job is to draw anew what it has released before.
+        Whether to draw anew what was released before.
     manifest, internal_manifest, codebook : path, optional
         Further files to write with the output: what may go with it; what must stay inside; what the labels mean.
     channel_files : sequence of paths
-        The files that the channels were read from, whose hashes go into the internal manifest.
+        The files that the channels were read from: their hashes go into the internal manifest, their places and the
+        job files that earlier versions left beside them into the ledger.
     force : bool
         Whether existing files are replaced.
     progress : Progress, optional
@@ -303,14 +321,13 @@ def sanitise_file(
     InputError
         Naming the file and the line, column or symbol: a missing column, an unknown symbol, an empty cell or null
         (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
-        written, a job that would draw the same records again, a file that changes meanwhile.
+        written, records that would be drawn a second time, a file that changes meanwhile.
     """
     asked = ReleaseOptions(**options)
-    with_job = job is not None or job_beside is not None
-    if with_job and asked.insecure_seed is not None:
-        raise InputError("an insecure seed is for tests and has no job; give one of the two")
-    if fresh_draw and not with_job:
-        raise InputError("without a job every draw is fresh; give the job, or leave fresh_draw out")
+    if ledger is not None and asked.insecure_seed is not None:
+        raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
+    if fresh_draw and ledger is None:
+        raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)
@@ -322,39 +339,27 @@ def sanitise_file(
     ):
         packing = compression or _packing(table, target)
         run = Run(recipe, guarded, table, target, packing, sides, force, progress)
-        if job is None and job_beside is None:
+        if ledger is None:
             return run.alone(insecure_seed=asked.insecure_seed is not None)
-        uses = uses_of(recipe, run.plan, table.header)
-        beside = None if job_beside is None else default_path(job_beside, guarded.sha256, asked.identifiers)
-        path = Path(job or beside or "")
-        look = partial(
-            neighbours_of,
-            path,
-            job_beside,
-            guarded.sha256,
-            uses,
+        book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files)
+        read = asdict(text or TextOptions())
+        job = Job(
+            book,
+            uses_of(recipe, run.plan, table.header),
+            file=book.file_hash(guarded.sha256, reading_of(read)),
             identity=asked.identifiers,
             fresh_draw=fresh_draw,
+            settings={
+                "into": asked.into,
+                "text": read,
+                "compression": packing,
+                "keep_sensitive": asked.keep_sensitive,
+            },
+            source=guarded.name,
+            channels=recipe.channels,
+            channel_files=channel_files,
         )
-        look()  # before a job comes into being
-        settings = {
-            "into": asked.into,
-            "text": asdict(text or TextOptions()),
-            "compression": packing,
-            "keep_sensitive": asked.keep_sensitive,
-        }
-        known = Job(
-            path,
-            dataset=guarded.sha256,
-            uses=uses,
-            identity=asked.identifiers,
-            fresh_draw=fresh_draw,
-            settings=settings,
-        )
-        try:
-            return run.of_job(known, look, job_beside)
-        finally:
-            known.abandon()
+        return run.of_job(job)
 
 
 def _first_half(progress: Progress | None) -> Progress | None:

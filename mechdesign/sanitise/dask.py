@@ -11,8 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.sanitise.frames import header_of, sanitised
-from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.frames import cluster_recipe, header_of, sanitised
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel
 from mechdesign.sanitise.recipe import Drawer, Recipe
@@ -53,14 +52,14 @@ def sanitise_dask(
         As `frame.sanitise`: at once for what the column names tell, and from a computation for what its records tell.
     """
     asked = ReleaseOptions(**options)
-    needs_key(asked.key, asked.insecure_seed)
     recipe = Recipe.of(channel, asked)
     if not hasattr(frame, "map_partitions"):
         raise InputError(
             f"the table must be a Dask DataFrame, not {type(frame).__name__}; others take sanitise"
         )
     empty = frame._meta.iloc[:0]
-    work = _PartitionWork(recipe, tuple(header_of(empty)))
+    header = tuple(header_of(empty))
+    work = _PartitionWork(cluster_recipe(recipe, header), header)
     numbers = [] if asked.identifiers or asked.row_numbers is not None else [_places(frame)]
     return frame.map_partitions(
         work, *numbers, meta=work(empty, *(np.zeros(0, dtype=np.int64) for _ in numbers))

@@ -9,14 +9,26 @@ beside its columns, in its index or inside of structures, is searched for sensit
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import secrets
+import warnings
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
+import numpy as np
+
 from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
+from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
+from mechdesign.sanitise.job import KNOWN, Job, changes_told
+from mechdesign.sanitise.keys import check_of
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.writing import uses_of
 from mechdesign.tables.columns import arrow_type, is_text, own_values, rebuild
 
 PANDAS = b"pandas"
@@ -172,7 +184,146 @@ def sanitise(
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
-    return sanitised(frame, Drawer(Recipe.of(channel, asked), header_of(frame)), first_row=first_row)
+    recipe, header = Recipe.of(channel, asked), header_of(frame)
+    columns = arrow_columns(frame)
+    if asked.ledger is None:
+        drawer = Drawer(recipe, header)
+        released = sanitised(frame, drawer, first_row=first_row)
+        if asked.insecure_seed is None and not first_row and len(frame):
+            _warn_of_draws(columns, len(frame), drawer)
+        return released
+    if first_row:
+        raise InputError(
+            "a ledger knows whole tables; name what identifies a record with identity in place of first_row"
+        )
+    return by_ledger(
+        columns, len(frame), recipe, header, lambda drawer: sanitised(frame, drawer), asked.ledger
+    )
+
+
+REMEMBERED = 64
+"""Releases of this process that are remembered (2 MB)."""
+
+_HASHER = RowHasher(secrets.token_bytes(32))
+_DRAWN = deque[tuple[str, tuple[str, ...], Content, Hashes]](maxlen=REMEMBERED)
+"""Of each release its channel, its key and what identified the records, the records, and their first symbols."""
+
+FIRST = 16
+"""Records that tell the beginning of a table, which may be a part of it, from another part."""
+
+
+def _warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
+    """Warn where this process has drawn for the same records before, or with the same row numbers for others."""
+    census = Census()
+    census.add(_HASHER.columns(columns, records))
+    content, recipe, options = census.content(), drawer.recipe, drawer.recipe.options
+    how = (check_of(recipe.keys[0]), *options.identifiers)
+    told: dict[str, None] = {}
+    for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
+        name, size = release.digest, min(FIRST, records)
+        start = _HASHER.columns([columns[at][:size] for at in places], size)
+        for _, other, found, begin in [each for each in _DRAWN if each[0] == name]:
+            size = min(len(begin), len(start))
+            if other != how and (
+                found.unordered == content.unordered or content.share_in([found.sample()]) >= KNOWN
+            ):
+                told[_TWICE] = None
+            elif other == how and len(how) == 1 and options.row_numbers is None:
+                told |= {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
+        _DRAWN.append((name, how, content, start))
+    for text in told:
+        warnings.warn(text, stacklevel=4)
+
+
+_TWICE = (
+    "these records were released through this channel before in this process, and have now been drawn a second time, "
+    "which can tell far more than the budget: give one key (key=..) and, if their order changes, what identifies them "
+    "(identity=..), or a ledger (ledger=..)"
+)
+
+_ROWS = (
+    "this key was used on other rows, or on rows in another order, which are known by their place alone: records get "
+    "the random numbers of others, and those that come again a second draw; name what identifies them (identity=.. or "
+    "row_numbers=..), or say where a part of a table begins (first_row=..)"
+)
+
+
+def by_ledger(
+    columns: Sequence[Any],
+    records: int,
+    recipe: Recipe,
+    header: Sequence[Any],
+    release: Callable[[Drawer], Any],
+    ledger: PathLike,
+) -> Any:
+    """What `release` gives with a drawer for the keys of a ledger, in which it is entered.
+
+    Raises InputError if the records would be drawn a second time, and warns of what else is to be known.
+    """
+    book = Ledger(ledger)
+    census = Census()
+    census.add(book.hasher.columns(columns, records))
+    content = census.content()
+    plan = recipe.plan(header)
+    uses = uses_of(recipe, plan, header)
+    job = Job(
+        book,
+        uses,
+        content=content,
+        identity=recipe.options.identifiers,
+        source=FRAME,
+        channels=recipe.channels,
+    )
+    while (earlier := job.met(content)) is None:
+        pass
+    drawer = Drawer(replace(recipe, keys=job.keys), header)
+    job.prepare(drawer.releases)
+    released = release(drawer)
+    entry = job.entry(FRAME, None, content.records, content)
+    job.finish(entry, content, drawer.releases)
+    job.done(entry)
+    for notice in (*earlier.notices, *changes_told(drawer.releases)):
+        warnings.warn(notice, stacklevel=3)
+    return released
+
+
+def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
+    """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
+    options = recipe.options
+    if recipe.keyless:
+        raise InputError(
+            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
+            "give a key (Key.fresh(), or the path of a key file), or a ledger"
+        )
+    if options.ledger is None:
+        return recipe
+    if not options.identifiers:
+        raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
+    uses = uses_of(recipe, recipe.plan(header), header)
+    job = Job(Ledger(options.ledger), uses, identity=options.identifiers, source=CLUSTER)
+    entry = job.entry(CLUSTER, None, 0)
+    job.finish(entry)
+    job.done(entry)
+    return replace(recipe, keys=job.keys)
+
+
+FRAME, CLUSTER = "a data frame", "a frame on a cluster"
+"""In the place of a path."""
+
+
+def arrow_columns(frame: Any) -> list[Any]:
+    """The columns of a frame, for hashing; those that arrow does not hold count as empty."""
+    import pyarrow as pa
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)) or hasattr(frame, "to_arrow"):
+        return list((frame.to_arrow() if hasattr(frame, "to_arrow") else frame).columns)
+    columns: list[Any] = []
+    for at in range(frame.shape[1]):
+        try:
+            columns.append(pa.Array.from_pandas(frame.iloc[:, at]))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            columns.append(pa.nulls(len(frame)))
+    return columns
 
 
 sanitise_frame = sanitise

@@ -1,40 +1,45 @@
-"""A job: one key, and what may be done with it.
+"""A job: the draws of a release, and what they must not be.
 
-The draw of a record is a function of the key, the channel and what identifies the record. So a job gives the same
-draws as often as it runs, whatever interrupted it; `job_rules` says what it refuses.
+The draw of a record is a function of the key, the channel and what identifies the record, so a job gives the same draws
+as often as it runs, whatever interrupted it. It refuses a second independent draw of a record, and one random number
+for two symbols of a record: the two outputs would depend on each other through it, and could tell more of the symbols
+than both promise.
 
-What a job refuses: a second independent draw of a record, and one random number for two symbols of a record.
-
-The number of a record belongs to the key, the channel and what identifies the record. If it met two different symbols
-of X, the two outputs would depend on each other through it, and could tell more of the symbols than both promise.
+Which job it is, the ledger knows: with an identity by columns, all data sets share one; else every data set, in its
+order, has its own.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
+from mechdesign.auditing.verdict import local_budget
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.draws import Key
-from mechdesign.sanitise.job_file import DONE, FINISHING, JobRecord, JobRun, Settings, Use
-from mechdesign.sanitise.job_store import JobStore, check_of, key_of_draw
+from mechdesign.core.numbers import listed
+from mechdesign.formats.digests import Content
+from mechdesign.release.drawing import REDRAW, Release
+from mechdesign.release.sampling import Releasable
+from mechdesign.sanitise.budgets import joint_budget
+from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.source import STANDARD
 
 REFUSE = "refuse"
-TEXT = "text"
-"""Among the settings of a run, how its CSV was read."""
 
-SHORT = 12
-"""Hexadecimal digits of a hash that are enough for people to tell data sets apart."""
+KNOWN = 0.5
+"""From this share on, records that are unique in both count as the same: by chance alone it is at most 1/e."""
 
 
 def check_uses(uses: Sequence[Use]) -> None:
@@ -45,148 +50,144 @@ def check_uses(uses: Sequence[Use]) -> None:
         if first is not use:
             raise InputError(
                 f"the same channel cannot be applied to {_columns(first)} and to {_columns(use)} in one job: both "
-                "would get the same random numbers; release them in two jobs (--job)"
+                "would get the same random numbers; release them in two jobs (--ledger)"
             )
 
 
-def check_identity(had: Sequence[str], wanted: Sequence[str], name: str) -> None:
-    """Refuse another way to identify records."""
-    if tuple(had) != tuple(wanted):
-        raise InputError(
-            f"the job {name} identifies records by {_identity(had)}, not by {_identity(wanted)}; use another job "
-            "(--job)"
-        )
-
-
-def check_dataset(runs: Sequence[JobRun], dataset: str, name: str) -> None:
-    """Refuse another data set where records are known by their row numbers."""
-    for run in runs:
-        if run.dataset != dataset:
-            raise InputError(
-                f"the job {name} is that of the data set {run.dataset[:SHORT]}.., and this is {dataset[:SHORT]}..: row "
-                "numbers would give records the random numbers of others; if records have an identifier, name its "
-                "column (--identity COL), else use another job (--job) or draw anew (--fresh-draw)"
-            )
-
-
-def check_treatment(runs: Sequence[JobRun], uses: Sequence[Use], name: str) -> None:
+def check_treatment(old: Use, use: Use) -> None:
     """Refuse to read the same channel's symbols in another way than before.
 
     What is published for a record without a symbol may change: its random number meets no second symbol then.
     """
-    for use in uses:
-        for old in (old for run in runs for old in run.uses if old.channel == use.channel):
-            if old.columns != use.columns:
-                raise InputError(
-                    f"the job {name} has applied this channel to {_columns(old)}; on {_columns(use)} it would use the "
-                    "same random numbers again; use another job (--job)"
-                )
-            # What both refuse to release is known to both, and then under the same symbol.
-            same = old.normalise == use.normalise or old.unknown == use.unknown == REFUSE
-            if not same:
-                raise InputError(
-                    f"the job {name} has released {_columns(use)} with the normalisation {old.normalise}, not "
-                    f"{use.normalise}, which gives some records another symbol; keep it, or use another job (--job)"
-                )
-
-
-def check_reading(runs: Sequence[JobRun], dataset: str, settings: Settings, name: str) -> None:
-    """Refuse to read the same bytes in another way, where rows may be others and get the random numbers of these."""
-    now: Mapping[str, Any] = settings.get(TEXT, {})
-    for run in runs:
-        before: Mapping[str, Any] = run.settings.get(TEXT, {}) if run.dataset == dataset else {}
-        for what in sorted(before.keys() & now.keys()):
-            if before[what] != now[what]:
-                raise InputError(
-                    f"the job {name} has read these data with the {what} {_said(before[what])}, not "
-                    f"{_said(now[what])}: records could get the random numbers of others; keep it, or draw anew "
-                    "(--fresh-draw)"
-                )
-
-
-def _said(value: Any) -> str:
-    return "none" if value is None else quoted(value)
-
-
-def notices(
-    released: Sequence[JobRun],
-    dataset: str,
-    draw: int,
-    *,
-    by_row: bool,
-    fresh_draw: bool,
-    other_channels: bool,
-) -> tuple[str, ...]:
-    """What the user should know of the releases before this one."""
-    told: list[str] = []
-    if fresh_draw and not draw:
-        told.append("this job has released nothing before: its first draw is a fresh one in any case")
-    before = len({run.draw for run in released if run.draw < draw})
-    if before:
-        told.append(
-            f"the same records have been released before with {before} other {'draw' if before == 1 else 'draws'}: "
-            "independent releases of a record can tell far more than each"
+    if old.columns != use.columns:
+        raise InputError(
+            f"this channel was applied to {_columns(old)} before; on {_columns(use)} it would use the same random "
+            "numbers again: draw anew (--fresh-draw) if that is another column"
         )
-    if other_channels:
-        told.append(
-            "other channels have been applied to these records in this job: each release keeps its own promise, but "
-            "together they can tell more than either"
+    # What both refuse to release is known to both, and then under the same symbol.
+    if not (old.normalise == use.normalise or old.unknown == use.unknown == REFUSE):
+        raise InputError(
+            f"{_columns(use)} was released with the normalisation {old.normalise} before, not {use.normalise}, which "
+            "gives some records another symbol; keep it, or draw anew (--fresh-draw)"
         )
-    if not by_row and any(run.dataset != dataset for run in released):
-        told.append(
-            "the data set has changed since an earlier release: records whose symbol is another one now are released "
-            "twice"
-        )
-    return tuple(told)
 
 
 def _columns(use: Use) -> str:
     return listed(list(use.columns))
 
 
-def _identity(columns: Sequence[str]) -> str:
+def identified_by(columns: Sequence[str]) -> str:
+    """What identifies records, in words."""
     return f"the column {listed(list(columns))}" if columns else "their row number"
 
 
+@dataclass(frozen=True)
+class Earlier:
+    """What was released of the same records before.
+
+    `draws` is the number of other draws, `runs` are their releases; `joint` the budget of all draws together, where a
+    further one was asked for.
+    """
+
+    draws: int = 0
+    runs: tuple[Entry, ...] = ()
+    other_channels: bool = False
+    joint: Mapping[str, Any] | None = None
+    notices: tuple[str, ...] = ()
+
+
+def share_of(
+    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
+) -> tuple[float, list[Entry]]:
+    """Which share of the records of a data set was in releases, and in which."""
+    equal = [entry for entry in entries if is_same(entry, content, file)]
+    if equal:
+        return 1.0, equal
+    samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
+    alike = {name for name, sample in samples.items() if content.share_in([sample])}
+    share = content.share_in([samples[name] for name in alike])
+    return share, [entry for entry in entries if entry.unordered in alike]
+
+
+def is_same(entry: Entry, content: Content, file: str | None) -> bool:
+    """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
+    return entry.unordered == content.unordered or (file is not None and entry.file == file)
+
+
 class Job:
-    """A job that is ready to draw."""
+    """A job that is ready to draw, with `keys`, one for each channel."""
 
     def __init__(
         self,
-        path: PathLike,
-        *,
-        dataset: str,
+        ledger: Ledger,
         uses: Sequence[Use],
+        *,
+        file: str | None = None,
+        content: Content | None = None,
         identity: Sequence[str] = (),
         fresh_draw: bool = False,
         settings: Settings | None = None,
+        source: str | None = None,
+        channels: Sequence[Releasable] = (),
+        channel_files: Sequence[PathLike] = (),
     ) -> None:
-        self._store = JobStore(path)
-        self.path = self._store.path
-        self._dataset, self._uses, self._identity = dataset, tuple(uses), tuple(identity)
-        self._fresh = fresh_draw
+        check_uses(uses)
+        self.ledger = ledger
+        self._file, self._identity, self._fresh, self._source = file, tuple(identity), fresh_draw, source
+        self._uses, self._channels = tuple(uses), tuple(channels)
+        places: list[str | None] = [os.fspath(real_path(path)) for path in channel_files]
+        self._places = places + [None] * len(self._uses)
         # As they come back from the file: lists for tuples.
         self._settings: Settings = json.loads(canonical(dict(settings or {})))
-        self._created = False
-        check_uses(self._uses)
-        with self._store.locked():
-            record = self._opened()
-        self.key_path = self._store.key_path
-        self._key_check = record.key_check
-        released = [run for run in record.runs if run.released]
-        self.earlier = tuple(run for run in released if run.draw != self.draw)
-        used = {use.channel for use in self._uses}
-        self.other_channels = any(use.channel not in used for run in released for use in run.uses)
-        self.notices = notices(
-            released,
-            dataset,
-            self.draw,
-            by_row=not identity,
-            fresh_draw=fresh_draw,
-            other_channels=self.other_channels,
-        )
+        self._started = _now()
+        self._choose(content)
 
-    def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> JobRun | None:
+    def _choose(self, content: Content | None) -> None:
+        """Find the draws of this data set, which shows in its bytes or else in its content."""
+        with self.ledger.reading() as db:
+            released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
+            self.drawn = tuple(
+                self._drawn(use, place, released, content)
+                for use, place in zip(self._uses, self._places, strict=False)
+            )
+            self.keys = tuple(self.ledger.key_of(drawn, db) for drawn in self.drawn)
+
+    def _is_mine(self, entry: Entry, content: Content | None) -> bool:
+        """Whether a release belongs to the job of this data set."""
+        if entry.identity != self._identity or self._identity:
+            return entry.identity == self._identity
+        same = content is not None and entry.ordered == content.ordered
+        return same or (self._file is not None and entry.file == self._file)
+
+    def _drawn(
+        self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
+    ) -> Drawn:
+        found = [(entry, old) for entry in released if (old := entry.of(use.channel)) is not None]
+        if not found:
+            what = (
+                canonical(self._identity) if self._identity else self._file or (content and content.ordered)
+            )
+            return Drawn(
+                use=use, job=f"{'id' if self._identity else 'rows'} {what}", draw=0, channel_file=place
+            )
+        last, latest = found[-1]
+        draw = max(old.draw for _, old in found if old.job == latest.job)
+        # A run that was killed on the way to a fresh draw is finished first, with that draw.
+        draw += int(self._fresh and not (last.fresh and last.state == FINISHING))
+        for _, old in found:
+            if (old.job, old.draw) == (latest.job, draw):
+                check_treatment(old.use, use)
+        return Drawn(use=use, job=latest.job, draw=draw, channel_file=place)
+
+    def prepare(self, releases: Sequence[Release]) -> None:
+        """Tell the releases, one for each channel, with which symbols records were released before."""
+        if self._identity:
+            with self.ledger.reading() as db:
+                for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
+                    for hashes, codes in self.ledger.known(db, drawn, key):
+                        release.earlier.add(hashes, codes)
+
+    def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
 
         So a job that was killed after its files had their names has nothing left to do, and one that is asked for
@@ -194,170 +195,179 @@ class Job:
         """
         if os.fspath(target) == STANDARD or not all(Path(path).is_file() for path in (target, *sides)):
             return None
-        wanted = self._run(target)
-        with self._store.locked():
-            record = self._current()
-            run = record.last_release(wanted.target)
-            if run is not None and run.same_release(wanted) and holds(run.target, run.output):
-                return self._marked_done(record, run)
-        return None
+        wanted = self.entry(target, None, 0)
+        with self.ledger.reading() as db:
+            run = self.ledger.last_of(db, wanted.target)
+        if run is None or not run.same_release(wanted) or not holds(run.target, run.output):
+            return None
+        if run.state == FINISHING:
+            self.done(run)
+        return run
 
     def unfinished(self, target: PathLike) -> bool:
         """Whether a run was killed while the files of `target` were getting their names."""
         if os.fspath(target) == STANDARD:
             return False
-        run = self._store.peek().last_release(os.fspath(real_path(target)))
+        with self.ledger.reading() as db:
+            run = self.ledger.last_of(db, os.fspath(real_path(target)))
         return run is not None and run.state == FINISHING
 
-    @contextmanager
-    def running(self, target: PathLike) -> Generator[RunningJob]:
-        """Enter a run into the job file for the time of a ``with`` block, in which `target` is locked.
-
-        If the block fails before anything was released, the entry is gone, and so is a job that began with it.
-        """
-        run = RunningJob(self, self._run(target))
-        try:
-            with self._store.locked():
-                record = self._current()
-                # Whoever has the lock of a target knows that the other runs of it are dead.
-                record = record.without(lambda old: old.target == run.record.target and not old.released)
-                self._store.save(record.with_run(run.record))
-            yield run
-        except BaseException:
-            # The first error is the one to tell; a run that stays "running" does no harm.
-            with suppress(InputError):
-                self._withdraw(run.record)
-            raise
-
-    def abandon(self) -> None:
-        """Remove a job that this object has made, if nothing was done with it."""
-        if self._created:
-            with suppress(InputError), self._store.locked():
-                if not self._current().runs:
-                    self._store.remove()
-                self._created = False
-
-    def _run(self, target: PathLike) -> JobRun:
+    def entry(
+        self,
+        target: PathLike,
+        output: str | None,
+        records: int,
+        content: Content | None = None,
+        joint: Any = None,
+    ) -> Entry:
+        """What the ledger will hold of a release of this job."""
         standard = os.fspath(target) == STANDARD
-        return JobRun(
+        return Entry(
             id=secrets.token_hex(8),
             target=STANDARD if standard else os.fspath(real_path(target)),
-            draw=self.draw,
-            dataset=self._dataset,
-            uses=self._uses,
+            source=self._source,
+            state=FINISHING,
+            started=self._started,
+            output=output,
+            records=records,
+            identity=self._identity,
+            drawn=self.drawn,
             settings=self._settings,
             fresh=self._fresh,
             versions=versions(),
-            started=_now(),
+            file=self._file,
+            ordered=content and content.ordered,
+            unordered=content and content.unordered,
+            joint=joint,
         )
 
-    def _opened(self) -> JobRecord:
-        """The record of the job, with its key in place; sets `key` and `draw`."""
-        record = self._store.load()
-        if record is None:
-            self.draw = 0
-            self._created = True
-            return self._with_new_key(())
-        check_identity(record.identity, self._identity, os.fspath(self.path))
-        released = [run for run in record.runs if run.released]
-        # A run that was killed on the way to a fresh draw is finished first, with that draw.
-        killed = bool(released) and released[-1].fresh and released[-1].state == FINISHING
-        self.draw = record.draw + int(self._fresh and bool(released) and not killed)
-        self._check(record)
-        key = self._store.key(record)
-        if key is None and (self._fresh or not released):
-            return self._with_new_key(record.runs)
-        if key is None or self.draw < record.key_since:
-            raise InputError(
-                f"the key file {self._store.key_path} of this job is gone, and another key would draw the same records "
-                "a second time, which can tell far more than one release: put it back, or accept that (--fresh-draw)"
+    def met(self, content: Content) -> Earlier | None:
+        """What was released of these records before; None if they turned out to have another job, which is taken on.
+
+        Raises InputError if they would be drawn a second time, and `fresh_draw` did not ask for that.
+        """
+        with self.ledger.reading() as db:
+            earlier = self._met(db, content)
+        if earlier is None:
+            self._choose(content)
+        return earlier
+
+    def _met(self, db: Connection, content: Content) -> Earlier | None:
+        entries = self.ledger.releases(db)
+        ours = {drawn.use.channel: drawn.job for drawn in self.drawn}
+        draws = {drawn.use.channel: drawn.draw for drawn in self.drawn}
+
+        def through(entry: Entry, *, same_job: bool) -> list[Drawn]:
+            known = [old for old in entry.drawn if old.use.channel in ours]
+            return [old for old in known if (old.job == ours[old.use.channel]) == same_job]
+
+        foreign = [entry for entry in entries if through(entry, same_job=False)]
+        if not self._identity and any(self._is_mine(entry, content) for entry in foreign):
+            return None
+        own = [entry for entry in entries if through(entry, same_job=True)]
+        before = [e for e in own if any(o.draw != draws[o.use.channel] for o in through(e, same_job=True))]
+        repeated = any(entry not in before and is_same(entry, content, self._file) for entry in own)
+        share, alike = share_of(db, foreign, content, self._file)
+        if share >= KNOWN and not self._fresh and not repeated:
+            raise InputError(_refusal(share, alike[-1], self._identity))
+        notices: list[str] = []
+        if share >= KNOWN:
+            before += alike
+        elif share:
+            notices.append(_SOME.format(share))
+        rest = [entry for entry in entries if entry not in foreign and entry not in own]
+        likeness, others = share_of(db, rest, content, self._file)
+        other_channels = likeness >= KNOWN
+        numbers = {(old.job, old.draw) for entry in before for old in entry.drawn if old.use.channel in ours}
+        count = len(numbers - {(drawn.job, drawn.draw) for drawn in self.drawn})
+        if count:
+            notices.insert(0, _AGAIN.format(count, "draw" if count == 1 else "draws"))
+        if self._fresh and not count:
+            notices.append(_FIRST)
+        if other_channels:
+            notices.append(_OTHER_CHANNELS)
+        joint = None
+        if self._fresh and count:
+            met = [*before, *(others if other_channels else ())]
+            drawn = [*self.drawn, *(each for entry in met for each in entry.drawn)]
+            joint, told = joint_budget(drawn, self._channels)
+            notices.append(told)
+        return Earlier(count, tuple(before), other_channels, joint, tuple(notices))
+
+    def finish(self, entry: Entry, content: Content | None = None, releases: Sequence[Release] = ()) -> None:
+        """Enter that a release is about to be made: its data are on disk, and files are about to get their names."""
+        with self.ledger.changing() as db:
+            # Another process may have released something since this job looked.
+            if content is not None and self._met(db, content) is None:
+                raise InputError("another job has released these records meanwhile; start again")
+            last = self.ledger.last_of(db, entry.target)
+            if last is not None and last.state == FINISHING and last.same_release(entry):
+                # Killed at this point, it was going to write the same bytes.
+                db.execute("UPDATE known SET release = ? WHERE release = ?", (entry.id, last.id))
+                self.ledger.remove(db, last)
+            self.ledger.enter(db, entry, content)
+            for release, drawn, key in zip(
+                releases if self._identity else (), self.drawn, self.keys, strict=False
+            ):
+                self.ledger.remember(db, entry, drawn, key, *release.new_records())
+
+    def done(self, entry: Entry) -> None:
+        """Enter that a release has been made."""
+        with self.ledger.changing() as db:
+            self.ledger.enter(db, entry.model_copy(update={"state": DONE, "finished": _now()}))
+
+    def withdraw(self, entry: Entry) -> None:
+        """Take back what `finish` entered, unless it may have been seen."""
+        if entry.target != STANDARD and not holds(entry.target, entry.output):
+            # The first error is the one to tell; an entry too many does no harm.
+            with suppress(InputError), self.ledger.changing() as db:
+                self.ledger.remove(db, entry)
+
+
+def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
+    """What is to be said of records with another symbol than before."""
+    told: list[str] = []
+    for release in releases:
+        if release.changes and release.changed == REDRAW:
+            budget = local_budget(release.channel.rows)
+            bound = "any amount" if math.isinf(budget) else f"at most {budget:.4g}"
+            told.append(
+                f"{release.changes:,} records have another symbol than before and were drawn anew: each further symbol "
+                f"of a record adds {bound} to what its releases tell (the local budget of the channel)"
             )
-        self.key = key_of_draw(key, self.draw)
-        return record
-
-    def _check(self, record: JobRecord) -> None:
-        """Refuse what does not go with the releases of the same draw."""
-        before = [run for run in record.runs if run.released and run.draw == self.draw]
-        name = os.fspath(self.path)
-        if not self._identity:
-            check_dataset(before, self._dataset, name)
-        check_reading(before, self._dataset, self._settings, name)
-        check_treatment(before, self._uses, name)
-
-    def _with_new_key(self, runs: tuple[JobRun, ...]) -> JobRecord:
-        key = Key.fresh()
-        record = JobRecord(
-            identity=self._identity,
-            key_file=self._store.key_path.name,
-            key_check=check_of(key),
-            key_since=self.draw,
-            runs=runs,
-        )
-        self._store.start(record, key)
-        self.key = key_of_draw(key, self.draw)
-        return record
-
-    def _current(self) -> JobRecord:
-        """The record as it is now; the lock must be held."""
-        record = self._store.load()
-        if record is None or record.key_check != self._key_check:
-            raise InputError(f"the job {self.path} was removed or replaced meanwhile; start again")
-        return record
-
-    def _marked_done(self, record: JobRecord, run: JobRun) -> JobRun:
-        if run.state != DONE:
-            run = run.model_copy(update={"state": DONE, "finished": _now()})
-            self._store.save(record.with_run(run))
-        return run
-
-    def finish(self, run: JobRun) -> None:
-        """Enter that `run` is about to be released (see `RunningJob.finishing`)."""
-        with self._store.locked():
-            record = self._current()
-            # Another process may have released something since this job was opened.
-            self._check(record)
-            # A run that was killed at this point was going to write the same bytes.
-            record = record.without(
-                lambda old: old.target == run.target and old.state == FINISHING and old.same_release(run)
+        elif release.changes:
+            told.append(
+                f"{release.changes:,} records have another symbol than before and kept their old output"
             )
-            self._store.save(record.with_run(run))
-
-    def done(self, run: JobRun) -> None:
-        """Enter that `run` has been released."""
-        with self._store.locked():
-            self._marked_done(self._current(), run)
-
-    def _withdraw(self, run: JobRun) -> None:
-        with self._store.locked():
-            record = self._current()
-            entry = next((old for old in record.runs if old.id == run.id), run)
-            if entry.released and (entry.target == STANDARD or holds(entry.target, entry.output)):
-                return  # it may have been seen
-            record = record.without(lambda old: old.id == run.id)
-            if self._created and not record.runs:
-                self._store.remove()
-                self._created = False
-            else:
-                self._store.save(record)
+    return tuple(told)
 
 
-class RunningJob:
-    """A run that is under way; its methods are what `Target.commit` calls."""
+def _refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
+    what = "these records have" if share == 1 else f"about {share:.0%} of these records have"
+    hint = "" if identity else ", name what identifies a record (--identity COL) from the first release on"
+    return (
+        f"{what} been released through this channel before (to {entry.target} on {entry.started[:10]}, known by "
+        f"{identified_by(entry.identity)}), and would be drawn a second time, which can leak far more than one "
+        f"release: release that file again as it was{hint}, or accept that (--fresh-draw)"
+    )
 
-    def __init__(self, job: Job, record: JobRun) -> None:
-        self._job = job
-        self.record = record
 
-    def finishing(self, output: str, records: int) -> None:
-        """All data are on disk, and files are about to get their names."""
-        self.record = self.record.model_copy(
-            update={"state": FINISHING, "output": output, "records": records}
-        )
-        self._job.finish(self.record)
+_AGAIN = (
+    "the same records have been released before with {} other {}: independent releases of a record can tell far more "
+    "than each"
+)
 
-    def done(self) -> None:
-        """The output has its name."""
-        self._job.done(self.record)
+_SOME = (
+    "about {:.0%} of these records have been released through this channel before, with draws of their own: name the "
+    "column that identifies them (--identity), so that each keeps its draw from now on"
+)
+
+_FIRST = "these records have not been released before: their first draw is a fresh one in any case"
+
+_OTHER_CHANNELS = (
+    "these data have been released through another channel, or in another column, as well: each release keeps its own "
+    "promise, but together they can tell more than either"
+)
 
 
 def _now() -> str:

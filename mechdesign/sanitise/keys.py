@@ -89,3 +89,23 @@ def read_key(path: PathLike) -> Key:
             f"{name} holds no key of this version ({TAG} and {2 * KEY_BYTES} hexadecimal digits)"
         )
     return Key(bytes.fromhex(line[1]))
+
+
+def check_of(key: Key) -> str:
+    """By which a key is known again; it tells nothing of the key."""
+    return key.derived("job file", "check").secret.hex()[:32]
+
+
+def key_of_draw(key: Key, draw: int) -> Key:
+    """The key of a job's first draw (0), which is its own, or of a further one."""
+    return key if draw == 0 else key.derived("draw", str(draw))
+
+
+def key_at(path: PathLike) -> Key:
+    """The key of a key file; says what to do with what was one in earlier versions."""
+    if Path(path).suffix == ".json":
+        raise InputError(
+            f"{os.fspath(path)} is named like a job file of an earlier version: give it as the ledger (ledger=), which "
+            "reads it in, or name a key file"
+        )
+    return read_key(path)

@@ -31,10 +31,18 @@ from mechdesign.core.documents import (
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import OF_SYMBOLS, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN, Release
-from mechdesign.release.policies import MARGINAL, OUTPUT
+from mechdesign.release.drawing import (
+    KEEP,
+    OF_SYMBOLS,
+    POSTERIOR_DRAW,
+    REDRAW,
+    REPRESENTATIVE,
+    WITHIN,
+    Release,
+)
+from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.job_file import JobRun, Use
+from mechdesign.sanitise.entries import Entry, Use
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
@@ -145,10 +153,17 @@ def voids(
     )
     if identity:
         told.append(
-            f"A record is known by {listed(list(identity))}: records that share it share their random numbers, and a "
-            "record whose symbol changes from one release to the next is released twice."
+            f"A record is known by {listed(list(identity))}: records that share it share their random numbers."
         )
+        told += [_CHANGES[use.changed] for use in uses[:1] if use.changed in _CHANGES]
     return told
+
+
+_CHANGES = {
+    KEEP: "A record whose symbol changed since an earlier release keeps the value that was released for its first one.",
+    REDRAW: "A record whose symbol changed since an earlier release was drawn anew: its releases together tell more "
+    "than each.",
+}
 
 
 def _policies(uses: Sequence[Use]) -> list[str]:
@@ -190,6 +205,7 @@ class PublicColumn(Record):
     unknown: str
     null: str
     normalise: str
+    changed: str = REFUSE
     sensitive: tuple[str, ...] | None
     notion: dict[str, Any] | None
 
@@ -218,6 +234,7 @@ class InternalColumn(PublicColumn):
     symbols: tuple[SymbolCount, ...]
     missing: Natural
     unknown_symbols: Natural
+    changes: Natural = 0
     outputs: tuple[ValueCount, ...]
 
 
@@ -273,6 +290,7 @@ class Counted:
     symbols: tuple[tuple[tuple[str, ...], int], ...]
     missing: int
     unknown: int
+    changes: int
     outputs: tuple[tuple[tuple[str, ...], int], ...]
 
 
@@ -301,7 +319,7 @@ class Manifest:
     kept_private: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
     draw: int = 0
-    earlier: tuple[JobRun, ...] = ()
+    earlier: tuple[Entry, ...] = ()
     other_channels: bool = False
     insecure_seed: bool = False
 
@@ -346,7 +364,10 @@ class Manifest:
         }
         if internal:
             earlier = tuple(
-                EarlierRelease(draw=run.draw, target=run.target, output=run.output) for run in self.earlier
+                EarlierRelease(
+                    draw=max(drawn.draw for drawn in run.drawn), target=run.target, output=run.output
+                )
+                for run in self.earlier
             )
             content |= {"dataset": self.dataset, "earlier": earlier}
         kind = InternalManifest if internal else PublicManifest
@@ -381,6 +402,7 @@ def released_column(
             symbols=tuple(zip(channel.useful.symbols, counts[:size], strict=True)),
             missing=counts[size],
             unknown=counts[size + 1],
+            changes=release.changes,
             outputs=tuple(zip(values, map(int, release.output_counts), strict=True)),
         ),
     )
@@ -410,6 +432,7 @@ def _column(column: ReleasedColumn, *, internal: bool) -> PublicColumn:
         symbols=tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in counted.symbols),
         missing=counted.missing,
         unknown_symbols=counted.unknown,
+        changes=counted.changes,
         outputs=tuple(ValueCount(value=value, records=count) for value, count in counted.outputs),
     )
 

@@ -16,9 +16,9 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar, cast
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import FORMS, LABEL
+from mechdesign.release.drawing import CHANGES, FORMS, LABEL
 from mechdesign.release.draws import Key
-from mechdesign.release.policies import Policy
+from mechdesign.release.policies import REFUSE, Policy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,10 +36,12 @@ class _Shared(TypedDict, total=False):
     identity: ColumnNames | None
     keep_sensitive: bool
     insecure_seed: int | None
+    changed: str
 
 
 class _Keyed(TypedDict, total=False):
     key: Key | PathLike | None
+    ledger: PathLike | None
     row_numbers: str | None
 
 
@@ -67,10 +69,12 @@ class ReleaseOptions:
     ----------
     columns : mapping, optional
         The table's name of a column of a channel where it has another one there.
-    key : draws.Key, or path of a key file or job file, optional
-        That of the job; a job file (.json) gives the draws that it has released. Without one a new key is used and
-        forgotten: another call would be a second, independent release of the same records, which tells more than the
-        budget.
+    key : draws.Key, or path of a key file, optional
+        From which the draws follow. Without key and ledger a new key is used and forgotten: another call would be a
+        second, independent release of the same records, which tells more than the budget.
+    ledger : path, optional
+        The ledger of releases, made if there is none: it has a key, gives the same records the draws that `apply`
+        gives them, and refuses to draw them a second time.
     identity : str or sequence of str, optional
         Columns that identify a record; integers or text. Its row number does otherwise.
     row_numbers : str, optional
@@ -87,6 +91,10 @@ class ReleaseOptions:
         Whether sensitive and correlated columns may stay in the output.
     correlated : str or sequence of str
         Columns that must not stay either.
+    changed : {"refuse", "keep", "redraw"}
+        With a ledger and an identity: what becomes of a record whose symbol is another one than when it was released
+        before. It is an error; or its old output is released again; or it is drawn anew, independently, which adds
+        to what is known of it (`auditing.verdict.local_budget` bounds how much).
     insecure_seed : int, optional
         Reproducible draws, for tests only: whoever knows the seed can undo the release.
 
@@ -98,6 +106,7 @@ class ReleaseOptions:
 
     columns: Mapping[str, str] | None = None
     key: Key | PathLike | None = field(default=None, repr=False)
+    ledger: PathLike | None = None
     identity: ColumnNames | None = None
     row_numbers: str | None = None
     form: str = LABEL
@@ -106,6 +115,7 @@ class ReleaseOptions:
     keep_sensitive: bool = False
     correlated: ColumnNames = ()
     insecure_seed: int | None = None
+    changed: str = REFUSE
 
     def __post_init__(self) -> None:
         self._require("columns", Mapping, "a mapping from the channel's names of columns to the table's")
@@ -114,6 +124,8 @@ class ReleaseOptions:
         self._require("insecure_seed", int, "a whole number")
         if self.form not in FORMS:
             raise InputError(f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}")
+        if self.changed not in CHANGES:
+            raise InputError(f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}")
         if not isinstance(cast("object", self.keep_sensitive), bool):
             raise InputError(f"keep_sensitive ({quoted(self.keep_sensitive)}) must be True or False")
         object.__setattr__(self, "columns", dict(self.columns or {}))
@@ -122,6 +134,17 @@ class ReleaseOptions:
         if self.identity and self.row_numbers is not None:
             raise InputError(
                 "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
+            )
+        if self.ledger is not None and (self.key is not None or self.insecure_seed is not None):
+            raise InputError("a ledger has its own key; give it alone, or a key or a seed")
+        if self.changed != REFUSE and not self.identity:
+            raise InputError(
+                f"changed={self.changed} is about records that are known by identity; name their column"
+            )
+        if self.ledger is not None and self.row_numbers is not None:
+            raise InputError(
+                "a ledger knows the same data by their order or by identity; give the column as identity, in place of "
+                "row_numbers"
             )
 
     def _require(self, name: str, kinds: Any, what: str) -> None:

@@ -18,7 +18,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.release.drawing import LABEL, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
-from mechdesign.sanitise.job_store import key_at
+from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
 from mechdesign.tables.columns import UnknownSymbol, encode_for
@@ -28,11 +28,12 @@ Codes = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Channels, key and columns of one job; travels to other processes (with the key in it, which no text shows)."""
+    """Channels, their keys, and columns; travels to other processes (with the keys in it, which no text shows)."""
 
     channels: tuple[FileChannel, ...]
-    key: Key
+    keys: tuple[Key, ...]
     options: ReleaseOptions
+    keyless: bool = False
 
     @classmethod
     def of(cls, channel: FileChannel | Sequence[FileChannel], options: ReleaseOptions) -> Recipe:
@@ -47,11 +48,12 @@ class Recipe:
                     f"{quoted(each)} is no channel; give a Channel (Channel.load reads a file), or several of them"
                 )
         key = options.key
-        secret = key_at(key, options.identifiers) if isinstance(key, (str, os.PathLike)) else key
+        secret = key_at(key) if isinstance(key, (str, os.PathLike)) else key
         return cls(
             channels=channels,
-            key=key_of(secret, options.insecure_seed),
+            keys=(key_of(secret, options.insecure_seed),) * len(channels),
             options=replace(options, key=None),
+            keyless=key is None and options.insecure_seed is None and options.ledger is None,
         )
 
     @property
@@ -99,8 +101,14 @@ class Drawer:
         self.header = tuple(header)
         self.plan = recipe.plan(self.header)
         self.releases = [
-            Release(channel, recipe.key, policy=recipe.options.rules, form=recipe.options.form)
-            for channel in recipe.channels
+            Release(
+                channel,
+                key,
+                policy=recipe.options.rules,
+                form=recipe.options.form,
+                changed=recipe.options.changed,
+            )
+            for channel, key in zip(recipe.channels, recipe.keys, strict=True)
         ]
 
     @property

@@ -37,7 +37,7 @@ from mechdesign.notions import Notion
 from mechdesign.release.drawing import LABEL
 from mechdesign.release.draws import Key
 from mechdesign.release.policies import REFUSE, Policy
-from mechdesign.sanitise.frames import header_of, sanitised
+from mechdesign.sanitise.frames import arrow_columns, by_ledger, header_of, sanitised
 from mechdesign.sanitise.options import ColumnNames, ReleaseOptions, StepKeywords, takes
 from mechdesign.sanitise.recipe import Drawer, DrawnColumn, Recipe
 from mechdesign.tables.columns import positions_of, rebuild
@@ -184,7 +184,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         As for `design`.
     missing : {"refuse", "symbol", "drop"}
         What a missing cell does when the table is counted, as for `Joint.from_table`.
-    form, policy, key, identity, row_numbers, keep_sensitive, insecure_seed
+    form, policy, key, ledger, identity, row_numbers, keep_sensitive, insecure_seed
         As for `sanitise`, see `__init__`. Without a key `fit` makes a new one. A posterior draw in an array of numbers
         is a number again. `keep_sensitive` keeps the columns of S.
 
@@ -241,7 +241,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=True)
         self.channel_ = self._designed(table, y) if self._released_by() is None else self._given()
         options = self._options()
-        self._made = Key.fresh() if options.key is None and options.insecure_seed is None else None
+        self._made = Key.fresh() if Recipe.of(self.channel_, options).keyless else None
         self._left = [] if options.keep_sensitive else self._sensitive_columns()
         released = table.without(self._left)
         self._names_out = list(self._recipe().plan(released.names).header)
@@ -259,13 +259,18 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         table = self._table(X, reset=False).without(self._left)
         recipe = self._recipe()
         identified = recipe.options.identifiers or recipe.options.row_numbers is not None
+        identified = identified or recipe.options.ledger is not None  # which finds out for itself
         if not identified and self._digest(table) != self._fitted:
             warnings.warn(OTHER_DATA, stacklevel=2)
-            recipe = replace(recipe, key=Key.fresh())
-        drawer = Drawer(recipe, table.names)
-        if table.frame is not None:
-            return sanitised(table.frame, drawer)
-        return released_array(table, drawer)
+            recipe = replace(recipe, keys=(Key.fresh(),))
+
+        def release(drawer: Drawer) -> Any:
+            return released_array(table, drawer) if table.frame is None else sanitised(table.frame, drawer)
+
+        if recipe.options.ledger is None:
+            return release(Drawer(recipe, table.names))
+        columns = table.array.T if table.frame is None else arrow_columns(table.frame)
+        return by_ledger(columns, table.count, recipe, table.names, release, recipe.options.ledger)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output.

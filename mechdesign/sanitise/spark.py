@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.job_store import needs_key
+from mechdesign.sanitise.frames import cluster_recipe
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
@@ -65,7 +65,6 @@ def sanitise_spark(
             f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise"
         )
     asked = ReleaseOptions(**options)
-    needs_key(asked.key, asked.insecure_seed)
     if not asked.identifiers and asked.row_numbers is None:
         raise InputError(
             "the rows of a Spark DataFrame have no order that stays: name what identifies a record with identity, or a "
@@ -76,6 +75,7 @@ def sanitise_spark(
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise InputError(f"two columns have the same name {quoted(twice)}; rename one")
+    recipe = cluster_recipe(recipe, header)
     drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
     _check_types(frame.schema, recipe, drawer.plan)
     return frame.mapInArrow(_partition_worker(recipe, header), _schema(frame.schema, drawer))

@@ -17,7 +17,8 @@ from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.opening import KeptColumn, Output, Source, WrittenColumn
 from mechdesign.release.drawing import channel_digest
-from mechdesign.sanitise.job_file import JobRun, Use
+from mechdesign.sanitise.entries import Use
+from mechdesign.sanitise.job import Earlier
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
 from mechdesign.sanitise.plan import Plan
 from mechdesign.sanitise.recipe import BadRecord, Drawer, DrawnColumn, Recipe, stands_for
@@ -40,19 +41,18 @@ class Sides:
         return tuple(path for path in (self.manifest, self.internal, self.codebook) if path is not None)
 
 
-@dataclass(frozen=True)
-class Earlier:
-    """What was released of the same records before."""
-
-    draws: int = 0
-    runs: tuple[JobRun, ...] = ()
-    other_channels: bool = False
-
-
 def write_release(
-    drawer: Drawer, table: Source, target: Path, packing: Compression | None, advance: Callable[[float], None]
+    drawer: Drawer,
+    table: Source,
+    target: Path,
+    packing: Compression | None,
+    advance: Callable[[float], None],
+    look: Callable[[Any], None] | None = None,
 ) -> int:
-    """Write the sanitised copy of a table; the number of records. `advance` is told the share that is done."""
+    """Write the sanitised copy of a table; the number of records.
+
+    `advance` is told the share that is done; `look` sees every batch.
+    """
     plan, header = drawer.plan, table.header
     kinds = _own_kinds(drawer, table)
     outputs: list[Output] = [
@@ -79,6 +79,8 @@ def write_release(
                 raise InputError(f"{table.where(sink.records + error.position)}: {error.what}") from None
             except InputError as error:
                 raise InputError(f"{table.name}: {error}") from None
+            if look is not None:
+                look(batch)
             sink.write(batch, [_column(drawn[key], labels[key]) for key in released])
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
@@ -116,6 +118,7 @@ def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
             unknown=policy.unknown,
             null=policy.null,
             normalise=policy.normalise,
+            changed=recipe.options.changed,
         )
         for channel, places in zip(recipe.channels, plan.inputs, strict=True)
     ]

@@ -7,7 +7,7 @@ notice); single cells may be zero. The table is ``counts / total``, exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
@@ -116,6 +116,34 @@ class Joint(Displayed):
     def total(self) -> int:
         """Sum of all entries; the common denominator of the table."""
         return sum(self.sensitive_counts)
+
+    @cached_property
+    def secrets(self) -> tuple[Joint, ...]:
+        """The tables that are protected: this one, or the marginal one of each sensitive column (`Variable.each`)."""
+        if not self.sensitive.each:
+            return (self,)
+        pairs = zip(self.sensitive.secrets, self.sensitive.added(self.counts), strict=True)
+        return tuple(
+            replace(self, sensitive=secret, counts=tuple(map(tuple, rows)), notices=())
+            for secret, rows in pairs
+        )
+
+    def protecting_each(self) -> Joint:
+        """The same table, every sensitive column protected for itself."""
+        return replace(self, sensitive=replace(self.sensitive, each=True))
+
+    def releasing(self, columns: str | Sequence[str]) -> Joint:
+        """The table of some of the useful columns: the others are summed over."""
+        chosen, whole = _names(columns), self.useful
+        if missing := [column for column in chosen if column not in whole.columns]:
+            raise InputError(f"the table has no useful column {listed(missing)}")
+        at = [whole.columns.index(column) for column in chosen]
+        index: dict[Symbol, list[int]] = {}
+        for x, symbol in enumerate(whole.symbols):
+            index.setdefault(tuple(symbol[i] for i in at), []).append(x)
+        symbols = tuple(sorted(index))
+        counts = tuple(tuple(sum(row[x] for x in index[symbol]) for symbol in symbols) for row in self.counts)
+        return replace(self, useful=Variable(chosen, symbols), counts=counts)
 
     @property
     def records(self) -> int | None:
@@ -220,6 +248,7 @@ class Joint(Displayed):
         weight: str | None = None,
         missing: Missing = "refuse",
         bins: Any = None,
+        protect_each: bool = False,
     ) -> Joint:
         """Count the records of a data frame.
 
@@ -237,6 +266,8 @@ class Joint(Displayed):
             A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
         bins : optional
             As in `binned`.
+        protect_each : bool
+            Several sensitive columns are each protected for themselves, and not their combinations.
 
         Raises
         ------
@@ -247,7 +278,8 @@ class Joint(Displayed):
         tally = Tally(roles, missing)
         tally.add_columns(encoded_columns(frame, roles.columns))
         joint = cls.from_tally(tally)
-        return joint if bins is None else joint.binned(bins)
+        joint = joint if bins is None else joint.binned(bins)
+        return joint.protecting_each() if protect_each else joint
 
     @classmethod
     def from_tally(cls, tally: Tally) -> Joint:
@@ -296,7 +328,7 @@ class Joint(Displayed):
         for row, new in zip(self.counts, counts, strict=True):
             for symbol, entry in zip(place, row, strict=True):
                 new[at[symbol]] += entry
-        variable = Variable(useful.columns, tuple(symbols), tuple(found))
+        variable = Variable(useful.columns, tuple(symbols), bins=tuple(found))
         return Joint._of(without_empty(self.sensitive, variable, counts, notices), is_counts=self.is_counts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,10 +34,13 @@ class Variable:
 
     Where `bins` has bins for a column (as many entries as columns, or none at all), cells of records are numbers, and
     the symbols are the labels of the bins that they fall into.
+
+    `each` says of crossed sensitive columns that every one is protected for itself, not their combinations.
     """
 
     columns: tuple[str, ...]
     symbols: tuple[Symbol, ...]
+    each: bool = False
     bins: tuple[Bins | None, ...] = ()
 
     def __post_init__(self) -> None:
@@ -49,6 +53,8 @@ class Variable:
                 f"a variable needs columns with different names, not {listed(list(columns)) or 'none'}"
             )
         title = ",".join(columns)
+        if self.each and len(columns) < 2:
+            raise InputError(f"protect-each needs several sensitive columns, not {quoted(title)} alone")
         if not symbols:
             raise InputError(f"the column {quoted(title)} has no symbol: the table is empty")
         for symbol in symbols:
@@ -101,6 +107,35 @@ class Variable:
         return tuple(
             ", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols
         )
+
+    @property
+    def secrets(self) -> tuple[Variable, ...]:
+        """What is protected: the variable, or each of its columns."""
+        if not self.each:
+            return (self,)
+        parts = zip(self.columns, zip(*self.symbols, strict=True), strict=True)
+        return tuple(Variable((c,), tuple((s,) for s in dict.fromkeys(symbols))) for c, symbols in parts)
+
+    @property
+    def secret_names(self) -> tuple[tuple[str, ...], ...]:
+        """Names of the symbols of each of `secrets`, with their column where two columns share one."""
+        times = Counter(name for secret in self.secrets for name in secret.names)
+        return tuple(
+            tuple(name if times[name] == 1 else f"{secret.columns[0]}={name}" for name in secret.names)
+            for secret in self.secrets
+        )
+
+    def added(self, rows: Sequence[Sequence[int]]) -> list[Sequence[Sequence[int]]]:
+        """For each of `secrets` the rows of its symbols: sums of those that the symbols of this variable have."""
+        if not self.each:
+            return [rows]
+        found: list[Sequence[Sequence[int]]] = []
+        for k, secret in enumerate(self.secrets):
+            parts: list[list[Sequence[int]]] = [[] for _ in secret.symbols]
+            for symbol, row in zip(self.symbols, rows, strict=True):
+                parts[secret.index[symbol[k : k + 1]]].append(row)
+            found.append([tuple(map(sum, zip(*part, strict=True))) for part in parts])
+        return found
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""

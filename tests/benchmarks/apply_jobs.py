@@ -62,7 +62,7 @@ def people(rows: int, path: str, short: bool = False) -> dict[str, Any]:
 
 
 def apply(channel: str, source: str, target: str) -> dict[str, Any]:
-    """Sanitise a file with a job beside the channel, as the command line does."""
+    """Sanitise a file with a ledger, as the command line does."""
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import sanitise_file
 
@@ -70,7 +70,7 @@ def apply(channel: str, source: str, target: str) -> dict[str, Any]:
 
     def release(path: str) -> int:
         return sanitise_file(
-            loaded, path, target, job_beside=channel, fresh_draw=True, keep_sensitive=True, force=True
+            loaded, path, target, ledger=f"{target}.ledger", fresh_draw=True, keep_sensitive=True, force=True
         ).records
 
     warmed(release, source)

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.channel.channel import Channel
+from mechdesign.sanitise.entries import Drawn, Entry, Use
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -58,8 +60,12 @@ def copy_folder(folder: Path, to: Path) -> Path:
 
 
 def link_folder(folder: Path, to: Path) -> Path:
-    """A copy whose files are the same files, for runs that replace whole files and write into none."""
-    return Path(shutil.copytree(folder, to, copy_function=os.link, ignore=shutil.ignore_patterns(".*.lock")))
+    """A copy whose files are the same files, for runs that replace whole files and write into the ledger alone."""
+
+    def link(source: str, target: str) -> None:
+        (shutil.copy2 if "ledger" in source else os.link)(source, target)
+
+    return Path(shutil.copytree(folder, to, copy_function=link))
 
 
 def read_table(path: Path) -> list[list[str]]:
@@ -94,6 +100,44 @@ def keys(folder: Path) -> list[str]:
     return [path.read_text() for path in sorted(folder.rglob("*.key"))]
 
 
+LEDGER = Path("data", "mechdesign", "ledger.db")
+"""Where processes of a nursery keep it, seen from their folder."""
+
+
+def entries(folder: Path) -> list[Entry]:
+    """What the ledger of a folder holds; it is sound."""
+    if not (folder / LEDGER).exists() or not (folder / f"{LEDGER}.key").exists():
+        return []
+    ledger = Ledger(folder / LEDGER)
+    with ledger.reading() as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return ledger.releases(db)
+
+
+def entered(ledger: str, told: str, number: int) -> None:
+    """Enter a release, with data of some size, and say so when it is done."""
+    book = Ledger(ledger)
+    use = Use(channel="c" * 64, columns=("job",), form="label")
+    entry = Entry(
+        id=f"{os.getpid()}-{number}",
+        target="/out",
+        state="done",
+        started="now",
+        output=None,
+        records=number,
+        drawn=(Drawn(use=use, job="rows", draw=0),),
+        settings={"much": "x" * 20_000},
+    )
+    with book.changing() as db:
+        book.enter(db, entry)
+    with open(told, "a") as stream:
+        stream.write(f"{entry.id}\n")
+
+
+def states(folder: Path) -> list[str]:
+    return [entry.state for entry in entries(folder)]
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a process ended: exit code or minus the signal, number of changes of files, files there, what it printed."""
@@ -114,7 +158,8 @@ class Nursery:
 
     def __init__(self, folder: Path, prefix: Sequence[str] = ()) -> None:
         self._printed = folder
-        environment = {**os.environ, "PYTHONPATH": os.fspath(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+        own = {"PYTHONPATH": os.fspath(ROOT), "OPENBLAS_NUM_THREADS": "1", "XDG_DATA_HOME": "data"}
+        environment = {**os.environ, **own}
         self._process = subprocess.Popen(
             [*prefix, sys.executable, os.fspath(Path(__file__).with_name("nursery.py"))],
             stdin=subprocess.PIPE,

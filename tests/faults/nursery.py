@@ -27,6 +27,7 @@ import os
 import pkgutil
 import resource
 import signal
+import sqlite3
 import sys
 import time
 
@@ -134,15 +135,26 @@ def count(crash_at: int | None, told: int) -> None:
     """Count what changes files, one byte in the pipe `told` for each, and end with a bang at number `crash_at`."""
     calls = 0
 
-    def hook(event: str, arguments: tuple) -> None:
+    def step() -> None:
         nonlocal calls
+        calls += 1
+        os.write(told, b".")
+        if calls == crash_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def hook(event: str, arguments: tuple) -> None:
         if event in CHANGES or (event == "open" and (arguments[2] or 0) & WRITES):
-            calls += 1
-            os.write(told, b".")
-            if calls == crash_at:
-                os.kill(os.getpid(), signal.SIGKILL)
+            step()
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+            if not statement.startswith("SELECT"):
+                step()
+            return super().execute(statement, *values)
 
     sys.addaudithook(hook)
+    connect = sqlite3.connect
+    sqlite3.connect = lambda *given, **named: connect(*given, factory=Connection, **named)
 
 
 if __name__ == "__main__":

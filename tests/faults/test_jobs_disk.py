@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.job_cases import APPLY, Nursery, check_manifest, check_release, leftovers, write_folder
+from tests.faults.job_cases import (
+    APPLY,
+    LEDGER,
+    Nursery,
+    check_manifest,
+    check_release,
+    leftovers,
+    states,
+    write_folder,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX limits, and file systems of Linux")
 
@@ -59,11 +67,6 @@ def mounted(folder):
     pytest.skip("this user may not mount file systems (unshare, mount)")
 
 
-def states(folder: Path) -> list[str]:
-    jobs = list(folder.glob("channel.json.jobs/*.json"))
-    return [run["state"] for path in jobs for run in json.loads(path.read_text())["runs"]]
-
-
 def parquet(folder: Path) -> Path:
     import pyarrow.csv
     import pyarrow.parquet
@@ -85,7 +88,7 @@ def test_a_full_disk(mounted, folder, kind):
     assert ended.status == 2
     assert ended.err == f"mechdesign: error: small/out.{kind} cannot be written: no space left on device\n"
     assert (ended.out, ended.files) == ("", [])
-    assert not (folder / "channel.json.jobs").exists()
+    assert states(folder) == []
 
 
 def test_a_disk_without_room_for_a_copy_of_standard_input(mounted, folder):
@@ -105,19 +108,19 @@ def test_a_folder_that_is_read_only(mounted, folder):
         "mechdesign: error: frozen/out.csv cannot be written: read-only file system\n",
     )
     assert ended.files == ["channel.json", "in.csv"]
-    assert not (folder / "channel.json.jobs").exists()
+    assert states(folder) == []
 
 
-def test_a_channel_where_no_job_can_be_kept(mounted, folder):
-    """Another place for the job helps."""
+def test_a_place_where_no_ledger_can_be_kept(mounted, folder):
+    """Another place for the ledger helps; the channel's folder need not be writable."""
     command = ("apply", "frozen/channel.json", "in.csv", "elsewhere.csv")
-    ended = mounted.run(folder, *command)
+    ended = mounted.run(folder, *command, "--ledger", "frozen/ledger.db")
     assert ended.status == 2
-    assert "the job frozen/channel.json.jobs/" in ended.err
-    assert "cannot be written: read-only file system" in ended.err
+    assert "the ledger " in ended.err
+    assert "frozen/ledger.db cannot be written: read-only file system; name another place for it" in ended.err
     assert ended.err.count("\n") == 1
     assert not (folder / "elsewhere.csv").exists()
-    ended = mounted.run(folder, *command, "--job", "job.json")
+    ended = mounted.run(folder, *command)
     assert ended.status == 0, ended.err
     check_release(folder / "in.csv", folder / "elsewhere.csv")
     check_manifest(folder / "elsewhere.csv")
@@ -145,16 +148,16 @@ def test_the_job_goes_on_when_there_is_room_again(nursery, tmp_path):
     assert (folder / "out.csv").read_bytes() == (folder / "ref.csv").read_bytes()
 
 
-def test_a_job_file_that_cannot_grow(nursery, tmp_path):
-    """The release is not made if the job cannot enter it: it would be forgotten that there was one."""
+def test_a_ledger_that_cannot_grow(nursery, tmp_path):
+    """The release is not made if the ledger cannot enter it: it would be forgotten that there was one."""
     folder = write_folder(tmp_path / "folder", 10)
     assert nursery.run(folder, *APPLY, "in.csv", "ref.csv").status == 0
-    (job,) = folder.glob("channel.json.jobs/*.json")
-    before = job.read_bytes()
-    ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", limit=len(before) + 100)
+    before = (folder / LEDGER).read_bytes()
+    ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", limit=2000)
     assert ended.status == 2
-    assert "cannot be written: file too large" in ended.err
+    assert "data/mechdesign/ledger.db cannot be written: " in ended.err
     assert ended.err.count("\n") == 1
     assert not (folder / "out.csv").exists()
-    assert job.read_bytes() == before
+    assert states(folder) == ["done"]
+    assert (folder / LEDGER).read_bytes() == before
     assert leftovers(folder) == []

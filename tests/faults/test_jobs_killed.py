@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mechdesign.sanitise.keys import read_key
+from mechdesign.sanitise.ledger import Ledger
 from tests.faults.job_cases import (
     APPLY,
     CHANNEL,
+    LEDGER,
+    ROOT,
     Ended,
     Nursery,
     check_manifest,
     check_release,
     copy_folder,
+    entries,
     keys,
     leftovers,
     link_folder,
     read_table,
+    states,
     write_folder,
 )
 
@@ -92,11 +97,10 @@ def small(nursery, memory) -> tuple[Path, Path]:
 
 def phase(folder: Path) -> str:
     """How far a killed process had got, as the files show."""
-    jobs = list(folder.glob("channel.json.jobs/*.json"))
-    states = [run["state"] for run in json.loads(jobs[0].read_text())["runs"]] if jobs else []
+    known = states(folder)
     if (folder / "out.csv").exists():
-        return f"named, {states[-1]}"
-    if "finishing" in states:
+        return f"named, {known[-1]}"
+    if "finishing" in known:
         return "finishing"
     part = folder / ".out.csv.part"
     return "writing" if part.exists() and part.stat().st_size else "before writing"
@@ -216,16 +220,18 @@ every = pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.s
 
 def drawn_by_hand(folder: Path, identity: str | None) -> list[str]:
     """What the key of the job draws for the records of in.csv."""
-    (key,) = folder.rglob("*.key")
+    ledger, entry = Ledger(folder / LEDGER), entries(folder)[-1]
+    with ledger.reading() as db:
+        key = ledger.key_of(entry.drawn[0], db)
     rows = read_table(folder / "in.csv")[1:]
     identifiers = None if identity is None else [row[0] for row in rows]
-    return list(CHANNEL.apply([row[1] for row in rows], key=read_key(key), identity=identifiers))
+    return list(CHANNEL.apply([row[1] for row in rows], key=key, identity=identifiers))
 
 
 @every
 @pytest.mark.parametrize("identity", [None, "id"])
 def test_kills_right_before_every_change_of_a_file(nursery, small, place, identity, every):
-    """The first run of a job: folder, lock, job file, key, temporary files, names."""
+    """The first run of a job: folder, ledger, key, temporary files, names."""
     bare, _ = small
     command = COMMAND if identity is None else (*COMMAND, "--identity", identity)
     calls = ok(nursery.run(link_folder(bare, place / "usual"), *command)).calls
@@ -257,13 +263,12 @@ def test_kills_right_before_every_change_of_a_fresh_draw(nursery, small, place, 
     for call in range(calls, 0, -every):
         folder = link_folder(begun, place / str(call))
         assert nursery.run(folder, *command, crash_at=call).status == KILLED
-        (job,) = folder.glob("channel.json.jobs/*.json")
-        if any(run["draw"] == 1 and run["state"] == "done" for run in json.loads(job.read_text())["runs"]):
+        if any(run.drawn[0].draw == 1 and run.state == "done" for run in entries(folder)):
             continue  # it was complete, and the same command would ask for one draw more
         check_after_kill(folder)
         ok(nursery.run(folder, *command))
         assert (folder / "out.csv").read_bytes() == expected
-        assert {run["draw"] for run in json.loads(job.read_text())["runs"]} == {0, 1}
+        assert {run.drawn[0].draw for run in entries(folder)} == {0, 1}
         assert leftovers(folder) == []
 
 
@@ -302,12 +307,36 @@ def test_signals_that_ask(nursery, begun, place, signum, message):
         request = {"after": after, "when": str(folder / ".out.csv.part")}
         ended = nursery.run(folder, *COMMAND, signal=signum, **request)
         assert leftovers(folder) == []
-        if ended.status == 0:
+        if ended.status in (0, -signum):  # all was done; the signal may come while Python ends
             check_release(folder / "in.csv", folder / "out.csv")
             continue
         asked += 1
         assert (ended.status, ended.err) == (128 + signum, f"mechdesign: error: {message}\n")
         assert not (folder / "out.csv").exists()
-        (job,) = folder.glob("channel.json.jobs/*.json")
-        assert [run["state"] for run in json.loads(job.read_text())["runs"]] == ["done"]
+        assert states(folder) == ["done"]
     assert asked
+
+
+def test_kills_in_the_middle_of_changes_of_the_ledger(memory):
+    """Every release that was entered before the kill is there, and none by halves."""
+    folder = memory / "commits"
+    folder.mkdir()
+    ledger, told = folder / "ledger.db", folder / "told"
+    script = (
+        "import sys\nfrom tests.faults.job_cases import entered\n"
+        "for i in range(10**6): entered(sys.argv[1], sys.argv[2], i)\n"
+    )
+    draw = random.Random(9)
+    for round_ in range(10):
+        with subprocess.Popen([sys.executable, "-c", script, ledger, f"{told}{round_}"], cwd=ROOT) as process:
+            while not Path(f"{told}{round_}").exists():
+                time.sleep(0.01)
+            time.sleep(draw.uniform(0, 0.1))
+            process.kill()
+        book = Ledger(ledger)
+        with book.reading() as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            found = [entry.id for entry in book.releases(db)]
+        said = [line for k in range(round_ + 1) for line in Path(f"{told}{k}").read_text().split("\n")[:-1]]
+        assert set(said) <= set(found)
+        assert len(found) - len(said) <= round_ + 1  # entered, and killed before it could say so

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import sys
 import threading
@@ -15,11 +14,13 @@ import pytest
 from mechdesign.core.files import open_locked, part_of
 from tests.faults.job_cases import (
     APPLY,
+    LEDGER,
     Ended,
     Nursery,
     check_manifest,
     check_release,
     copy_folder,
+    entries,
     leftovers,
     table,
     write_folder,
@@ -55,11 +56,6 @@ def template(tmp_path_factory, nurseries) -> Path:
 def folder(template, tmp_path) -> Path:
     """A folder whose job has released ref.csv."""
     return copy_folder(template, tmp_path / "folder")
-
-
-def job_of(folder: Path) -> Path:
-    (job,) = folder.glob("channel.json.jobs/*.json")
-    return job
 
 
 def refused(ended: Ended, *words: str) -> None:
@@ -119,9 +115,9 @@ def test_two_first_runs_of_one_job(nurseries, template, tmp_path):
         assert [one.status for one in ended] == [0, 0], ended
         check_release(folder / "in.csv", folder / "a.csv")
         assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
-        runs = json.loads(job_of(folder).read_text())["runs"]
-        assert sorted(Path(run["target"]).name for run in runs) == ["a.csv", "b.csv"]
-        assert {run["state"] for run in runs} == {"done"}
+        runs = entries(folder)
+        assert sorted(Path(run.target).name for run in runs) == ["a.csv", "b.csv"]
+        assert {run.state for run in runs} == {"done"}
         assert leftovers(folder) == []
 
 
@@ -192,7 +188,7 @@ def test_a_parquet_file_that_breaks_off(nursery, folder):
 
 
 def test_a_key_that_others_can_read(nursery, folder):
-    key = job_of(folder).with_suffix(".key")
+    key = folder / f"{LEDGER}.key"
     key.chmod(0o644)
     refused(
         nursery.run(folder, *APPLY, "in.csv", "out.csv"), "can be read by others (mode 0644)", "chmod 600"
@@ -202,42 +198,42 @@ def test_a_key_that_others_can_read(nursery, folder):
 
 
 def test_a_key_that_is_gone(nursery, folder):
-    job_of(folder).with_suffix(".key").unlink()
-    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "of this job is gone", "(--fresh-draw)")
+    (folder / f"{LEDGER}.key").unlink()
+    for more in ((), ("--fresh-draw",)):
+        ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", *more)
+        refused(ended, "of the ledger is gone", "put it back, or begin another ledger (--ledger FILE)")
     assert not (folder / "out.csv").exists()
-    ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", "--fresh-draw")
+    ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", "--ledger", "other.db")
     assert ended.status == 0, ended.err
-    assert "released before with 1 other draw" in ended.err
-    assert json.loads((folder / "out.csv.manifest.json").read_text())["draw"] == 1
     assert (folder / "out.csv").read_bytes() != (folder / "ref.csv").read_bytes()
 
 
 @pytest.mark.parametrize(
     ("edit", "words"),
     [
-        (lambda text: text[:-100], "is truncated"),
-        (lambda text: text.replace('"done"', '"running"'), "the sha256 does not match the content"),
-        (lambda text: "", "is empty, not a job file"),
+        (lambda data: data[:5000], "is damaged"),
+        (lambda data: data.replace(b"releases", b"reteases"), "is damaged"),
+        (lambda data: b"no ledger", "is not a ledger (no SQLite file)"),
     ],
 )
-def test_a_damaged_job_file(nursery, folder, edit, words):
-    job = job_of(folder)
-    job.write_text(edit(job.read_text()))
-    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), job.name, words)
+def test_a_damaged_ledger(nursery, folder, edit, words):
+    ledger = folder / LEDGER
+    ledger.write_bytes(edit(ledger.read_bytes()))
+    refused(nursery.run(folder, *APPLY, "in.csv", "out.csv"), "ledger.db", words)
     assert not (folder / "out.csv").exists()
 
 
-def test_another_data_set_in_the_same_job(nursery, folder):
+def test_an_empty_ledger_is_not_taken_for_a_new_one(nursery, folder):
+    """Its key is there; what was released with it is forgotten, but the same records keep their draws."""
+    (folder / LEDGER).write_bytes(b"")
+    assert nursery.run(folder, *APPLY, "in.csv", "out.csv").status == 0
+    assert (folder / "out.csv").read_bytes() == (folder / "ref.csv").read_bytes()
+
+
+def test_another_data_set(nursery, folder):
     (folder / "other.csv").write_text(table(ROWS, seed=2))
-    job = str(job_of(folder).relative_to(folder))
-    refused(
-        nursery.run(folder, *APPLY, "other.csv", "out.csv", "--job", job),
-        "is that of the data set",
-        "--identity",
-    )
-    # On its own it gets a job of its own.
     assert nursery.run(folder, *APPLY, "other.csv", "out.csv").status == 0
-    assert len(list(folder.glob("channel.json.jobs/*.key"))) == 2
+    assert len({entry.drawn[0].job for entry in entries(folder)}) == 2
 
 
 def test_the_same_again_has_nothing_to_do(nursery, folder):
@@ -257,7 +253,7 @@ def test_standard_input_and_output(nursery, folder):
     ended = nursery.run(folder, *APPLY, "-", "-", stdin=str(folder / "in.csv"))
     assert ended.status == 0, ended.err
     assert ended.out == (folder / "ref.csv").read_text()
-    assert json.loads(job_of(folder).read_text())["runs"][-1]["target"] == "-"
+    assert entries(folder)[-1].target == "-"
     assert leftovers(folder) == []
 
 

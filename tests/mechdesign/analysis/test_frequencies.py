@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.stats import binom, norm
 
 import mechdesign as md
 from mechdesign.channel.channel import Channel
@@ -54,12 +55,42 @@ def test_standard_errors_are_those_of_weighted_labels(channel):
     np.testing.assert_allclose(result.covariance, np.cov(numbers.T) / 100, rtol=1e-9)
 
 
-def test_the_interval_is_the_normal_one_cut_to_possible_values(channel):
-    result = md.estimate_frequencies(channel, {"y0": 300, "y1": 500, "y2": 200}, level=0.9)
-    np.testing.assert_allclose(result.upper[1], result.estimates[1] + 1.6448536 * result.standard_errors[1])
-    edge = md.estimate_frequencies(channel, {"y0": 80, "y1": 10, "y2": 10}, level=0.999)
-    assert edge.upper[0] == 1.0
-    assert edge.lower[1] == 0.0
+IDENTITY = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)), 1)
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "level"), [(100, 0, 0.95), (100, 1, 0.95), (40, 13, 0.9), (1000, 300, 0.99)]
+)
+def test_the_interval_of_a_share_is_that_of_wilson_with_continuity_correction(n, k, level):
+    """Newcombe 1998 (Statistics in Medicine 17), method 4, in its closed form."""
+    z, p = float(norm.ppf((1 + level) / 2)), k / n
+    low = (2 * n * p + z**2 - 1 - z * np.sqrt(max(z**2 - 2 - 1 / n + 4 * p * (n * (1 - p) + 1), 0))) / (
+        2 * (n + z**2)
+    )
+    high = (2 * n * p + z**2 + 1 + z * np.sqrt(z**2 + 2 - 1 / n + 4 * p * (n * (1 - p) - 1))) / (
+        2 * (n + z**2)
+    )
+    found = md.estimate_frequencies(IDENTITY, {"u": k, "v": n - k}, level=level)
+    assert (found.lower[0], found.upper[0]) == pytest.approx((low if k else 0.0, high), abs=1e-12)
+
+
+@pytest.mark.parametrize("chance", [1.0, 0.9, 0.6])
+@pytest.mark.parametrize("records", [100, 200, 500])
+def test_intervals_of_rare_symbols_hold(records, chance):
+    """sum over counts of P(count) [share in interval] >= level - 0.01, enumerated; a normal one had 0.41 here."""
+    whole, ends = 2**53, []
+    own = int(chance * whole)
+    channel = Channel(
+        Variable(("x",), (("a",), ("b",))), ("u", "v"), ((own, whole - own), (whole - own, own)), whole
+    )
+    for k in range(records + 1):
+        found = md.estimate_frequencies(channel, {"u": k, "v": records - k})
+        assert found.lower[0] < found.upper[0]
+        ends.append((found.lower[0], found.upper[0]))
+    low, high = np.array(ends).T
+    for share in (0.001, 0.002, 0.005, 0.008, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5):
+        chances = binom.pmf(np.arange(records + 1), records, share * chance + (1 - share) * (1 - chance))
+        assert chances[(low <= share) & (share <= high)].sum() >= 0.94
 
 
 @pytest.mark.parametrize(
@@ -215,13 +246,6 @@ def test_released_data_that_are_not_the_channels_are_refused(channel, released, 
         md.estimate_frequencies(channel, released)
 
 
-def test_rare_labels_are_mentioned(channel):
-    result = md.estimate_frequencies(channel, {"y0": 300, "y1": 3, "y2": 200})
-    assert result.notices == (
-        "1 of 3 labels occur fewer than 10 times (such as 'y1'): intervals that depend on them are approximate",
-    )
-
-
 def test_maximum_likelihood_equals_unbiased_inside_and_is_never_negative(channel):
     counts = {"y0": 300, "y1": 500, "y2": 200}
     one, other = (md.estimate_frequencies(channel, counts, method=m) for m in ("unbiased", "ml"))
@@ -302,16 +326,16 @@ def test_a_group_never_has_the_name_of_a_symbol():
     assert md.estimate_frequencies(odd, {"y0": 5, "y1": 5}).names == ("{b, c}", "{b, c}+")
 
 
-def test_records_that_all_say_the_same_leave_the_population_open():
-    """A normal interval would be one point."""
-    channel = Channel(Variable(("x",), (("a",), ("b",))), ("u", "v"), ((1, 0), (0, 1)), 1)
-    found = md.estimate_frequencies(channel, {"u": 100, "v": 0})
-    assert found.estimates.tolist() == [1.0, 0.0]
-    assert found.lower.tolist() == pytest.approx([1 - 7 * np.log(80) / (3 * 99), 0.0])
-    assert found.upper.tolist() == pytest.approx([1.0, 7 * np.log(80) / (3 * 99)])
-    likely = md.estimate_frequencies(channel, {"u": 100, "v": 0}, method="ml")
-    assert likely.upper[1] > 0.01
-    alone = md.estimate_frequencies(channel, {"u": 100, "v": 0}, target="records")
-    assert (alone.lower.tolist(), alone.upper.tolist()) == ([1.0, 0.0], [1.0, 0.0])
-    few = md.estimate_frequencies(channel, {"u": 1, "v": 1})
-    assert (few.lower.tolist(), few.upper.tolist()) == ([0.0, 0.0], [1.0, 1.0])
+@pytest.mark.parametrize("target", ["population", "records"])
+@pytest.mark.parametrize("method", ["unbiased", "ml"])
+def test_no_interval_is_a_point(method, target):
+    """Records that all say the same have no variance, and still leave their population open."""
+    found = md.estimate_frequencies(IDENTITY, {"u": 100, "v": 0}, method=method, target=target)
+    assert found.estimates.tolist() == pytest.approx([1.0, 0.0])
+    assert (found.lower < found.upper).all()
+    assert found.upper[1] > (0.03 if target == "population" else 0.004)
+
+
+def test_two_records_say_little():
+    few = md.estimate_frequencies(IDENTITY, {"u": 1, "v": 1})
+    assert (few.upper - few.lower > 0.9).all()

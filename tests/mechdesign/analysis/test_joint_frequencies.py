@@ -117,7 +117,9 @@ def test_intervals_cover(channel, two, target):
         else:
             result = md.estimate_joint(channel, first, z.astype(str), target=target, level=level)
         covered += (result.lower <= truth) & (truth <= result.upper)
-    assert np.abs(covered / runs - level).max() < 4.5 * np.sqrt(level * (1 - level) / runs)
+    slack = 4.5 * np.sqrt(level * (1 - level) / runs)
+    assert level - slack < covered.min() / runs
+    assert covered.mean() / runs < level + 0.05
 
 
 def test_merged_symbols_and_functionals_stay_together(channel):

@@ -6,10 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from mechdesign.analysis.linear import (
-    bernstein_reach,
     coefficients,
     identify,
     population_covariance,
@@ -147,17 +145,3 @@ def test_long_groups_and_many_of_them_are_cut():
     known = identify(names, np.repeat(np.eye(30), 2, axis=0))
     assert "{x0, x1}; {x2, x3}; " in known.statement()
     assert "{x38, x39} and 10 more such groups, only their sum" in known.statement()
-
-
-@pytest.mark.parametrize(("share", "records"), [(0.001, 5), (0.02, 40), (0.3, 20), (1.0, 3)])
-def test_the_bernstein_reach_holds_for_few_records_and_for_none_that_differ(share, records):
-    """By enumeration of how many of the records have the label: the chance to miss is at most one minus the level."""
-    weights = np.array([[1.0], [0.0]])
-    missed = 0.0
-    for k in range(records + 1):
-        found = k / records
-        error = np.sqrt(np.array([found * (1 - found) / (records - 1)]))
-        if abs(found - share) > bernstein_reach(weights, error, records, 0.95)[0]:
-            missed += binom.pmf(k, records, share)
-    assert missed <= 0.05
-    assert bernstein_reach(weights, np.zeros(1), 10**6, 0.95)[0] < 1.1e-5

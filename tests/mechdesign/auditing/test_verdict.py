@@ -6,15 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.auditing import verdict as auditing
-from mechdesign.auditing.verdict import (
-    Achieved,
-    at_most_exp,
-    audit,
-    exp_enclosure,
-    failing_outputs,
-    log_upper,
-)
+from mechdesign.auditing import exponentials as auditing
+from mechdesign.auditing.exponentials import at_most_exp, exp_enclosure, log_upper
+from mechdesign.auditing.verdict import Achieved, audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError

@@ -16,6 +16,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from mechdesign.sanitise.ledger import Ledger
+
 SEED = ("--insecure-seed", "1")
 
 
@@ -143,10 +145,11 @@ def test_the_same_data_get_the_same_draws_and_a_second_draw_must_be_asked_for(ch
     assert (people / "1.csv").read_bytes() == (people / "2.csv").read_bytes()
     again = run("apply", channel, "in.csv", "2.csv")
     assert (again.code, "complete already in 2.csv" in again.out) == (0, True)
-    key = next((people / "channel.json.jobs").glob("*.key"))
+    key = Ledger().key_path
     secret = key.read_text().split(":")[1].strip()
-    told = "".join(p.read_text() for p in people.rglob("*") if p.is_file() and p.suffix != ".key")
-    assert secret not in told + again.out + again.err
+    files = [p for folder in (people, key.parent) for p in folder.rglob("*") if p.is_file() and p != key]
+    assert not any(secret.encode() in path.read_bytes() for path in files)
+    assert secret not in again.out + again.err
     fresh = run("apply", channel, "in.csv", "3.csv", "--fresh-draw")
     assert fresh.code == 0
     assert "independent releases of a record can tell far more than each" in fresh.err
@@ -156,12 +159,12 @@ def test_the_same_data_get_the_same_draws_and_a_second_draw_must_be_asked_for(ch
 def test_another_identity_would_be_a_second_draw(channel, people, run, refused):
     assert run("apply", channel, "in.csv", "1.csv").code == 0
     message = refused("apply", channel, "in.csv", "2.csv", "--identity", "id")
-    assert (
-        "has released these data through this channel before (records known by their row number)" in message
-    )
+    assert "released through this channel before (to " in message
+    assert "known by their row number), and would be drawn a second time" in message
     accepted = run("apply", channel, "in.csv", "2.csv", "--identity", "id", "--fresh-draw")
     assert accepted.code == 0
-    assert "another job has released these records before" in accepted.err
+    assert "the same records have been released before with 1 other draw" in accepted.err
+    assert "all 2 draws of a record together have the budget eps_l" in accepted.err
     assert json.loads((people / "2.csv.manifest.json").read_text())["draw"] == 1
 
 
@@ -175,13 +178,12 @@ def test_identified_records_keep_their_draw_from_night_to_night(channel, people,
     assert sorted(first[1:]) == sorted(row for row in second[1:] if row[0] != "5")
 
 
-def test_other_data_by_row_number_are_another_job_and_said_to_be(channel, people, run):
+def test_the_same_records_among_others_are_not_drawn_anew_by_row_number(channel, people, run, refused):
     assert run("apply", channel, "in.csv", "1.csv").code == 0
     (people / "next.csv").write_text((people / "in.csv").read_text() + "5,clerk,N,\n")
-    result = run("apply", channel, "next.csv", "2.csv")
-    assert result.code == 0
-    assert "name the column that identifies them (--identity)" in result.err
-    assert len(list((people / "channel.json.jobs").glob("*.key"))) == 2
+    message = refused("apply", channel, "next.csv", "2.csv")
+    assert "about 80% of these records have been released through this channel before" in message
+    assert "name what identifies a record (--identity COL)" in message
 
 
 def test_parquet_with_two_forms_of_output(channel, people, run):
@@ -215,9 +217,10 @@ def test_parquet_with_two_forms_of_output(channel, people, run):
         (("--add", "town"), ["another column 'town'"]),
         (("--also", "channel.json"), ["two channels release the column 'job'"]),
         (("--also", "nowhere.json"), ["nowhere.json: there is no such file"]),
-        (("--job", "j.key"), ["has the ending of its key"]),
-        (("--insecure-seed", "1", "--job", "j.json"), ["an insecure seed is for tests and has no job"]),
-        (("--insecure-seed", "1", "--fresh-draw"), ["without a job every draw is fresh"]),
+        (("--ledger", "."), [". is a folder; give the name of a file for the ledger"]),
+        (("--job", "in.csv"), ["in.csv is not a ledger (no SQLite file)"]),
+        (("--insecure-seed", "1", "--job", "j.json"), ["an insecure seed is for tests and has no ledger"]),
+        (("--insecure-seed", "1", "--fresh-draw"), ["without a ledger every draw is fresh"]),
         (("--manifest", "in.csv"), ["in.csv"]),
         (("--manifest", "out.csv"), ["would be written twice"]),
         (("--internal-manifest", "out.csv.manifest.json"), ["would be written twice"]),
@@ -234,14 +237,12 @@ def test_json_and_data_do_not_share_standard_output(channel, people, refused):
 
 def test_a_key_that_others_can_read(channel, people, run, refused):
     assert run("apply", channel, "in.csv", "1.csv").code == 0
-    key = next((people / "channel.json.jobs").glob("*.key"))
+    key = Ledger().key_path
     key.chmod(0o644)
     assert "chmod 600" in refused("apply", channel, "in.csv", "2.csv")
     key.chmod(0o600)
     key.rename(people / "elsewhere")
-    assert "another key would draw the same records a second time" in refused(
-        "apply", channel, "in.csv", "2.csv"
-    )
+    assert "nobody can tell which data have been released" in refused("apply", channel, "in.csv", "2.csv")
 
 
 def test_a_truncated_gzip(channel, people, refused):

@@ -19,6 +19,7 @@ import pytest
 
 from mechdesign.cli import main
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
+from mechdesign.sanitise.ledger import Ledger
 
 ROOT = Path(__file__).parents[3]
 MICRO = ("--sensitive", "group", "--useful", "job")
@@ -253,8 +254,7 @@ def test_no_key_is_in_any_message(channel, run):
         run("apply", channel, "records.csv", "out.csv", "--keep-sensitive", "--force", *options)
         for options in (("--log-json",), ("--log-json", "--json"), ())
     ]
-    (path,) = channel.parent.glob("*.jobs/*.key")
-    key = path.read_bytes()
+    key = Ledger().key_path.read_bytes()
     texts = {key.decode("ascii", "ignore").strip(), key.hex(), base64.b64encode(key).decode()}
     for result in results:
         assert result.code == 0

@@ -15,8 +15,8 @@ from mechdesign.core.errors import NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = [
-    *("design", "audit", "apply", "check", "estimate", "compare", "measure", "show", "report"),
-    *("quantize", "nonstochastic"),
+    *("design", "audit", "compose", "apply", "check", "estimate", "compare", "measure", "releases", "show"),
+    *("report", "quantize", "nonstochastic"),
 ]
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms import design, rules
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
@@ -218,7 +218,7 @@ def test_the_bound_is_for_the_stated_budget_not_for_the_shrunk_set(adult, monkey
     """With a huge margin the channel is worse, and the bound is still above the optimum of the full budget."""
     notion = ALIP.from_epsilon(1.0)
     truth = independent_nmi(adult, notion)
-    monkeypatch.setattr(module, "MARGINS", (0.05,))
+    monkeypatch.setattr(rules, "MARGINS", (0.05,))
     found = module.optimal(adult, notion, module.Search())
     assert found.nmi < truth - 1e-3
     assert found.certificate.upper_bound_nmi >= truth - CDD_ERROR
@@ -226,19 +226,19 @@ def test_the_bound_is_for_the_stated_budget_not_for_the_shrunk_set(adult, monkey
 
 
 def test_a_margin_that_is_too_small_is_followed_by_a_larger_one(adult, monkeypatch):
-    margins, honest, rounding = [], module.posteriors, module.round_channel
+    margins, honest, rounding = [], rules.posteriors, rules.round_channel
 
     def watched(joint, notion, *, margin=0.0):
         margins.append(margin)
         return honest(joint, notion, margin=margin)
 
-    def refuses_twice(*arguments):
+    def refuses_twice(*arguments, **options):
         if margins[-1] < 1e-10:
             raise RoundingFailure("the design breaks its budget")
-        return rounding(*arguments)
+        return rounding(*arguments, **options)
 
-    monkeypatch.setattr(module, "posteriors", watched)
-    monkeypatch.setattr(module, "round_channel", refuses_twice)
+    monkeypatch.setattr(rules, "posteriors", watched)
+    monkeypatch.setattr(rules, "round_channel", refuses_twice)
     found = module.optimal(adult, ALIP.from_epsilon(1.0), module.Search())
     assert margins == [0.0, 1e-12, 1e-11, 1e-10]
     assert found.nmi == pytest.approx(0.8508, abs=1e-4)
@@ -247,10 +247,10 @@ def test_a_margin_that_is_too_small_is_followed_by_a_larger_one(adult, monkeypat
 
 
 def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch):
-    def refuses(*_):
+    def refuses(*_, **__):
         raise RoundingFailure("the design breaks its budget")
 
-    monkeypatch.setattr(module, "round_channel", refuses)
+    monkeypatch.setattr(rules, "round_channel", refuses)
     message = r"no verified channel .+the design breaks its budget.+use --mechanism subset-merging or a larger budget"
     with pytest.raises(SolverFailure, match=message):
         module.optimal(adult, ALIP.from_epsilon(1.0), module.Search())

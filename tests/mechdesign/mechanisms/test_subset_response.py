@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import Search, design, responding, subset_response
+from mechdesign.mechanisms import Search, design, responding, rules, subset_response
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.subset_response import NAME
 from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
@@ -179,7 +179,7 @@ def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(adult, monkeypatch, 
 
 
 def test_a_response_that_cannot_be_rounded_gives_way_to_subset_merging(adult, monkeypatch):
-    monkeypatch.setattr(subset_response, "round_channel", raiser(RoundingFailure("outside")))
+    monkeypatch.setattr(rules, "round_channel", raiser(RoundingFailure("outside")))
     found = subset_response.subset_response(adult, LDP(1.0), Search())
     merged = design(adult, LDP(1.0), mechanism="subset-merging")
     assert (found.mechanism, found.method, found.nmi) == (NAME, "partition", merged.nmi)

@@ -96,7 +96,7 @@ def nmi(p, groups):
 def test_every_group_of_every_partition_obeys_the_notion(seed, zeros, notion, scale):
     """Whatever the table, the notion and the budget: a partition of all symbols, each group within the limits."""
     p = random_table(seed, zeros=zeros)
-    limits = type(notion)(*(scale * value for value in vars(notion).values())).limits
+    limits = type(notion)(*(scale * value for value in notion.values().values())).limits
     for merge in (merge_subsets, merge_all):
         result = merge(MergedSets(p, limits))
         assert sorted(x for g in result.groups for x in g) == list(range(p.shape[1]))

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError, NotPrivate
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.fibres import most_outputs
@@ -19,7 +20,6 @@ from mechdesign.nonstochastic.noiseless import Ledger, LedgerEntry, certify, cer
 from mechdesign.nonstochastic.quantizers import (
     EvenThresholds,
     Quantizer,
-    double_at_least,
     quantizer_between,
     uniform_quantizer,
 )
@@ -47,14 +47,14 @@ def test_doubles_are_compared_without_rounding(answers):
 
 
 @given(st.fractions())
-def test_double_at_least(value):
-    found = double_at_least(value)
+def test_the_double_at_or_above_a_threshold(value):
+    found = quotient_above(*value.as_integer_ratio())
     assert Fraction(found) >= value > Fraction(math.nextafter(found, -math.inf))
 
 
-def test_double_at_least_beyond_the_doubles():
-    assert double_at_least(Fraction(10) ** 400) == math.inf
-    assert double_at_least(-(Fraction(10) ** 400)) == -np.finfo(float).max
+def test_thresholds_beyond_the_doubles():
+    assert quotient_above(10**400, 1) == math.inf
+    assert quotient_above(-(10**400), 1) == -np.finfo(float).max
 
 
 def test_outside_values():

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.release.drawing import Repeats
+from mechdesign.formats.cells import encode
+from mechdesign.formats.digests import RowHasher
+from mechdesign.release.drawing import Seen
 from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.tables.joint import Joint
 
@@ -17,32 +19,17 @@ IDENTIFIERS = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["", "x", "
 
 
 @given(st.lists(st.lists(st.tuples(IDENTIFIERS, st.integers(0, 2)), max_size=9), max_size=12))
-def test_the_first_part_that_contradicts_an_earlier_one_is_found(parts):
-    seen = {}
-    repeats = Repeats()
+def test_every_record_is_held_against_the_first_of_its_identifier(parts):
+    known = {}
+    seen, hasher = Seen(), RowHasher(bytes(32))
     for part in parts:
-        own = dict(part)
-        records = [(identifier, own[identifier]) for identifier, _ in part]  # no contradiction within a part
-        wrong = {identifier for identifier, code in records if seen.get(identifier, code) != code}
-        columns = list(zip(*(identifier for identifier, _ in records), strict=True)) or [(), ()]
-        found = repeats.conflict(columns, np.array([code for _, code in records], dtype=np.int64))
-        assert (found is not None) == bool(wrong)
-        if found is not None:
-            assert records[found][0] in wrong
-            return
-        seen |= own
-    assert not repeats.full
-
-
-def test_memory_has_an_end():
-    repeats = Repeats(remembered=3)
-    assert repeats.conflict([["a", "b"]], np.array([0, 1])) is None
-    assert not repeats.full
-    assert repeats.conflict([["c", "d"]], np.array([0, 0])) is None
-    assert repeats.full
-    found = [repeats.conflict([[name]], np.array([7])) is not None for name in "abcd"]
-    assert sum(found) == 3
-    assert found[:2] == [True, True]
+        columns = list(zip(*(identifier for identifier, _ in part), strict=True)) or [(), ()]
+        codes = np.array([code for _, code in part], dtype=np.int64)
+        first, own = seen.look(hasher.identifiers([encode(list(column), "") for column in columns]), codes)
+        for i, (identifier, code) in enumerate(part):
+            assert first[i] == (identifier not in known)
+            assert own[i] == known.setdefault(identifier, code)
+    assert not seen.full
 
 
 @pytest.fixture
@@ -75,9 +62,7 @@ def test_an_identifier_that_comes_again_far_below(channel, tmp_path):
 
 
 def test_more_identifiers_than_are_remembered_are_told_of(channel, tmp_path, monkeypatch):
-    monkeypatch.setattr("mechdesign.release.drawing.Repeats", lambda: Repeats(remembered=2))
+    monkeypatch.setattr("mechdesign.release.drawing.Seen", lambda: Seen(remembered=2))
     source = people(tmp_path / "in.csv", 9, "8,q")
-    told = sanitise_file(
-        channel, source, tmp_path / "out.csv", identity="id", job=tmp_path / "j" / "night.json"
-    )
+    told = sanitise_file(channel, source, tmp_path / "out.csv", identity="id", ledger=tmp_path / "night.db")
     assert [text for text in told.notices if "uses its random number twice, was not looked at" in text]

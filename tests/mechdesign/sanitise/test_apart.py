@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     Channel(variable, ("y", "z"), ((D // 2, D // 2), (D // 4, D - D // 4)), D).save(tmp_path / "channel.json")
     (tmp_path / "in.csv").write_text("id,job\n1,a\n2,b\n")
     sanitise_file(
-        Channel.load(tmp_path / "channel.json"), "in.csv", "before.csv", job_beside=tmp_path / "channel.json"
+        Channel.load(tmp_path / "channel.json"), "in.csv", "before.csv", ledger=tmp_path / "ledger.db"
     )
     os.link(tmp_path / "channel.json", tmp_path / "other name.json")
     return tmp_path
@@ -37,31 +37,28 @@ def contents(folder):
     [
         ("channel.json", "would overwrite the channel file channel.json, which is still needed"),
         ("other name.json", "would overwrite the channel file channel.json, which is still needed"),
-        ("JOB.json", "would overwrite the job file"),
-        ("JOB.key", "holds the key of a job, which is never overwritten"),
+        ("ledger.db", "would overwrite the ledger"),
+        ("ledger.db.key", "holds the key of a job, which is never overwritten"),
     ],
 )
 def test_force_does_not_destroy_channels_jobs_and_keys(folder, capsys, option, name, message):
-    if name.startswith("JOB"):
-        (job,) = (folder / "channel.json.jobs").glob("*.json")
-        name = os.fspath(job.with_suffix(name[3:]).relative_to(folder))
     before = contents(folder)
     sides = [] if option is None else [option, name]
     target = name if option is None else "out.csv"
-    assert main(["apply", "channel.json", "in.csv", target, "--force", *sides]) == 2
+    assert main(["apply", "channel.json", "in.csv", target, "--force", "--ledger", "ledger.db", *sides]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert message in error
     assert name in error
     assert contents(folder) == before
 
 
-def test_a_job_that_would_be_written_over_is_not_begun(folder):
+def test_a_ledger_that_would_be_written_over_is_not_begun(folder):
     before = contents(folder)
-    with pytest.raises(InputError, match=r"out\.csv would overwrite the job file \.out\.csv\.part, which is"):
-        sanitise_file(Channel.load("channel.json"), "in.csv", "out.csv", job=".out.csv.part")
+    with pytest.raises(InputError, match=r"out\.csv would overwrite the ledger .*\.out\.csv\.part, which is"):
+        sanitise_file(Channel.load("channel.json"), "in.csv", "out.csv", ledger=".out.csv.part")
     with pytest.raises(InputError, match=r"out\.key holds the key of a job, which is never"):
-        sanitise_file(Channel.load("channel.json"), "in.csv", "out.key", job="out.json")
-    assert contents(folder) == before
+        sanitise_file(Channel.load("channel.json"), "in.csv", "out.key", ledger="out")
+    assert {path: data for path, data in contents(folder).items() if path in before} == before
     assert json.loads((folder / "channel.json").read_text())["format"] == "mechdesign.channel"
 
 

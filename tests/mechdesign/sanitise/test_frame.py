@@ -86,6 +86,7 @@ def test_parts_of_a_table_get_the_draws_of_the_whole(kind, channel):
     assert [label for part in parts for label in part] == whole
 
 
+@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
 def test_integer_and_text_identifiers_are_the_same_in_every_kind_of_frame(kind, channel):
     frame = people(50)
     as_text = cells(
@@ -96,6 +97,7 @@ def test_integer_and_text_identifiers_are_the_same_in_every_kind_of_frame(kind, 
     assert two != as_text
 
 
+@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
 def test_without_a_key_every_call_draws_anew(channel):
     frame = people(300)
     first, second = (sanitise(frame, channel)["job"].tolist() for _ in range(2))
@@ -373,3 +375,45 @@ def test_what_is_no_channel_is_refused(channel, message):
 def test_two_channels_for_one_column_are_refused(channel):
     with pytest.raises(InputError, match="two channels release the column 'job'"):
         sanitise(people(2), [channel, channel])
+
+
+def test_a_second_draw_in_one_process_is_told(channel):
+    """The hole: two calls without a key draw twice, one key on a slice gives records the numbers of others."""
+    frame = people(300)
+    again = "these records were released through this channel before in this process, .*ledger=.."
+    sanitise(frame, channel)
+    for second in (frame, frame.sample(frac=1, random_state=1), frame[50:], frame[frame.columns[::-1]]):
+        with pytest.warns(UserWarning, match=again):
+            sanitise(second, channel)
+    sanitise(people(300).assign(id=[f"other {i}" for i in range(300)], pay=0.5), channel)
+
+
+def test_a_key_by_row_number_on_other_rows_is_told(channel):
+    frame = people(300)
+    sanitise(frame, channel, key=KEY)
+    sanitise(frame, channel, key=KEY)
+    sanitise(frame[:100], channel, key=KEY)
+    sanitise(frame[["job", "n"]], channel, key=KEY)
+    sanitise(frame[100:], channel, key=KEY, first_row=100)
+    for other in (frame[100:], frame.sample(frac=1, random_state=1)):
+        with pytest.warns(UserWarning, match=r"this key was used on other rows, .*identity=.*first_row=.."):
+            sanitise(other, channel, key=KEY)
+    with pytest.warns(UserWarning, match="have now been drawn a second time"):
+        sanitise(frame, channel, key=KEY, identity="id")
+
+
+def test_with_the_ledger_it_is_an_error(channel, tmp_path):
+    frame = people(300)
+    options = {"ledger": tmp_path / "ledger.db"}
+    first = sanitise(frame, channel, **options)["job"].tolist()
+    assert sanitise(frame, channel, **options)["job"].tolist() == first
+    for other in (frame[50:], frame.sample(frac=1, random_state=1)):
+        with pytest.raises(InputError, match=r"these records have been released .*\(--identity COL\)"):
+            sanitise(other, channel, **options)
+    with pytest.raises(InputError, match="a ledger knows whole tables; name what identifies"):
+        sanitise(frame, channel, first_row=3, **options)
+    for more in ({"key": KEY}, {"insecure_seed": 1}):
+        with pytest.raises(InputError, match="a ledger has its own key; give it alone"):
+            sanitise(frame, channel, **more, **options)
+    with pytest.raises(InputError, match="give the column as identity, in place of row_numbers"):
+        sanitise(frame, channel, row_numbers="n", **options)

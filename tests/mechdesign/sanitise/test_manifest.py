@@ -17,7 +17,7 @@ from mechdesign.formats.cells import Encoded
 from mechdesign.release.drawing import Release, channel_digest
 from mechdesign.release.draws import Key, RowNumbers
 from mechdesign.release.policies import Policy
-from mechdesign.sanitise.job_file import JobRun, Use
+from mechdesign.sanitise.entries import Drawn, Entry, Use
 from mechdesign.sanitise.manifest import Manifest, read_manifest, released_column
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -104,6 +104,7 @@ def test_what_was_done(manifest, channel):
             "unknown": "marginal",
             "null": "output:c",
             "normalise": "none",
+            "changed": "refuse",
             "sensitive": ["rel"],
             "notion": {"name": "alip", "eps_l": 0.5, "eps_u": "inf"},
         }
@@ -248,12 +249,10 @@ def test_a_column_that_stays_beside_its_release(manifest, channel):
 
 
 def test_earlier_releases_are_listed_inside(manifest):
-    run = JobRun(
+    run = Entry(
         id="1",
         target="out.csv",
-        draw=0,
-        dataset=DATASET,
-        uses=(),
+        drawn=(Drawn(use=Use(channel="c" * 64, columns=("job",), form="label"), job="rows 1", draw=0),),
         state="done",
         started="",
         output=OUTPUT,

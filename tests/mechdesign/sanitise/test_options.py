@@ -20,7 +20,7 @@ JOBS = pd.DataFrame({"job": ["a", "b", "c"]})
 
 def test_type_checkers_are_told_the_same_as_the_dataclass():
     assert set(ReleaseKeywords.__annotations__) == set(ALL)
-    assert set(FileKeywords.__annotations__) == set(ALL) - {"key", "row_numbers"}
+    assert set(FileKeywords.__annotations__) == set(ALL) - {"key", "ledger", "row_numbers"}
     assert set(StepKeywords.__annotations__) == set(ALL) - {"columns", "into", "correlated"}
     for keywords in (ReleaseKeywords, FileKeywords, StepKeywords):
         for name, hint in keywords.__annotations__.items():

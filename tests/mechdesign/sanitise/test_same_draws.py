@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 
 import pandas as pd
 import pyarrow as pa
@@ -25,13 +26,13 @@ def suffix(request):
 
 
 def by_file(channel, frame, folder, suffix, identity):
-    """What a job on a file of the frame releases; its key is in job.key."""
+    """What a job on a file of the frame releases."""
     source, target = folder / f"in{suffix}", folder / f"out{suffix}"
     if suffix == ".csv":
         frame.to_csv(source, index=False)
     else:
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
-    sanitise_file(channel, source, target, job=folder / "job.json", identity=identity)
+    sanitise_file(channel, source, target, ledger=folder / "ledger.db", identity=identity)
     if suffix == ".parquet":
         return pq.read_table(target).column("job").to_pylist()
     with open(target, encoding="utf-8", newline="") as stream:
@@ -39,43 +40,45 @@ def by_file(channel, frame, folder, suffix, identity):
 
 
 @pytest.mark.parametrize("identity", [None, "id", "n"])
-def test_a_frame_with_the_key_file_of_a_job_gets_the_draws_of_the_file(channel, tmp_path, suffix, identity):
+def test_a_frame_with_the_ledger_gets_the_draws_of_the_file(channel, tmp_path, suffix, identity):
     frame = people(500)
     in_file = by_file(channel, frame, tmp_path, suffix, identity)
     assert len(set(in_file)) == len(channel.outputs)
-    released = sanitise(frame, channel, key=tmp_path / "job.key", identity=identity)
+    released = sanitise(frame, channel, ledger=tmp_path / "ledger.db", identity=identity)
     assert released["job"].tolist() == in_file
 
 
-@pytest.mark.parametrize("identity", [None, "id"])
-def test_a_dask_frame_with_the_key_file_of_a_job_too(channel, tmp_path, suffix, identity):
+@pytest.mark.parametrize("identity", ["id", "n"])
+def test_a_dask_frame_with_the_ledger_too(channel, tmp_path, suffix, identity):
     dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     frame = people(500)
     in_file = by_file(channel, frame, tmp_path, suffix, identity)
     source = dd.from_pandas(frame, npartitions=3)
-    released = sanitise_dask(source, channel, key=tmp_path / "job.key", identity=identity)
+    released = sanitise_dask(source, channel, ledger=tmp_path / "ledger.db", identity=identity)
     assert released.compute(scheduler="synchronous")["job"].tolist() == in_file
 
 
-def test_a_job_file_stands_for_its_latest_draw(channel, tmp_path):
+def test_a_frame_takes_the_latest_draw_of_the_ledger(channel, tmp_path):
     frame = people(300)
-    source, target, job = tmp_path / "in.parquet", tmp_path / "out.parquet", tmp_path / "job.json"
+    source, target, ledger = tmp_path / "in.parquet", tmp_path / "out.parquet", tmp_path / "ledger.db"
     pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), source)
     seen = []
     for fresh in (False, True):
-        sanitise_file(channel, source, target, job=job, identity="id", fresh_draw=fresh, force=True)
+        sanitise_file(channel, source, target, ledger=ledger, identity="id", fresh_draw=fresh, force=True)
         seen.append(pq.read_table(target).column("job").to_pylist())
-        assert sanitise(frame, channel, key=job, identity="id")["job"].tolist() == seen[-1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the draw before
+            assert sanitise(frame, channel, ledger=ledger, identity="id")["job"].tolist() == seen[-1]
     assert seen[0] != seen[1]
-    with pytest.raises(InputError, match="identifies a record by the column 'id', not by its row number"):
-        sanitise(frame, channel, key=job)
-    (tmp_path / "job.key").unlink()
-    with pytest.raises(InputError, match=r"the key file .*job\.key of the job .*job\.json is gone"):
-        sanitise(frame, channel, key=job, identity="id")
-    with pytest.raises(InputError, match=r"nowhere\.json"):
-        sanitise(frame, channel, key=tmp_path / "nowhere.json")
+    with pytest.raises(
+        InputError, match=r"have been released through this channel before .*known by the column"
+    ):
+        sanitise(frame, channel, ledger=ledger)
+    with pytest.raises(InputError, match=r"old\.json is named like a job file of an earlier version"):
+        sanitise(frame, channel, key="old.json")
 
 
+@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
 def test_channel_apply_with_the_key_gives_the_draws_of_a_frame(channel):
     frame = people(300).astype({"job": "category"})
     for arguments in ({}, {"identity": "id"}):

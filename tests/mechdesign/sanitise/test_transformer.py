@@ -98,6 +98,7 @@ def test_fit_designs_the_channel_of_the_table_and_transform_draws(release, frame
     assert release.get_feature_names_out().tolist() == ["id", "n", "job", "pay"]
 
 
+@pytest.mark.filterwarnings("ignore:these records were released through this channel before in this")
 def test_identified_records_get_the_draws_of_sanitise(frame):
     for identity in ({"identity": "id"}, {"row_numbers": "n"}):
         release = ReleaseTransformer(md.LIP(0.5), sensitive="rel", useful="job", key=KEY, **identity)
@@ -279,3 +280,20 @@ def test_without_scikit_learn_the_import_says_what_to_install():
     assert run.returncode == 1
     assert "ImportError: ReleaseTransformer needs scikit-learn" in run.stderr
     assert "pip install 'mechdesign[sklearn]'" in run.stderr
+
+
+def test_with_a_ledger_other_rows_are_an_error(tmp_path):
+    frame = people(200)
+    step = ReleaseTransformer(channel=mixing_channel(), ledger=str(tmp_path / "ledger.db")).fit(frame)
+    first = step.transform(frame)["job"].tolist()
+    assert step.transform(frame)["job"].tolist() == first
+    assert (
+        ReleaseTransformer(channel=mixing_channel(), ledger=str(tmp_path / "ledger.db"))
+        .fit(frame)
+        .transform(frame)["job"]
+        .tolist()
+        == first
+    )
+    for other in (frame[50:], frame.sample(frac=1, random_state=1)):
+        with pytest.raises(InputError, match="have been released through this channel before"):
+            step.transform(other)

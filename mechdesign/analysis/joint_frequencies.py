@@ -1,0 +1,211 @@
+"""Frequencies of X jointly with another column, kept as it was or released by another channel.
+
+Beyond what `frequencies` assumes: given the symbol of X, the label does not depend on the other column. A channel that
+was applied to X alone guarantees that for kept columns, two channels if their draws were independent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.analysis.frequencies import Method, Target, spread_of
+from mechdesign.analysis.intervals import Spread, score_interval
+from mechdesign.analysis.likelihood import (
+    information_covariance,
+    maximum_likelihood,
+)
+from mechdesign.analysis.model import Estimator, crossed_counts, release_model
+from mechdesign.channel.channel import Channel
+from mechdesign.core.display import Displayed
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import quoted
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class JointFrequencies(Displayed):
+    """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
+
+    Parameters
+    ----------
+    names : tuple of str
+        A symbol of X, or symbols that only their sum is known of.
+    others : tuple of str
+        Values of the kept column, or symbols of the other released one.
+    estimates, standard_errors, lower, upper : (m, k) arrays
+        All entries of `estimates` sum to 1 if the names cover every symbol.
+    records : int
+    method, target : str
+    level : float
+    notices : tuple of str
+    """
+
+    names: tuple[str, ...]
+    others: tuple[str, ...]
+    estimates: Array
+    standard_errors: Array
+    lower: Array
+    upper: Array
+    records: int
+    method: str
+    target: str
+    level: float
+    notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
+        return f"JointFrequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One record a cell: name, other, estimate, standard_error, lower, upper."""
+        keys = ("estimate", "standard_error", "lower", "upper")
+        values = (self.estimates, self.standard_errors, self.lower, self.upper)
+        return [
+            {"name": name, "other": other, **{k: float(v[i, j]) for k, v in zip(keys, values, strict=True)}}
+            for i, name in enumerate(self.names)
+            for j, other in enumerate(self.others)
+        ]
+
+
+def estimate_joint(
+    channel: Channel,
+    released: Any,
+    other: Any = None,
+    *,
+    other_channel: Channel | None = None,
+    method: Method = "unbiased",
+    level: float = 0.95,
+    target: Target = "population",
+    functionals: Any = None,
+    form: str = "label",
+) -> JointFrequencies:
+    """Estimate the joint frequencies of X and another column.
+
+    Parameters
+    ----------
+    channel : Channel
+    released : column of labels of `channel`, or a mapping of (label, value of the other column) to count
+    other : column of the same length
+        A column that was kept as it was, or, with `other_channel`, the labels of that channel; None with counts.
+    other_channel : Channel, optional
+        Unbiased method only.
+    method, level, target, functionals, form
+        As in `estimation.estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
+        maximises the joint likelihood.
+
+    Raises
+    ------
+    InputError
+        On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
+    """
+    if method not in ("unbiased", "ml") or target not in ("population", "records"):
+        raise InputError(
+            f"the method ({quoted(method)}) must be unbiased or ml, the target ({quoted(target)}) population or records"
+        )
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+    if method == "ml" and other_channel is not None:
+        raise InputError("two released columns are estimated by method='unbiased' only")
+    first = Estimator.of(release_model(channel, form), functionals)
+    second = None if other_channel is None else Estimator.of(release_model(other_channel))
+    labels = None if second is None else second.model.labels
+    counts, values = crossed_counts(first.model.labels, released, other, labels)
+    records = int(counts.sum())
+    if records < 2:
+        raise InputError(f"estimates need at least two released records, not {records}")
+    fitted = (
+        _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, second, counts / records)
+    )
+    estimates, variances = fitted.estimates, (fitted.second - fitted.estimates**2) / (records - 1)
+    if target == "records":
+        variances = (fitted.second - fitted.products) / records
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    lower, upper = _joint_interval(first, second, fitted, counts, target, level)
+    notices = first.cells.notices if second is None else (*first.cells.notices, *second.cells.notices)
+    others = values if second is None else second.cells.names
+    return JointFrequencies(
+        first.cells.names, others, estimates, errors, lower, upper, records, method, target, level, notices
+    )
+
+
+def _joint_interval(
+    first: Estimator,
+    second: Estimator | None,
+    fitted: _Fitted,
+    counts: NDArray[np.int64],
+    target: str,
+    level: float,
+) -> tuple[Array, Array]:
+    """Score intervals of the cells; weights are products of those of the label and of the other column's."""
+    one, records = spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
+    if second is None:  # each value is its own weight of 1
+        middle = counts.sum(axis=0) / records
+        most, bounds, weights = np.ones(len(middle)), (middle * 0.0, middle * 0.0 + 1.0), np.eye(len(middle))
+    else:
+        two = spread_of(second, counts.sum(axis=0), target)[0]
+        middle, most, bounds, weights = two.squares[1], two.squares[2], second.cells.bounds, second.weights
+    least, top = _products(first.cells.bounds, bounds)
+    # One record more, as if the columns were unrelated: what did not occur can occur all the same.
+    square = (records * fitted.second + np.outer(one.squares[1], middle)) / (records + 1)
+    squares = (square, square, np.maximum(np.outer(one.squares[2], most), square))
+    fixed = (fitted.products * 0.0, fitted.products, top**2) if target == "records" else None
+    spread = Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
+    low, high = _products(*((w.min(axis=0), w.max(axis=0)) for w in (first.weights, weights)))
+    lower, upper = score_interval(fitted.estimates, spread, high - low, records, level)
+    return np.minimum(lower, fitted.estimates), np.maximum(upper, fitted.estimates)
+
+
+def _products(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The smallest and the largest product of two numbers between bounds (m,) and (k,): (m, k) each."""
+    ends = [a[:, None] * b for a in first for b in second]
+    return np.minimum.reduce(ends), np.maximum.reduce(ends)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """Estimates; E b(Y)^2; and sum_x P(x) c(x)^2, cell by cell."""
+
+    estimates: Array
+    second: Array
+    products: Array
+
+
+def _unbiased_joint(first: Estimator, second: Estimator | None, shares: Array) -> _Fitted:
+    """The weights of a pair of labels are the products of the weights of each."""
+    one = first.weights
+    two = np.eye(shares.shape[1]) if second is None else second.weights
+    estimates: Array = one.T @ shares @ two
+    squares: Array = (one**2).T @ shares @ (two**2)
+    return _Fitted(estimates, squares, _squares(first, shares @ two, estimates))
+
+
+def _squares(first: Estimator, shares: Array, estimates: Array) -> Array:
+    if first.cells.disjoint:  # squares of 0 and 1
+        return estimates
+    squared = first.cells.functionals**2
+    seen = np.array([first.known.identifies(c) for c in squared.T])
+    values: Array = first.weights_for(squared).T @ shares
+    # The smallest that a square can be on average, so that variances are too large rather than too small.
+    return np.where(seen[:, None], values, estimates**2)
+
+
+def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
+    """Each value z by itself: P(x, z) = P(z) P(x|z), the share of z being that of the file."""
+    matrix, c = first.model.matrix, first.cells.functionals
+    records = int(counts.sum())
+    parts: list[tuple[Array, Array, Array]] = []
+    for column in counts.T:
+        n = int(column.sum())
+        fit = maximum_likelihood(matrix, column).frequencies
+        inside = c.T @ fit
+        variance = np.diag(information_covariance(matrix, c, fit, n, first.known.rank))
+        share = n / records
+        second = share * (n * variance + inside**2)
+        parts.append((share * inside, second, share * ((c**2).T @ fit)))
+    estimates, second, products = (np.column_stack(part) for part in zip(*parts, strict=True))
+    return _Fitted(estimates, second, products)

@@ -1,0 +1,355 @@
+/* Keyed hashes of rows, by which data sets are known again: a row is the sum of hashes of its cells, mixed by SipHash.
+ *
+ * A sum does not depend on the order of the columns. A cell counts by what it says, so that a table has the same
+ * hashes as CSV and as Parquet: a decimal number counts as the double nearest to it ("1.50" as 1.5, "007" as 7; whole
+ * numbers of more than 15 digits as their digits), truth values without regard to case, and an empty cell not at all.
+ * The hash of a cell is two multiplications (enough that no two cells meet by accident); SipHash-1-3 of their sum, with
+ * a key of its own, is what keeps a reader who lacks the key from testing guesses.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#include <intrin.h>
+#endif
+
+#define PRIME_1 0xa0761d6478bd642fULL
+#define PRIME_2 0xe7037ed1a0b428dbULL
+#define PRIME_3 0x8ebc6af09c88c6e3ULL
+#define NUMBER 0x589965cc75374cc3ULL
+
+/* Digits that a double always holds, powers of ten that are doubles, and the longest number that is looked at. */
+#define EXACT_DIGITS 15
+#define EXACT_POWER 22
+#define LONGEST 64
+
+static uint64_t folded(uint64_t a, uint64_t b)
+{
+#if defined(_MSC_VER) && !defined(__clang__)
+    uint64_t high, low = _umul128(a, b, &high);
+    return low ^ high;
+#else
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+#endif
+}
+
+static uint64_t read64(const unsigned char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+    return v;
+}
+
+static uint64_t read32(const unsigned char *p)
+{
+    return (uint64_t)p[0] | (uint64_t)p[1] << 8 | (uint64_t)p[2] << 16 | (uint64_t)p[3] << 24;
+}
+
+static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, Py_ssize_t n)
+{
+    uint64_t h = seed ^ folded((uint64_t)n ^ PRIME_1, PRIME_2);
+    while (n > 16) {
+        h = folded(read64(p) ^ PRIME_3 ^ h, read64(p + 8) ^ PRIME_1 ^ (h >> 32 | h << 32));
+        p += 16;
+        n -= 16;
+    }
+    uint64_t a = 0, b = 0; /* all of the last 1 to 16 bytes, some of them twice */
+    if (n >= 8) {
+        a = read64(p);
+        b = read64(p + n - 8);
+    } else if (n >= 4) {
+        a = read32(p);
+        b = read32(p + n - 4);
+    } else if (n > 0) {
+        a = (uint64_t)p[0] | (uint64_t)p[n / 2] << 8 | (uint64_t)p[n - 1] << 16;
+    }
+    h = folded(a ^ PRIME_1 ^ h, b ^ PRIME_2 ^ seed);
+    return folded(h ^ PRIME_3, seed ^ PRIME_1);
+}
+
+static uint64_t hash_double(uint64_t seed, double value)
+{
+    uint64_t bits;
+    value += 0.0; /* -0.0 is 0.0 */
+    memcpy(&bits, &value, 8);
+    return folded(folded(bits ^ PRIME_3 ^ seed, NUMBER), seed ^ PRIME_2);
+}
+
+static const double TENS[EXACT_POWER + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+/* Whether the text is a decimal number that counts as a double. */
+static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
+{
+    Py_ssize_t i = 0;
+    uint64_t mantissa = 0;
+    int digits = 0, significant = 0, power = 0, plain = 1, negative = 0;
+    if (n == 0 || n >= LONGEST || p[0] > '9')
+        return 0;
+    if (n <= EXACT_DIGITS) { /* most are short and whole */
+        unsigned digit;
+        for (; i < n && (digit = (unsigned)p[i] - '0') <= 9; i++)
+            mantissa = 10 * mantissa + digit;
+        if (i == n) {
+            *value = (double)mantissa;
+            return 1;
+        }
+        i = 0;
+        mantissa = 0;
+    }
+    if (p[0] == '-' || p[0] == '+')
+        negative = p[i++] == '-';
+    for (int fraction = 0; i < n; i++) {
+        unsigned char c = p[i];
+        if (c >= '0' && c <= '9') {
+            digits++;
+            if (significant || c != '0')
+                significant++;
+            if (significant <= EXACT_DIGITS)
+                mantissa = 10 * mantissa + (uint64_t)(c - '0');
+            power -= fraction;
+        } else if (c == '.' && !fraction) {
+            fraction = 1;
+            plain = 0;
+        } else {
+            break;
+        }
+    }
+    if (!digits)
+        return 0;
+    if (i < n) {
+        int sign = 1, exponent = 0, any = 0;
+        if (p[i] != 'e' && p[i] != 'E')
+            return 0;
+        plain = 0;
+        i++;
+        if (i < n && (p[i] == '-' || p[i] == '+'))
+            sign = p[i++] == '-' ? -1 : 1;
+        for (; i < n && p[i] >= '0' && p[i] <= '9' && exponent < 10000; i++, any = 1)
+            exponent = 10 * exponent + (p[i] - '0');
+        if (i < n || !any)
+            return 0;
+        power += sign * exponent;
+    }
+    if (significant > EXACT_DIGITS && plain)
+        return 0;
+    if (significant <= EXACT_DIGITS && power >= -EXACT_POWER && power <= EXACT_POWER) {
+        double exact = power < 0 ? (double)mantissa / TENS[-power] : (double)mantissa * TENS[power];
+        *value = negative ? -exact : exact;
+        return 1;
+    }
+    char text[LONGEST];
+    memcpy(text, p, (size_t)n);
+    text[n] = 0;
+    *value = PyOS_string_to_double(text, NULL, NULL);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    return isfinite(*value);
+}
+
+static int is_word(const unsigned char *p, Py_ssize_t n, const char *word)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        if ((p[i] | 0x20) != (unsigned char)word[i])
+            return 0;
+    return 1;
+}
+
+static uint64_t hash_cell(uint64_t seed, const unsigned char *p, Py_ssize_t n)
+{
+    double value;
+    if (n == 0)
+        return 0;
+    if (number_of(p, n, &value))
+        return hash_double(seed, value);
+    if (n == 4 && is_word(p, n, "true"))
+        return hash_bytes(seed, (const unsigned char *)"true", 4);
+    if (n == 5 && is_word(p, n, "false"))
+        return hash_bytes(seed, (const unsigned char *)"false", 5);
+    return hash_bytes(seed, p, n);
+}
+
+static int same_length(Py_ssize_t bytes, Py_ssize_t rows, Py_ssize_t each)
+{
+    if (bytes == rows * each)
+        return 1;
+    PyErr_SetString(PyExc_ValueError, "the arrays have different lengths");
+    return 0;
+}
+
+static PyObject *add_rows(PyObject *self, PyObject *args)
+{
+    Py_buffer sums, text, starts, ends;
+    unsigned long long seed;
+    Py_ssize_t width;
+    int quote;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "w*Ky*y*y*ni", &sums, &seed, &text, &starts, &ends, &width, &quote))
+        return NULL;
+    uint64_t *sum = sums.buf;
+    const int64_t *first = starts.buf, *end = ends.buf;
+    const unsigned char *bytes = text.buf;
+    Py_ssize_t rows = sums.len / 8;
+    unsigned char *scratch = NULL;
+    if (!same_length(starts.len, rows, 8) || !same_length(ends.len, rows * width, 8))
+        goto done;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        int64_t from = first[i];
+        for (Py_ssize_t k = 0; k < width; k++) {
+            int64_t to = end[i * width + k], next = to + 1;
+            if (from < 0 || to < from || to > text.len) {
+                PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+                goto done;
+            }
+            if (quote >= 0 && to - from >= 2 && bytes[from] == quote) {
+                from++, to--;
+                if (memchr(bytes + from, quote, (size_t)(to - from))) { /* two quotes stand for one */
+                    Py_ssize_t size = 0;
+                    unsigned char *larger = PyMem_Realloc(scratch, (size_t)(to - from));
+                    if (!larger) {
+                        PyErr_NoMemory();
+                        goto done;
+                    }
+                    scratch = larger;
+                    for (int64_t at = from; at < to; at++) {
+                        scratch[size++] = bytes[at];
+                        at += bytes[at] == quote;
+                    }
+                    sum[i] += hash_cell(seed, scratch, size);
+                    from = next;
+                    continue;
+                }
+            }
+            sum[i] += hash_cell(seed, bytes + from, to - from);
+            from = next;
+        }
+    }
+    result = Py_NewRef(Py_None);
+done:
+    PyMem_Free(scratch);
+    PyBuffer_Release(&sums);
+    PyBuffer_Release(&text);
+    PyBuffer_Release(&starts);
+    PyBuffer_Release(&ends);
+    return result;
+}
+
+static PyObject *add_texts(PyObject *self, PyObject *args)
+{
+    Py_buffer sums, text, offsets;
+    unsigned long long seed;
+    int plain;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "w*Ky*y*p", &sums, &seed, &text, &offsets, &plain))
+        return NULL;
+    uint64_t *sum = sums.buf;
+    const int64_t *at = offsets.buf;
+    const unsigned char *bytes = text.buf;
+    Py_ssize_t rows = sums.len / 8;
+    if (!same_length(offsets.len, rows + 1, 8))
+        goto done;
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > text.len) {
+            PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+            goto done;
+        }
+        Py_ssize_t size = at[i + 1] - at[i];
+        sum[i] += plain ? hash_bytes(seed, bytes + at[i], size) : hash_cell(seed, bytes + at[i], size);
+    }
+    result = Py_NewRef(Py_None);
+done:
+    PyBuffer_Release(&sums);
+    PyBuffer_Release(&text);
+    PyBuffer_Release(&offsets);
+    return result;
+}
+
+static PyObject *add_doubles(PyObject *self, PyObject *args)
+{
+    Py_buffer sums, values;
+    unsigned long long seed;
+    PyObject *result = NULL;
+    if (!PyArg_ParseTuple(args, "w*Ky*", &sums, &seed, &values))
+        return NULL;
+    uint64_t *sum = sums.buf;
+    const double *value = values.buf;
+    Py_ssize_t rows = sums.len / 8;
+    if (same_length(values.len, rows, 8)) {
+        for (Py_ssize_t i = 0; i < rows; i++)
+            if (!isnan(value[i]))
+                sum[i] += hash_double(seed, value[i]);
+        result = Py_NewRef(Py_None);
+    }
+    PyBuffer_Release(&sums);
+    PyBuffer_Release(&values);
+    return result;
+}
+
+#define ROTATED(x, b) ((x) << (b) | (x) >> (64 - (b)))
+#define ROUND                                                                                                          \
+    v0 += v1, v1 = ROTATED(v1, 13) ^ v0, v0 = ROTATED(v0, 32);                                                         \
+    v2 += v3, v3 = ROTATED(v3, 16) ^ v2;                                                                               \
+    v0 += v3, v3 = ROTATED(v3, 21) ^ v0;                                                                               \
+    v2 += v1, v1 = ROTATED(v1, 17) ^ v2, v2 = ROTATED(v2, 32);
+
+static PyObject *mix(PyObject *self, PyObject *args)
+{
+    Py_buffer words;
+    unsigned long long k0, k1;
+    if (!PyArg_ParseTuple(args, "w*KK", &words, &k0, &k1))
+        return NULL;
+    uint64_t *word = words.buf;
+    for (Py_ssize_t i = 0; i < words.len / 8; i++) {
+        uint64_t v0 = k0 ^ 0x736f6d6570736575ULL, v1 = k1 ^ 0x646f72616e646f6dULL;
+        uint64_t v2 = k0 ^ 0x6c7967656e657261ULL, v3 = k1 ^ 0x7465646279746573ULL;
+        uint64_t last = 8ULL << 56;
+        v3 ^= word[i];
+        ROUND v0 ^= word[i];
+        v3 ^= last;
+        ROUND v0 ^= last;
+        v2 ^= 0xff;
+        ROUND ROUND ROUND word[i] = v0 ^ v1 ^ v2 ^ v3;
+    }
+    PyBuffer_Release(&words);
+    Py_RETURN_NONE;
+}
+
+static PyObject *chain(PyObject *self, PyObject *args)
+{
+    Py_buffer words;
+    unsigned long long a, b;
+    if (!PyArg_ParseTuple(args, "y*KK", &words, &a, &b))
+        return NULL;
+    const uint64_t *word = words.buf;
+    for (Py_ssize_t i = 0; i < words.len / 8; i++) {
+        a = folded(a ^ word[i], PRIME_1);
+        b = folded(b ^ word[i], PRIME_2) + a;
+    }
+    PyBuffer_Release(&words);
+    return Py_BuildValue("(KK)", a, b);
+}
+
+static PyMethodDef METHODS[] = {
+    {"add_rows", add_rows, METH_VARARGS,
+     "add_rows(sums, seed, text, starts, ends, width, quote): the cells of CSV rows; quote is a byte, or -1."},
+    {"add_texts", add_texts, METH_VARARGS,
+     "add_texts(sums, seed, text, offsets, plain): one text each; plain ones count byte for byte."},
+    {"add_doubles", add_doubles, METH_VARARGS, "add_doubles(sums, seed, values): one number each; NaN is empty."},
+    {"mix", mix, METH_VARARGS, "mix(words, k0, k1): SipHash-1-3 of every word of 8 bytes, in its place."},
+    {"chain", chain, METH_VARARGS,
+     "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_rowhash", "Keyed hashes of rows.", -1, METHODS};
+
+PyMODINIT_FUNC PyInit__rowhash(void) { return PyModule_Create(&MODULE); }

@@ -1,0 +1,374 @@
+"""The ledger: one SQLite file that knows which data were released through which channels, and the key beside it.
+
+It holds no value of anybody. Data sets and records stand in it as hashes under the key, which lies in a file of its own
+(``LEDGER.key``, mode 0600): whoever has the ledger alone learns how many records were released where and when, and can
+test no guess; whoever has the key as well can undo releases, and test guesses of records.
+
+Every change is one transaction with a rollback journal (write-ahead logging needs shared memory, which no network drive
+has), on disk when it is over. Several processes take turns.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from urllib.parse import quote
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import PathLike, real_path, reason
+from mechdesign.core.integers import Integers
+from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.release.draws import Key
+from mechdesign.sanitise.entries import Drawn, Entry, OldJob, Use, old_jobs, read_old_job
+from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
+
+NAME = "ledger.db"
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+
+PATIENCE = 30.0
+"""Seconds to wait for other processes, each of which has the ledger for milliseconds."""
+
+KEY_SUFFIX, SUFFIX = ".key", ".ledger"
+
+MAGIC, OLD = b"SQLite format 3\x00", b"{"
+"""How a ledger and how a job file of an earlier version begins."""
+
+APPLICATION, VERSION = 0x6D64_6C67, 1
+"""What SQLite's own header says of the file: the letters mdlg, and the version of the tables."""
+
+MEMORY = ":memory:"
+
+NONCE = 16
+"""Bytes."""
+
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""What SQLite says of a file that it, or a ledger's table, cannot be read from."""
+
+TABLES = """
+CREATE TABLE releases (number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, target TEXT NOT NULL, entry TEXT NOT NULL);
+CREATE TABLE samples (unordered TEXT PRIMARY KEY, sample BLOB NOT NULL);
+CREATE TABLE keys (job TEXT PRIMARY KEY, path TEXT NOT NULL, fingerprint TEXT NOT NULL);
+CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT NULL, release TEXT NOT NULL,
+                    nonce BLOB NOT NULL, records BLOB NOT NULL, symbols BLOB NOT NULL);
+"""
+"""Of a release its entry as JSON; of a data set its sample; of a job with a key of its own where that lies; of records
+by identifier their hash and, encrypted, the number of their symbol."""
+
+
+def default_path() -> Path:
+    """The ledger in the user's data folder."""
+    if "XDG_DATA_HOME" in os.environ:
+        base = Path(os.environ["XDG_DATA_HOME"])
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    else:
+        base = Path.home() / ("Library/Application Support" if sys.platform == "darwin" else ".local/share")
+    return base / "mechdesign" / NAME
+
+
+class Ledger:
+    """A ledger and its key; opening it makes both where they are not there. In memory, they go with the object."""
+
+    def __init__(self, path: PathLike | None = None, *, channels: Sequence[PathLike] = ()) -> None:
+        """With the job files that earlier versions have left beside channel files, which are read in."""
+        self._shared: sqlite3.Connection | None = None
+        given = default_path() if path is None else Path(path)
+        self.path = given if os.fspath(given) == MEMORY else real_path(given)
+        if self.path.is_dir() or not self.path.name:
+            raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
+        old = _begins(self.path, OLD)
+        if old:
+            self.path, given = self.path.with_suffix(SUFFIX), self.path
+        self.key_path = self.path.with_name(self.path.name + KEY_SUFFIX)
+        if os.fspath(self.path) == MEMORY:
+            self._shared = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+            self.key, self._turn = Key.fresh(), RLock()
+            self._shared.executescript(TABLES)
+        else:
+            self._open()
+        self.hasher = RowHasher(self.key.derived("ledger", "records").secret)
+        jobs = [(given, read_old_job(given))] if old else []
+        for channel in channels:
+            jobs += old_jobs(channel)
+        if jobs:
+            self._import(jobs)
+
+    def _open(self) -> None:
+        try:
+            if self.path == real_path(default_path()):
+                self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            key_was_there = os.path.lexists(self.key_path)  # looked for first: it comes into being last
+            if not self.path.exists():
+                if key_was_there:
+                    raise InputError(
+                        f"there is no ledger {self.path}, but its key {self.key_path.name} is there: put the ledger "
+                        "back, or remove the key if nothing was ever released with it"
+                    )
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
+            elif self.path.stat().st_size and not _begins(self.path, MAGIC):
+                raise InputError(
+                    f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)"
+                )
+        except OSError as error:
+            raise self._refused(reason(error)) from None
+        if self._is_ready():
+            return
+        with self.changing() as db:
+            if not db.execute("PRAGMA application_id").fetchone()[0]:
+                for statement in TABLES.split(";"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA application_id = {APPLICATION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
+            row = db.execute("SELECT fingerprint FROM keys WHERE job = ''").fetchone()
+            # The key last: after a crash in between, the ledger gets another one as long as nothing was released.
+            if not os.path.lexists(self.key_path) and not self._count(db):
+                self.key = Key.fresh()
+                create_key(self.key_path, self.key)
+            else:
+                self._read_key(row and row[0], used=bool(self._count(db)))
+            own = ("", os.fspath(self.key_path), check_of(self.key))
+            db.execute("INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", own)
+
+    def _is_ready(self) -> bool:
+        """Read the key, where the ledger has its tables and its key, so that nothing need be written."""
+        if not self.path.stat().st_size or not os.path.lexists(self.key_path):
+            return False
+        with self.reading() as db:
+            if (application := db.execute("PRAGMA application_id").fetchone()[0]) == 0:
+                return False
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if application != APPLICATION or version != VERSION:
+                known = f"of version {version}" if application == APPLICATION else "of another program"
+                raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
+            row = db.execute("SELECT fingerprint FROM keys WHERE job = ''").fetchone()
+            if row is None:
+                return False
+            self._read_key(row[0], used=bool(self._count(db)))
+            return check_of(self.key) == row[0]
+
+    @staticmethod
+    def _count(db: sqlite3.Connection) -> int:
+        return db.execute("SELECT count(*) FROM releases").fetchone()[0]
+
+    def _read_key(self, fingerprint: str | None, *, used: bool) -> None:
+        if used and not os.path.lexists(self.key_path):
+            raise InputError(
+                f"the key file {self.key_path} of the ledger is gone, and without it nobody can tell which data have "
+                "been released: put it back, or begin another ledger (--ledger FILE), which forgets them all"
+            )
+        self.key = read_key(self.key_path)
+        if used and check_of(self.key) != fingerprint:
+            raise InputError(
+                f"the key file {self.key_path} is not the one of the ledger {self.path}; another key would draw the "
+                "same records a second time: put the right one back"
+            )
+
+    @contextmanager
+    def changing(self) -> Generator[sqlite3.Connection]:
+        """A transaction: all of it is on disk at the end of the block, or nothing of it if the block fails."""
+        with self.reading() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """A connection, to look; works in read-only places, too."""
+        try:
+            if self._shared is not None:
+                with self._turn:
+                    yield self._shared
+                return
+            place = f"file:{quote(os.fspath(self.path))}?mode=rw"
+            db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
+            try:
+                db.execute(
+                    "PRAGMA synchronous = EXTRA"
+                )  # the folder is written, too, before a journal counts as gone
+                yield db
+            finally:
+                db.close()
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise InputError(f"another process keeps the ledger {self.path} busy; try again") from None
+            if code in DAMAGE:
+                raise InputError(
+                    f"the ledger {self.path} is damaged ({error}); put a copy of it back"
+                ) from None
+            raise self._refused(
+                "read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)
+            ) from None
+
+    def _refused(self, why: str) -> InputError:
+        return InputError(
+            f"the ledger {self.path} cannot be written: {why}; name another place for it (--ledger)"
+        )
+
+    def file_hash(self, sha256: str, reading: str = "") -> str:
+        """A data set's bytes, and how they are read, as the ledger knows them."""
+        return self.key.derived("ledger", "file", sha256, reading).secret.hex()[:32]
+
+    def key_of(self, drawn: Drawn, db: sqlite3.Connection) -> Key:
+        """The key of a draw: derived from that of the ledger, but for jobs of earlier versions."""
+        row = db.execute("SELECT path, fingerprint FROM keys WHERE job = ?", (drawn.job,)).fetchone()
+        if row is None:
+            return key_of_draw(self.key.derived("job", drawn.job), drawn.draw)
+        if not os.path.lexists(row[0]):
+            raise InputError(
+                f"the key file {row[0]} of an earlier release of these records is gone, and another key would draw "
+                "them a second time, which can tell far more than one release: put it back"
+            )
+        key = read_key(row[0])
+        if check_of(key) != row[1]:
+            raise InputError(
+                f"the key file {row[0]} is not the one of the earlier release; put the right one back"
+            )
+        return key_of_draw(key, drawn.draw)
+
+    @staticmethod
+    def releases(db: sqlite3.Connection) -> list[Entry]:
+        """All releases in their order."""
+        return [
+            Entry.model_validate_json(text)
+            for (text,) in db.execute("SELECT entry FROM releases ORDER BY number")
+        ]
+
+    @staticmethod
+    def last_of(db: sqlite3.Connection, target: str) -> Entry | None:
+        """The latest release to a place."""
+        row = db.execute(
+            "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1", (target,)
+        ).fetchone()
+        return row and Entry.model_validate_json(row[0])
+
+    @staticmethod
+    def enter(db: sqlite3.Connection, entry: Entry, content: Content | None = None) -> None:
+        """Enter a release, or what has become of it."""
+        db.execute(
+            "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET entry = excluded.entry",
+            (entry.id, entry.target, entry.model_dump_json()),
+        )
+        if content is not None:
+            db.execute("INSERT OR IGNORE INTO samples VALUES (?, ?)", (content.unordered, content.sample()))
+
+    @staticmethod
+    def remove(db: sqlite3.Connection, entry: Entry) -> None:
+        """Take back a release that was not made."""
+        db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
+        db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
+
+    @staticmethod
+    def known(db: sqlite3.Connection, drawn: Drawn, key: Key) -> list[tuple[Hashes, Integers]]:
+        """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
+        rows = db.execute(
+            "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? ORDER BY rowid",
+            (drawn.job, drawn.use.channel, drawn.draw),
+        )
+        return [
+            (
+                np.frombuffer(records, "<u8"),
+                np.frombuffer(_ciphered(key, nonce, symbols), "<i4").astype(np.int64),
+            )
+            for nonce, records, symbols in rows
+        ]
+
+    @staticmethod
+    def remember(
+        db: sqlite3.Connection, entry: Entry, drawn: Drawn, key: Key, hashes: Hashes, codes: Integers
+    ) -> None:
+        """Keep what `known` gives, the symbols encrypted under the key of the draw."""
+        if len(hashes):
+            nonce = secrets.token_bytes(NONCE)
+            symbols = _ciphered(key, nonce, codes.astype("<i4").tobytes())
+            row = (
+                drawn.job,
+                drawn.use.channel,
+                drawn.draw,
+                entry.id,
+                nonce,
+                hashes.astype("<u8").tobytes(),
+                symbols,
+            )
+            db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    @staticmethod
+    def sample(db: sqlite3.Connection, unordered: str) -> bytes:
+        """The sample of a data set that was released."""
+        return db.execute("SELECT sample FROM samples WHERE unordered = ?", (unordered,)).fetchone()[0]
+
+    def _import(self, jobs: Sequence[tuple[Path, OldJob]]) -> None:
+        """Enter the releases of old job files, each once."""
+        with self.reading() as db:
+            seen = {entry.id for entry in self.releases(db)}
+        new = [
+            (path, job)
+            for path, job in jobs
+            if any(r.state != "running" and r.id not in seen for r in job.runs)
+        ]
+        if not new:
+            return
+        with self.changing() as db:
+            for path, job in new:
+                name, key_file = f"old {job.key_check}", path.with_name(job.key_file)
+                for lost in (False, True):
+                    place = f"{key_file} (replaced)" if lost else os.fspath(key_file)
+                    row = (f"{name} lost" if lost else name, place, job.key_check)
+                    db.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", row)
+                for run in job.runs:
+                    if run.state == "running" or run.id in seen:
+                        continue
+                    under = f"{name} lost" if run.draw < job.key_since else name
+                    entry = Entry(
+                        **run.model_dump(
+                            include={"id", "target", "state", "started", "finished", "output", "settings"}
+                        ),
+                        **run.model_dump(include={"fresh", "versions"}),
+                        records=run.records or 0,
+                        identity=job.identity,
+                        drawn=tuple(
+                            Drawn(use=Use(**dict(use)), job=under, draw=run.draw) for use in run.uses
+                        ),
+                        file=self.file_hash(run.dataset, reading_of(run.settings.get("text"))),
+                    )
+                    self.enter(db, entry)
+
+
+def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
+    """AES-256 in counter mode, which undoes itself."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    return (
+        Cipher(algorithms.AES(key.derived("known symbols").secret), modes.CTR(nonce)).encryptor().update(data)
+    )
+
+
+def reading_of(text: object) -> str:
+    """How a CSV is read, as text."""
+    from mechdesign.core.documents import canonical
+
+    return canonical(text or {})
+
+
+def _begins(path: Path, start: bytes) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(len(start)) == start
+    except OSError:  # what cannot be read is told where it is opened
+        return False

@@ -1,0 +1,82 @@
+"""`mechdesign compose`."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import mechdesign as md
+from mechdesign.auditing.joint_leakage import compose
+
+
+def test_two_channels_of_one_table(folder, run, channel):
+    made = run(
+        "design",
+        "records.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        "job",
+        "--epsilon",
+        "0.4",
+        "--output",
+        "b.json",
+    )
+    assert made.code == 0
+    result = run("compose", channel, "b.json", "--json")
+    assert result.code == 0
+    found = compose([md.Channel.load(channel), md.Channel.load("b.json")])
+    record = result.record
+    assert (record["eps_l"], record["eps_u"], record["eps_ldp"]) == (found.eps_l, found.eps_u, found.eps_ldp)
+    assert record["worst"] == {
+        "sensitive": found.worst.sensitive,
+        "outputs": list(found.worst.outputs),
+        "lift": found.worst.lift,
+    }
+    lift = found.worst.lift
+    assert math.isclose(abs(math.log(lift)), max(found.eps_l, found.eps_u), rel_tol=1e-12)
+    assert record["sum"]["eps_u"] == found.sum.eps_u
+    assert record["exact"] is True
+    text = run("compose", channel, "b.json")
+    for said in ("together", "no bound", "Worst: the outputs"):
+        assert said in text.out
+
+
+def test_channels_of_two_columns_need_the_table(folder, run, channel, refused):
+    made = run(
+        "design",
+        "records.csv",
+        "--sensitive",
+        "group",
+        "--useful",
+        "town",
+        "--epsilon",
+        "1",
+        "--output",
+        "t.json",
+    )
+    assert made.code == 0
+    assert "different columns" in refused("compose", channel, "t.json")
+    result = run("compose", channel, "t.json", "--table", "records.csv", "--json")
+    assert result.code == 0
+    joint = md.Joint.from_table(_frame(), sensitive="group", useful=("job", "town"))
+    found = compose([md.Channel.load(channel), md.Channel.load("t.json")], joint)
+    assert result.record["eps_u"] == found.eps_u
+    assert (result.record["eps_ldp"], found.eps_ldp) == ("inf", math.inf)
+
+
+def _frame():
+    import pandas as pd
+
+    return pd.read_csv("records.csv", dtype=str)
+
+
+def test_refusals(folder, run, channel, refused):
+    assert "give --table" in refused("compose", channel, "--sensitive", "group")
+    assert "is a mechanism file" in refused("compose", channel, _mechanism())
+    assert "no such file" in refused("compose", channel, "absent.json").lower()
+
+
+def _mechanism():
+    Path("q.json").write_text('{"format": "mechdesign.quantizer"}', encoding="utf-8")
+    return "q.json"

@@ -1,0 +1,174 @@
+"""A channel after other releases of the same records."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.auditing.exponentials import at_most_exp
+from mechdesign.auditing.verdict import audit
+from mechdesign.channel.channel import Channel
+from mechdesign.channel.file import digest
+from mechdesign.mechanisms.after import information
+from tests.cases.designs import notions_of, uniform_table
+from tests.oracles.joint_leakage import extremes
+from tests.oracles.stacked import optimum, rows_of
+
+ERROR = 1e-6
+"""Of the oracle: its vertices are exact for rows of doubles."""
+
+
+def constant(joint):
+    return Channel(joint.useful, ("all",), [[1]] * len(joint.useful), 1, joint)
+
+
+def matrix_of(channel):
+    return [[Fraction(v, channel.denominator) for v in row] for row in channel.rows]
+
+
+def keeps(joint, channels, limits):
+    """All tuples keep to the limits, by full enumeration in fractions."""
+    high, low, ratio = extremes(joint.counts, [matrix_of(channel) for channel in channels])
+    pairs = [(high, limits.upper), (1 / low if low else None, limits.lower), (ratio, limits.ratio)]
+    return all(
+        math.isinf(limit) or (value is not None and at_most_exp(value.numerator, value.denominator, limit))
+        for value, limit in pairs
+    )
+
+
+def small_table(seed, sensitive=2, useful=4):
+    rng = np.random.default_rng(seed)
+    return md.Joint.from_counts(rng.integers(1, 9, (sensitive, useful)))
+
+
+@pytest.mark.parametrize("notion", notions_of(0.8), ids=str)
+def test_after_a_constant_it_is_the_plain_optimum(notion):
+    """A release that says nothing leaves everything: utility and bound are those without it."""
+    joint = uniform_table(6, 3, 1)
+    plain, after = md.design(joint, notion), md.design(joint, notion, after=[constant(joint)])
+    assert abs(plain.nmi - after.nmi) <= 2e-4
+    assert after.certificate.gap_nmi <= 1e-4
+    assert after.certificate.upper_bound_nmi >= plain.nmi
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_is_the_optimum_and_never_exceeds_the_joint_budget(seed):
+    """Against all exact vertices of the stacked polytope, and full enumeration of all tuples in fractions."""
+    joint = small_table(seed)
+    notion = notions_of(1.0)[seed % 9]
+    first = md.design(joint, _half(notion)).channel
+    found = md.design(joint, notion, after=[first])
+    assert keeps(joint, [first, found.channel], notion.limits)
+    assert audit(found.channel, joint, notion, after=[first]).satisfied
+    rows, limits = [], notion.limits
+    for y in range(len(first.outputs)):
+        table = joint.p * first.matrix[:, y]
+        sides = [limits.lower] * len(table), [limits.upper] * len(table)
+        rows += rows_of(table / table.sum(), joint.p_s, *sides, limits.ratio)
+    best = optimum(joint.p_x, rows)
+    assert found.nmi <= best + ERROR
+    assert found.certificate.upper_bound_nmi >= best - ERROR
+    assert found.certificate.gap_nmi <= 1e-4
+
+
+def _half(notion):
+    values = {name: value / 2.0 for name, value in notion.values().items()}
+    return type(notion)(**values)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_spending_in_two_steps_never_keeps_more_than_at_once(seed):
+    """I(X; Y1, Y2) of two steps <= the proven bound of one channel for everything at the same promise."""
+    joint = small_table(seed, 3, 5)
+    notion = md.ALIP(0.6, 0.6)
+    first = md.design(joint, md.ALIP(0.2, 0.2)).channel
+    spent = md.design(joint, notion, after=[first]).spending
+    assert spent.kept_before <= spent.kept + 1e-12
+    assert spent.kept / spent.entropy <= spent.at_once.certificate.upper_bound_nmi + 1e-12
+    assert abs(spent.at_once.nmi - md.design(joint, notion).nmi) <= 2e-3
+
+
+def test_a_third_release():
+    joint = small_table(3, 2, 5)
+    notion = md.LIP(0.9)
+    first = md.design(joint, md.LIP(0.2)).channel
+    second = md.design(joint, md.LIP(0.5), after=[first]).channel
+    third = md.design(joint, notion, after=[first, second])
+    assert keeps(joint, [first, second, third.channel], notion.limits)
+    assert third.channel.record.after == (digest(first), digest(second))
+    assert third.spending.together.achieved == md.compose([first, second, third.channel]).achieved
+
+
+def test_another_column():
+    """The table P(s, x1, x2) joins a channel of x1 and one of x2; at once, the crossed column is designed."""
+    rng = np.random.default_rng(5)
+    labels = [(a, b) for a in "pq" for b in "uvw"]
+    counts = rng.integers(1, 9, (3, 6))
+    joint = md.Joint.from_counts(counts, useful_labels=labels, useful=("one", "two"))
+    one, notion = joint.releasing("one"), md.ALIP(0.5, 0.5)
+    first = md.design(one, md.ALIP(0.25, 0.25)).channel
+    found = md.design(joint, notion, after=[first], release="two")
+    assert found.channel.useful.columns == ("two",)
+    together = md.compose([first, found.channel], joint)
+    assert (together.eps_l, together.eps_u) <= (0.5, 0.5)
+    assert together.achieved == found.spending.together.achieved
+    rows = []
+    for y in range(len(first.outputs)):
+        masses = joint.p * np.repeat(first.matrix[:, y], 3)
+        table = masses.reshape(3, 2, 3).sum(axis=1)
+        rows += rows_of(table / table.sum(), joint.p_s, [0.5] * 3, [0.5] * 3)
+    p_two = joint.releasing("two").p_x
+    best = optimum(p_two, rows)
+    assert found.nmi <= best + ERROR <= found.certificate.upper_bound_nmi + 2 * ERROR
+    assert found.spending.kept <= found.spending.at_once.mutual_information + 1e-3
+    assert audit(found.channel, joint, notion, after=[first]).satisfied
+    assert found.achieved == audit(found.channel, joint.releasing("two"), notion).achieved
+
+
+@pytest.mark.parametrize("mechanism", ["subset-merging", "complete-merging", "subset-response"])
+def test_heuristics_keep_the_joint_promise(mechanism):
+    joint = small_table(8, 3, 7)
+    notion = md.ALIP(0.5, 0.5)
+    first = md.design(joint, md.ALIP(0.3, 0.3)).channel
+    found = md.design(joint, notion, mechanism=mechanism, after=[first])
+    assert keeps(joint, [first, found.channel], notion.limits)
+    best = md.design(joint, notion, after=[first])
+    assert found.nmi <= best.certificate.upper_bound_nmi
+
+
+def test_an_earlier_release_that_breaks_the_promise():
+    joint = small_table(2)
+    identity = Channel(joint.useful, joint.useful.names, np.eye(4, dtype=int).tolist(), 1, joint)
+    with pytest.raises(md.NotPrivate, match="breaks the promise already"):
+        md.design(joint, md.ALIP(0.01, 0.01), after=[identity])
+    with pytest.raises(md.NotPrivate, match="together break"):
+        md.design(joint, md.ALIP(0.01, 0.01), after=[identity, identity])
+
+
+def test_an_earlier_release_that_uses_the_budget_up():
+    joint = md.Joint.from_counts([[3, 1], [1, 3]])
+    first = md.design(joint, md.ALIP(0.3, 0.3)).channel
+    with pytest.raises(md.NotPrivate, match="use up the budget"):
+        md.design(joint, md.ALIP(0.3, 0.3), after=[first])
+
+
+def test_what_does_not_go_with_it():
+    joint = small_table(1)
+    with pytest.raises(md.InputError, match="confidence is not built with"):
+        md.design(joint, md.LIP(1), after=[constant(joint)], confidence=0.9)
+    with pytest.raises(md.InputError, match="bounds averages"):
+        md.design(joint, md.L1Lift(math.inf, 1.0), after=[constant(joint)])
+    with pytest.raises(md.InputError, match="no useful column 'nowhere'"):
+        md.design(joint, md.LIP(1), after=[constant(joint)], release="nowhere")
+
+
+def test_information_of_several_outputs_is_that_of_their_product():
+    joint = small_table(4)
+    channel = md.design(joint, md.LIP(0.5)).channel
+    alone = information([channel], joint)
+    assert alone == pytest.approx(md.design(joint, md.LIP(0.5)).mutual_information, rel=1e-12)
+    assert information([channel, constant(joint)], joint) == pytest.approx(alone, rel=1e-12)

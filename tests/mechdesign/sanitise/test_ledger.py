@@ -1,0 +1,295 @@
+"""The ledger as a file: made whole, kept private, read by no other program; old job files are read in."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mechdesign.core.documents import hashed_text
+from mechdesign.core.errors import InputError
+from mechdesign.release.draws import Key
+from mechdesign.sanitise import ledger as module
+from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Use
+from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
+from mechdesign.sanitise.ledger import Ledger, default_path
+
+USE = Use(channel="c" * 64, columns=("job",), form="label")
+DRAWN = Drawn(use=USE, job="rows x", draw=0)
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+def entry(name: str, state: str = DONE, **more) -> Entry:
+    given = {"target": f"/{name}.csv", "started": "now", "output": "e" * 64, "records": 3, "drawn": (DRAWN,)}
+    return Entry(id=name, state=state, **{**given, **more})
+
+
+def enter(ledger: Ledger, *entries: Entry) -> None:
+    with ledger.changing() as db:
+        for each in entries:
+            ledger.enter(db, each)
+
+
+def names(ledger: Ledger) -> list[str]:
+    with ledger.reading() as db:
+        return [each.id for each in ledger.releases(db)]
+
+
+def key_of(ledger: Ledger, drawn: Drawn = DRAWN) -> Key:
+    with ledger.reading() as db:
+        return ledger.key_of(drawn, db)
+
+
+def test_the_default_place(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert Ledger().path == default_path() == tmp_path / "data" / "mechdesign" / "ledger.db"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_path().is_relative_to(tmp_path)
+
+
+def test_a_new_ledger(path):
+    ledger = Ledger(path)
+    assert read_key(path.with_name("ledger.db.key")) == ledger.key
+    if sys.platform != "win32":
+        assert [each.stat().st_mode & 0o777 for each in (path, ledger.key_path)] == [0o600, 0o600]
+    enter(ledger, entry("one", FINISHING), entry("two"))
+    enter(ledger, entry("one"))  # what has become of it
+    again = Ledger(path)
+    assert (again.key, names(again)) == (ledger.key, ["one", "two"])
+    with again.changing() as db:
+        again.remove(db, entry("one"))
+        assert again.last_of(db, "/one.csv") is None
+        assert again.last_of(db, "/two.csv") == entry("two")
+
+
+def test_keys_are_derived_and_in_no_other_file(path):
+    ledger = Ledger(path)
+    enter(ledger, entry("one"))
+    first = key_of(ledger)
+    assert first == key_of(Ledger(path)) == ledger.key.derived("job", "rows x")
+    assert key_of(ledger, DRAWN.model_copy(update={"draw": 2})) == key_of_draw(first, 2)
+    for secret in (ledger.key.secret, first.secret):
+        assert secret not in path.read_bytes()
+        assert secret.hex().encode() not in path.read_bytes()
+
+
+def test_a_change_that_fails_changes_nothing(path):
+    ledger = Ledger(path)
+    with suppress(ValueError), ledger.changing() as db:
+        ledger.enter(db, entry("one"))
+        raise ValueError
+    assert names(ledger) == []
+
+
+def test_a_ledger_in_memory_goes_with_its_object():
+    ledger = Ledger(":memory:")
+    enter(ledger, entry("one"))
+    assert names(ledger) == ["one"]
+    assert names(Ledger(":memory:")) == []
+
+
+def test_a_crash_between_ledger_and_key(path, monkeypatch):
+    def killed(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "create_key", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Ledger(path)
+    assert path.exists()
+    assert not Path(f"{path}.key").exists()
+    assert Ledger(path).key == read_key(f"{path}.key")
+
+
+def test_a_key_that_is_gone_or_another_one(path):
+    first = Ledger(path)
+    first.key_path.unlink()
+    second = Ledger(path)  # nothing was released, so nothing is lost
+    assert second.key != first.key
+    enter(second, entry("one"))
+    second.key_path.unlink()
+    with pytest.raises(InputError, match=r"ledger\.db\.key of the ledger is gone, and without it nobody can"):
+        Ledger(path)
+    create_key(second.key_path, Key.fresh())
+    with pytest.raises(
+        InputError, match=r"is not the one of the ledger .*ledger\.db; another key would draw"
+    ):
+        Ledger(path)
+
+
+def test_a_key_without_its_ledger(path):
+    Ledger(path)
+    path.unlink()
+    with pytest.raises(
+        InputError, match=r"there is no ledger .*ledger\.db, but its key ledger\.db\.key is there"
+    ):
+        Ledger(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions in access lists")
+def test_a_key_that_others_can_read(path):
+    Ledger(path).key_path.chmod(0o644)
+    with pytest.raises(InputError, match=r"can be read by others \(mode 0644\).*chmod 600"):
+        Ledger(path)
+
+
+def test_other_files_are_no_ledgers(tmp_path, path):
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(InputError, match=r"text is not a ledger \(no SQLite file\); give another name"):
+        Ledger(tmp_path / "text")
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE t (x)")
+        db.execute("PRAGMA application_id = 7")
+    db.close()
+    create_key(f"{path}.key", Key.fresh())
+    with pytest.raises(InputError, match="is a file of another program, and no ledger of version 1"):
+        Ledger(path)
+    with pytest.raises(InputError, match="is a folder; give the name of a file for the ledger"):
+        Ledger(tmp_path)
+    with pytest.raises(InputError, match="cannot be written: no such file or directory; name another place"):
+        Ledger(tmp_path / "none" / "ledger.db")
+
+
+def test_a_ledger_of_a_later_version(path):
+    ledger = Ledger(path)
+    with ledger.changing() as db:
+        db.execute("PRAGMA user_version = 2")
+    with pytest.raises(InputError, match="is a file of version 2, and no ledger of version 1"):
+        Ledger(path)
+
+
+def test_another_process_keeps_the_ledger(path, monkeypatch):
+    ledger = Ledger(path)
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    with (
+        ledger.changing(),
+        pytest.raises(InputError, match=r"another process keeps the ledger .* busy; try again"),
+    ):
+        enter(Ledger(path), entry("one"))
+    enter(ledger, entry("one"))
+
+
+def test_many_at_once_lose_no_entry(path):
+    errors = []
+
+    def work(i: int) -> None:
+        try:
+            for j in range(3):
+                enter(Ledger(path), entry(f"{i}-{j}"))
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(names(Ledger(path))) == 15
+    assert len(list(path.parent.iterdir())) == 2
+
+
+def old_job(path: Path, key: Key, **changes) -> Path:
+    """A job file of an earlier version with two runs, one of them never finished."""
+    path.parent.mkdir(exist_ok=True)
+    create_key(path.with_suffix(".key"), key)
+    run = {
+        "id": "1" * 16,
+        "target": "/old.csv",
+        "draw": 0,
+        "dataset": "a" * 64,
+        "uses": [USE.model_dump()],
+        "settings": {"text": {"delimiter": ","}},
+        "fresh": False,
+        "versions": {},
+        "state": "done",
+        "started": "2025-01-01",
+        "finished": "2025-01-01",
+        "output": "e" * 64,
+        "records": 7,
+    }
+    unfinished = {
+        **run,
+        "id": "2" * 16,
+        "state": "running",
+        "output": None,
+        "records": None,
+        "finished": None,
+    }
+    content = {
+        "identity": ["id"],
+        "key_file": path.with_suffix(".key").name,
+        "key_check": check_of(key),
+        "key_since": 0,
+        "runs": [run, unfinished],
+    } | changes
+    path.write_text(hashed_text("mechdesign.job", 1, content))
+    return path
+
+
+def test_old_job_files_are_read_once(path, tmp_path):
+    key = Key.fresh()
+    old_job(tmp_path / "channel.json.jobs" / "id-id.json", key)
+    for _ in range(2):
+        ledger = Ledger(path, channels=[tmp_path / "channel.json"])
+        with ledger.reading() as db:
+            (known,) = ledger.releases(db)
+        assert (known.id, known.identity, known.records, known.state) == ("1" * 16, ("id",), 7, "done")
+        assert known.file == ledger.file_hash("a" * 64, '{"delimiter":","}')
+        assert key_of(ledger, known.drawn[0]) == key
+    copy = Ledger(tmp_path / "other.db", channels=[tmp_path / "copy.json"])
+    assert names(copy) == ["1" * 16]  # beside a copy of the channel, too
+    (tmp_path / "channel.json.jobs" / "id-id.key").unlink()
+    with pytest.raises(InputError, match=r"id-id\.key of an earlier release of these records is gone"):
+        key_of(ledger, known.drawn[0])
+
+
+def test_an_old_job_file_in_another_place_is_found_by_its_note(path, tmp_path):
+    job = old_job(tmp_path / "far" / "night.json", Key.fresh())
+    (tmp_path / "channel.json.jobs").mkdir()
+    (tmp_path / "channel.json.jobs" / "0.elsewhere").write_bytes(str(job).encode())
+    assert names(Ledger(path, channels=[tmp_path / "channel.json"])) == ["1" * 16]
+
+
+def test_an_old_job_file_as_the_ledger_is_read_into_one_beside_it(tmp_path):
+    key = Key.fresh()
+    job = old_job(tmp_path / "far" / "night.json", key)
+    ledger = Ledger(job)
+    assert ledger.path == tmp_path / "far" / "night.ledger"
+    assert (names(ledger), names(Ledger(job))) == (["1" * 16], ["1" * 16])
+    assert read_key(job.with_suffix(".key")) == key
+
+
+def test_draws_under_a_key_that_was_replaced_are_gone(path, tmp_path):
+    old_job(tmp_path / "channel.json.jobs" / "id-id.json", Key.fresh(), key_since=1)
+    ledger = Ledger(path, channels=[tmp_path / "channel.json"])
+    with ledger.reading() as db:
+        (known,) = ledger.releases(db)
+    with pytest.raises(InputError, match="of an earlier release of these records is gone"):
+        key_of(ledger, known.drawn[0])
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda text: text.replace('"done"', '"lost"'), r"runs\[0\]\.state \('lost'\) must be 'running'"),
+        (lambda text: text.replace('"2025', '"2026'), "the sha256 does not match the content"),
+        (lambda text: text[: len(text) // 2], "is truncated"),
+        (lambda text: "", "is empty, not a job file"),
+    ],
+)
+def test_an_old_job_file_that_is_damaged(path, tmp_path, edit, message):
+    job = old_job(tmp_path / "channel.json.jobs" / "id-id.json", Key.fresh())
+    job.write_text(edit(job.read_text()))
+    with pytest.raises(InputError, match=rf"id-id\.json.*{message}"):
+        Ledger(path, channels=[tmp_path / "channel.json"])
+    Ledger(path, channels=[tmp_path / "copy.json"])  # there it may be any file
