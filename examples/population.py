@@ -1,7 +1,7 @@
 """Promises about a table and promises about its population: draw samples of known truths and look at the truth.
 
-``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what RESULTS.csv does not have yet,
-prints a line for each truth, notion, size and kind of design, and draws the picture of all that is there. Truths: adult
+``python examples/population.py RESULTS.csv [DRAWS [TRUTH]] [--picture FILE]`` works on what RESULTS.csv does
+not have yet, prints a line for each truth, notion, size and kind of design, and draws the picture of all that is there. Truths: adult
 (5 x 15), even (3 x 6, no rare cells), rare (2 x 8, symbols rarer and rarer).
 """
 

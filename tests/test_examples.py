@@ -91,3 +91,38 @@ def test_the_adult_table_is_the_one_of_the_published_figures(adult, data):
     }
     assert counted == {key: n for key, n in cells.items() if key[0] != "Other-relative"}
     assert adult.records == 31_580
+
+
+NOTEBOOKS = {
+    "07_first_steps.ipynb": "of the information in occupation is kept",
+    "08_a_job.ipynb": "True 31580",
+    "09_comparing_mechanisms.ipynb": "alip, lam 0.5: % of the information kept",
+}
+
+
+def test_every_notebook_is_expected_and_names_no_folder_of_its_maker():
+    notebooks = {path.name: path for path in (ROOT / "examples").glob("*.ipynb")}
+    assert notebooks.keys() == NOTEBOOKS.keys()
+    for path in notebooks.values():
+        assert not re.search(r"/(home|root|tmp|work)/", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(NOTEBOOKS))
+def test_notebook(name, monkeypatch):
+    """Every cell runs in a fresh kernel, and the words of a run are those that the file shows."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    kept = nbformat.read(ROOT / "examples" / name, as_version=4)
+    run = nbformat.read(ROOT / "examples" / name, as_version=4)
+    nbclient.NotebookClient(run, timeout=120, resources={"metadata": {"path": ROOT / "examples"}}).execute()
+    said = [texts(notebook) for notebook in (kept, run)]
+    assert said[0] == said[1]
+    assert NOTEBOOKS[name] in said[1]
+
+
+def texts(notebook) -> str:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    printed = [output.text for output in outputs if output.get("name") == "stdout"]
+    shown = [output.data.get("text/plain", "") for output in outputs if "data" in output]
+    return re.sub(r"\(\d+\.\d+ s\)", "", "\n".join([*printed, *shown]))

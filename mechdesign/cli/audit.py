@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.compose import table_of
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
@@ -25,9 +25,6 @@ EXAMPLE = (
     "Example:  mechdesign audit channel.json        "
     "Or any matrix:  mechdesign audit --matrix W.csv --table counts.csv --contingency --notion ldp --epsilon 1"
 )
-
-NO = 1
-"""Exit code when the answer is no."""
 
 
 @dataclass(frozen=True, kw_only=True)

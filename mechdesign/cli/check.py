@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names, number
 
 EXAMPLE = "Example:  mechdesign check released.csv --channel channel.json --original people.csv"
-
-NO = 1
-"""Exit code when the answer is no."""
 
 
 @dataclass(frozen=True, kw_only=True)

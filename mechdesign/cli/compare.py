@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -135,18 +136,13 @@ def compare(
         save_plot(result.rows, files.plot, overwrite=force)
     reporter.notices((*joint.notices, *result.notices))
     places = {"output": files.output, "plot": files.plot}
-    reporter.done(
-        "compared",
-        f"{len(result.rows)} rows are compared",
-        rows=len(result.rows),
-        kept=result.kept,
-        **places,
-    )
+    said = f"{len(result.rows)} rows are compared"
+    reporter.done("compared", said, rows=len(result.rows), kept=result.kept, **places)
     from mechdesign.report.terminal import comparison_record, comparison_text
 
     took = time.perf_counter() - started
     common.answer(
-        lambda: comparison_record(result, advice, **places, seconds=took),
+        lambda: comparison_record(result, advice) | places | {"seconds": took},
         lambda: f"{comparison_text(result, advice)}\n\n{_written(files.output, files.plot, result.kept)}",
     )
 
@@ -163,10 +159,6 @@ def _interruptible(output: str | None) -> Generator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        import os
-
-        if output is not None and os.path.exists(output):
-            kept = f"the rows so far are in {output}; run again to go on"
-        else:
-            kept = "nothing was written"
+        there = output is not None and os.path.exists(output)
+        kept = f"the rows so far are in {output}; run again to go on" if there else "nothing was written"
         raise Interrupted(f"interrupted; {kept}") from None

@@ -17,7 +17,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import MechdesignError
@@ -68,7 +68,7 @@ class Reporter:
 
     def notice(self, text: str, event: str = "notice", **fields: object) -> None:
         """Something that the user should know of the data or of the result."""
-        self._tell("info", event, text, fields, prefix="note: ")
+        self._tell("info", event, text, fields, "note: ")
 
     def notices(self, texts: Iterable[str]) -> None:
         """A notice for each text."""
@@ -77,13 +77,13 @@ class Reporter:
 
     def warning(self, text: str, event: str = "warning", **fields: object) -> None:
         """Something that the user should probably change."""
-        self._tell("warning", event, text, fields, prefix="warning: ")
+        self._tell("warning", event, text, fields, "warning: ")
 
     def error(self, text: str, event: str = "error", hint: str | None = None, **fields: object) -> None:
         """Why the command ends without its result, in one line; `hint` is a second one."""
         if hint is not None:
             fields = {"hint": one_line(hint), **fields}
-        self._tell("error", event, text, fields, prefix="error: ", second=hint)
+        self._tell("error", event, text, fields, "error: ", hint)
 
     def done(self, event: str, text: str | None = None, **fields: object) -> None:
         """The end of the work in the log, with its seconds; for people, standard output says it."""
@@ -113,15 +113,7 @@ class Reporter:
         warnings.showwarning = self._heard
         return handler
 
-    def _heard(
-        self,
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def _heard(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
     def _tell(
@@ -130,7 +122,6 @@ class Reporter:
         event: str,
         text: str,
         fields: dict[str, object],
-        *,
         prefix: str,
         second: str | None = None,
     ) -> None:
@@ -197,6 +188,9 @@ def _plain(value: object) -> Any:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+NO = 1
+"""Exit code when the answer is no."""
+
 INTERRUPTED = 130
 """Exit code of a process that the user stopped (128 + SIGINT), as shells expect."""
 
@@ -258,10 +252,8 @@ def interrupted(text: str = "interrupted; nothing was written") -> Failure:
 
 
 def _usage(error: Exception) -> Failure:
-    message = getattr(error, "message", "")
-    format_message = getattr(error, "format_message", None)
-    if format_message is not None:
-        message = format_message()
+    say = getattr(error, "format_message", None)
+    message = getattr(error, "message", "") if say is None else say()
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else PROGRAM
     text = str(message).rstrip(".") or "something is missing"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Interrupted, Reporter
+from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
 from mechdesign.cli.parsing import joint_of
 from mechdesign.cli.report import ReportPaths, check_writable
@@ -20,9 +20,6 @@ EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
     "--epsilon 1 --lam 0.5 --output channel.json"
 )
-
-NO = 1
-"""Exit code when the channel as published violates its notion."""
 
 
 @dataclass(frozen=True, kw_only=True)

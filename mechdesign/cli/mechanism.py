@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mechdesign.cli import options as o
+from mechdesign.cli.console import NO
 from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
@@ -22,9 +23,6 @@ FORMAT = b'"mechdesign.quantizer"'
 
 HEAD = 4096
 """Bytes that are looked at."""
-
-NO = 1
-"""Exit code when the answer is no."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 import typer
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, command, flag, option
 from mechdesign.cli.parsing import columns
 from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign nonstochastic measure release.csv --x age,zip --y released"
-
-NO = 1
-"""Exit code when the answer is no."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode="rich")
 

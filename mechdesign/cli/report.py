@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
-from mechdesign.cli.console import Reporter
+from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import COMMAND, recorded_line, shell_line
 from mechdesign.core.errors import InputError
 
@@ -99,12 +99,8 @@ class ReportPaths:
 
     def text(self) -> str:
         """One line for people."""
-        parts: list[str] = []
-        if self.internal is not None:
-            parts.append(f"Internal report: {self.internal}.")
-        if self.public is not None:
-            parts.append(f"Public report: {self.public}.")
-        return " ".join(parts)
+        named = {"Internal report": self.internal, "Public report": self.public}
+        return " ".join(f"{name}: {path}." for name, path in named.items() if path is not None)
 
 
 def check_writable(path: str) -> None:
@@ -115,9 +111,6 @@ def check_writable(path: str) -> None:
 
 
 EXAMPLE = "Example:  mechdesign report channel.json --report report.html --public-report public.html"
-
-NO = 1
-"""Exit code when the channel violates its notion; the reports say so."""
 
 
 def report(
@@ -201,17 +194,10 @@ def commands(design_line: str, file: str | None, *, public: bool) -> tuple[Comma
     channel = "CHANNEL.json" if file is None else file
     against = [("--table", "TABLE.csv")] if public else []
     who = " (for who holds the table)" if public else ""
-    return (
-        Command(purpose=f"Design the channel{who}:", line=design_line),
-        Command(
-            purpose=f"Check exactly that it keeps its promise{who}:",
-            line=shell_line("audit", [channel], against),
-        ),
-        Command(
-            purpose="Release a file, each record one draw:",
-            line=shell_line("apply", [channel, "IN.csv", "OUT.csv"], []),
-        ),
-        Command(
-            purpose="The matrix with all its digits:", line=shell_line("show", [channel], [("--csv", True)])
-        ),
-    )
+    lines = {
+        f"Design the channel{who}:": design_line,
+        f"Check exactly that it keeps its promise{who}:": shell_line("audit", [channel], against),
+        "Release a file, each record one draw:": shell_line("apply", [channel, "IN.csv", "OUT.csv"], []),
+        "The matrix with all its digits:": shell_line("show", [channel], [("--csv", True)]),
+    }
+    return tuple(Command(purpose=purpose, line=line) for purpose, line in lines.items())

@@ -143,18 +143,13 @@ def short(text: str) -> str:
 
 def label_remarks(labels: Sequence[str]) -> list[Block]:
     """What is said where `short` changes one of the labels."""
-    if all(len(label(text)) <= LONGEST_LABEL for text in labels):
-        return []
-    return [
-        Remark(f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. {ALL_IN_JSON}")
-    ]
+    said = f"Labels longer than {LONGEST_LABEL} characters are shown without their middle. {ALL_IN_JSON}"
+    return [Remark(said)] * any(len(label(text)) > LONGEST_LABEL for text in labels)
 
 
 def row_remarks(shown: int, total: int, what: str) -> list[Block]:
     """What is said where a table shows `shown` of `total` rows."""
-    if shown == total:
-        return []
-    return [Remark(f"The first {shown:,} of {total:,} ({what}) are shown. {ALL_IN_JSON}")]
+    return [Remark(f"The first {shown:,} of {total:,} ({what}) are shown. {ALL_IN_JSON}")] * (shown != total)
 
 
 @dataclass(frozen=True)
@@ -174,20 +169,12 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     """
     rows, columns = len(lifts.columns), len(lifts.sensitive)
     high, wide = -(-rows // MOST_MAP_ROWS), -(-columns // MOST_MAP_COLUMNS)
-    starts_down, starts_along = range(0, rows, high), range(0, columns, wide)
     values = tuple(
         tuple(
-            max(
-                (
-                    lifts.values[s][x]
-                    for s in range(column, min(column + wide, columns))
-                    for x in range(row, min(row + high, rows))
-                ),
-                key=_distance,
-            )
-            for column in starts_along
+            max((v for line in lifts.values[s : s + wide] for v in line[x : x + high]), key=_distance)
+            for s in range(0, columns, wide)
         )
-        for row in starts_down
+        for x in range(0, rows, high)
     )
     note = ""
     if high > 1 or wide > 1:
@@ -197,8 +184,8 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
             "each cell shows the one lift among them that is farthest from 1."
         )
     return Blocked(
-        tuple(_span(lifts.columns, row, high) for row in starts_down),
-        tuple(_span(lifts.sensitive, column, wide) for column in starts_along),
+        tuple(_span(lifts.columns, row, high) for row in range(0, rows, high)),
+        tuple(_span(lifts.sensitive, column, wide) for column in range(0, columns, wide)),
         values,
         note,
     )

@@ -96,6 +96,7 @@ them.
 VERDICTS = {
     True: "Verified in exact arithmetic on the integers of the channel",
     False: "VIOLATED, decided in exact arithmetic on the integers of the channel",
+    None: "Not checked here, for want of the table; whoever holds it can check it exactly.",
 }
 
 
@@ -106,19 +107,15 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     bare = replace(channel, joint=None, record=ChannelRecord(provenance=origin))
     asked = _asked(bare, notion)
     sensitive, useful = names_of(asked)
-    verdict = {
-        True: f"{VERDICTS[True]}, with the table that is not shown here.",
-        False: f"{VERDICTS[False]}, with the table that is not shown here.",
-        None: "Not checked here, for want of the table; whoever holds it can check it exactly.",
-    }[satisfied]
-    promised = _promised(notion)
+    verdict = VERDICTS[satisfied] + ("" if satisfied is None else ", with the table that is not shown here.")
+    covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
     return Report(
         audience="public",
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied),
         holds_for=(
             *([PUBLIC_SAMPLE] if channel.record.confidence is None else scope_of(channel.record.confidence)),
-            *_covers(notion, sensitive, useful, promised.eps_ldp),
+            *covers,
             WITHHELD.format(useful=useful),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
@@ -209,8 +206,8 @@ def full_report(
     return replace(
         summary,
         curve=curve,
-        before=Lifts(sensitive=tuple(names), columns=joint.useful.names, values=_tuples(before)),
-        after=Lifts(sensitive=tuple(names), columns=channel.outputs, values=_tuples(after)),
+        before=Lifts(sensitive=tuple(names), columns=joint.useful.names, values=tuple(map(tuple, before))),
+        after=Lifts(sensitive=tuple(names), columns=channel.outputs, values=tuple(map(tuple, after))),
         codebook=tuple(
             Meaning(
                 output=out.output,
@@ -238,11 +235,13 @@ def origin_of(channel: Channel, key: str) -> str | None:
 
 def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
     """The budgets that a channel keeps to, in words: those of its own notion if that is an average, and all lifts."""
-    own = [] if used is None else [
-        f"Of its own budgets it uses eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."
-    ]  # fmt: skip
+    uses = (
+        ""
+        if used is None
+        else f"eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."
+    )
     return [
-        *own,
+        *([f"Of its own budgets it uses {uses}"] if uses else []),
         f"Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
         f"{at_most(achieved.eps_ldp)} (nats, rounded up).",
     ]
@@ -260,7 +259,8 @@ def worst_text(worst: Worst) -> str:
 
 def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> Asked:
     protected = channel.sensitive
-    asked = Asked(
+    cells = None if joint is None else [cell for row in joint.counts for cell in row]
+    return Asked(
         sensitive_columns=_protected_columns(protected),
         useful_columns=channel.useful.columns,
         sensitive_symbols=tuple(name for each in protected.secret_names for name in each)
@@ -272,15 +272,10 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
         notion_text=notion.text,
         mechanism=origin_of(channel, "mechanism"),
         method=origin_of(channel, "method"),
-    )
-    if joint is None:
-        return asked
-    return replace(
-        asked,
         table=table,
-        records=joint.records,
-        cells=len(joint.sensitive) * len(joint.useful),
-        zero_cells=sum(cell == 0 for row in joint.counts for cell in row),
+        records=None if joint is None else joint.records,
+        cells=None if cells is None else len(cells),
+        zero_cells=None if cells is None else cells.count(0),
     )
 
 
@@ -314,11 +309,7 @@ def _promise(
         satisfied=satisfied,
         low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
         high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
-        achieved=None,
-        used=None,
-        worst=None,
         bounds=_bounds(_promised(notion), sensitive, achieved, attained or {}),
-        beliefs=(),
     )
 
 
@@ -364,9 +355,10 @@ def _sample(asked: Asked) -> str:
 
 def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
-    texts = [COVERS]
-    for side in notion.limits.free_sides:
-        texts.append(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]))
+    texts = [
+        COVERS,
+        *(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]) for side in notion.limits.free_sides),
+    ]
     if math.isfinite(eps_ldp):
         texts.append(OTHER_PRIOR.format(sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)))
     return texts
@@ -383,7 +375,3 @@ def _channel_table(channel: Channel) -> ChannelTable:
             for row in channel.integers.entries()
         ),
     )
-
-
-def _tuples(rows: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
-    return tuple(tuple(row) for row in rows)

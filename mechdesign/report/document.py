@@ -155,15 +155,13 @@ def _kept(kept: Kept, useful: str) -> tuple[b.Block, ...]:
         b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
     ]
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
-        blocks.append(b.Text("How much the best possible channel would keep was not computed."))
+        said = "How much the best possible channel would keep was not computed."
     else:
-        gap = percent_at_most(max(kept.gap_nmi, 0.0))
-        blocks.append(
-            b.Text(
-                f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap "
-                f"is at most {gap}. This bound is {kept.scope}."
-            )
+        said = (
+            f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap is at "
+            f"most {percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
         )
+    blocks.append(b.Text(said))
     return (*blocks, *[b.Text(label(remark)) for remark in kept.remarks])
 
 

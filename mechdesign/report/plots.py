@@ -202,8 +202,8 @@ PANELS = (
     Panel(
         "Largest loss of belief",
         "minus the smallest log-lift (nats)",
-        lambda row: 0.0 - row.min_log_lift,
-        lambda row: row.eps_l,
+        lambda r: 0.0 - r.min_log_lift,
+        lambda r: r.eps_l,
     ),
 )
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
@@ -214,18 +214,11 @@ def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Se
     for line in lines:
         budgets = [row.epsilon for row in line.rows]
         values = [panel.value(row) for row in line.rows]
-        axes.plot(
-            budgets,
-            [value if math.isfinite(value) else math.nan for value in values],
-            color=line.colour,
-            marker=line.marker,
-            markersize=4.5,
-            markevery=max(1, len(budgets) // MARKERS_PER_LINE),
-            markerfacecolor=line.colour if line.filled else "white",
-            linestyle=line.dashes,
-            linewidth=1.4,
-            label=line.label,
-        )
+        looks = {"color": line.colour, "marker": line.marker, "linestyle": line.dashes, "label": line.label}
+        every = max(1, len(budgets) // MARKERS_PER_LINE)
+        ground = line.colour if line.filled else "white"
+        finite = [value if math.isfinite(value) else math.nan for value in values]
+        axes.plot(budgets, finite, markersize=4.5, markevery=every, mfc=ground, linewidth=1.4, **looks)
     guide = _band(axes, rows) if panel.budget is None else _budget_lines(axes, panel.budget, rows)
     axes.set_xlabel("epsilon (nats)")
     axes.set_ylabel(panel.label)
@@ -251,16 +244,15 @@ def series(rows: Sequence[ComparisonRow]) -> list[Series]:
     made: list[Series] = []
     for (mechanism, notion, lam), members in grouped.items():
         first, second = mechanisms.index(mechanism), curves.index((notion, lam))
-        label = ", ".join(
-            [mechanism] * (len(mechanisms) > 1 or len(curves) == 1)
-            + [curve_name(notion, lam)] * (len(curves) > 1)
+        names = [mechanism] * (len(mechanisms) > 1 or len(curves) == 1) + [curve_name(notion, lam)] * (
+            len(curves) > 1
         )
         if len(mechanisms) == 1:
-            first, second = second, second
+            first = second
         colour, marker = LOOKS[first % len(LOOKS)]
         dashes = DASHES[second % len(DASHES)]
         ordered = tuple(sorted(members, key=lambda row: row.epsilon))
-        made.append(Series(label, ordered, colour, marker, dashes, second % 2 == 0))
+        made.append(Series(", ".join(names), ordered, colour, marker, dashes, second % 2 == 0))
     return made
 
 
@@ -272,9 +264,8 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
             bounds.setdefault(row.curve, {})[row.epsilon] = row.upper_bound_nmi
     if len(bounds) < len({row.curve for row in rows}):
         return None
-    shared = sorted(
-        e for e in next(iter(bounds.values()), ()) if all(e in bound for bound in bounds.values())
-    )
+    first = next(iter(bounds.values()), dict[float, float]())
+    shared = sorted(e for e in first if all(e in bound for bound in bounds.values()))
     if not shared:
         return None
     highest = [max(bound[e] for bound in bounds.values()) for e in shared]
@@ -283,16 +274,8 @@ def _band(axes: Any, rows: Sequence[ComparisonRow]) -> Any:
         at = sorted(bound)
         axes.fill_between(at, [reached[e] for e in at], [bound[e] for e in at], color="0.55", linewidth=0.0)
     several = " (all curves)" if len(bounds) > 1 else ""
-    return axes.fill_between(
-        shared,
-        highest,
-        1.03,
-        facecolor="0.93",
-        edgecolor="0.75",
-        hatch="///",
-        linewidth=0.0,
-        label=f"proven impossible{several}",
-    )
+    looks = {"facecolor": "0.93", "edgecolor": "0.75", "hatch": "///", "linewidth": 0.0}
+    return axes.fill_between(shared, highest, 1.03, label=f"proven impossible{several}", **looks)
 
 
 def _budget_lines(
@@ -312,15 +295,8 @@ def _budget_lines(
         values = [value for e in budgets if (value := at[e]) is not None and math.isfinite(value)]
         if len(values) == len(budgets):
             limits = axes.get_ylim()
-            (guide,) = axes.plot(
-                budgets,
-                values,
-                color="0.45",
-                linewidth=0.8,
-                linestyle=BUDGET_DASHES,
-                label="budget of this side",
-                zorder=1,
-            )
+            looks = {"color": "0.45", "linewidth": 0.8, "linestyle": BUDGET_DASHES, "zorder": 1}
+            (guide,) = axes.plot(budgets, values, label="budget of this side", **looks)
             axes.set_ylim(*limits)
     return guide
 
@@ -359,17 +335,8 @@ def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
     axes.axvline(chosen.epsilon, color=INK, linewidth=0.7, zorder=1.5)
     value = panel.value(chosen)
     if math.isfinite(value):
-        axes.plot(
-            [chosen.epsilon],
-            [value],
-            marker="o",
-            markersize=10,
-            markerfacecolor="white",
-            markeredgecolor=INK,
-            markeredgewidth=2.5,
-            zorder=5,
-            clip_on=False,
-        )
+        looks = {"markersize": 10, "mfc": "white", "mec": INK, "mew": 2.5, "zorder": 5, "clip_on": False}
+        axes.plot([chosen.epsilon], [value], "o", **looks)
     return figure
 
 

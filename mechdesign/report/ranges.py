@@ -5,8 +5,10 @@ Also mechanism files: the verdict, the cells, the budget against the error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
@@ -157,11 +159,9 @@ def _hypothesis(measured: TableMeasures) -> list[str]:
     name = f"{label(tested.column)} = {label(tested.value)} against the rest"
     if tested.epsilon is None:
         return [f"  {name}: none of {count(tested.outputs, 'output')} settles it"]
-    private = (
-        "every output tells, so it is private for no epsilon"
-        if tested.epsilon == 0
-        else f"epsilon-private for epsilon up to {at_least(float(tested.epsilon))}"
-    )
+    private = f"epsilon-private for epsilon up to {at_least(float(tested.epsilon))}"
+    if tested.epsilon == 0:
+        private = "every output tells, so it is private for no epsilon"
     return [
         paragraph(f"{name}: {tested.telling:,} of {count(tested.outputs, 'output')} settle it; {private}."),
         f"  Priv {at_least(tested.privacy)}; performance of any test at most "
@@ -176,11 +176,8 @@ def _capacity(measured: TableMeasures) -> list[str]:
     line = f"  zero-error capacity between {at_least(bounds.lower)} and {at_most(bounds.upper)}"
     if bounds.code is None:
         return [line, "  (too many pairs for the solver: maximin information, and leakages)"]
-    sure = (
-        "the largest"
-        if bounds.code.is_optimal
-        else f"the largest found (at most {bounds.code.upper_bound:,})"
-    )
+    found = f"the largest found (at most {bounds.code.upper_bound:,})"
+    sure = "the largest" if bounds.code.is_optimal else found
     return [line, f"  {sure} set of inputs that never share an output: {bounds.code.size:,}"]
 
 
@@ -190,20 +187,19 @@ def _text(value: object) -> str:
 
 def ranges_record(measured: TableMeasures) -> dict[str, Any]:
     """What `nonstochastic measure --json` prints; all logarithms in bits."""
-    tested, bounds = measured.hypothesis, measured.capacity
+    tested, bounds, worst = measured.hypothesis, measured.capacity, measured.worst
+    code = None if bounds is None else bounds.code
+    named = ("maximal_leakage", "identifiability", "identifiable", "stochastic_bound")
     return {
         "unit": "bits",
         **{name: getattr(measured, name) for name in ("x", "y", "records", "pairs", "x_values", "y_values")},
         **{k: v for k, v in asdict(measured.information).items() if k != "unit"},
-        "maximal_leakage": measured.maximal_leakage,
+        **{name: getattr(measured, name) for name in named},
         "worst_attribute": {
-            "output": _text(measured.worst.output),
-            "merged": len(measured.worst.merged),
-            "values": measured.worst.n_values,
+            "output": _text(worst.output),
+            "merged": len(worst.merged),
+            "values": worst.n_values,
         },
-        "identifiability": measured.identifiability,
-        "identifiable": measured.identifiable,
-        "stochastic_bound": measured.stochastic_bound,
         "feature": None if measured.feature is None else asdict(measured.feature),
         "hypothesis": None
         if tested is None
@@ -213,9 +209,9 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
         else {
             "lower": bounds.lower,
             "upper": bounds.upper,
-            "codewords": None if bounds.code is None else bounds.code.size,
-            "codewords_upper_bound": None if bounds.code is None else bounds.code.upper_bound,
-            "proof": None if bounds.code is None else bounds.code.proof,
+            "codewords": None if code is None else code.size,
+            "codewords_upper_bound": None if code is None else code.upper_bound,
+            "proof": None if code is None else code.proof,
         },
     }
 
@@ -285,7 +281,8 @@ def cells_text(found: VerifiedMechanism) -> str:
     for sized in found.mechanism.mechanisms[:MOST_ROWS]:
         who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
         lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
-        lines += [f"  {a:>12}  to {b:>12}  ->  {m:>12}" for a, b, m in _rows(found, sized, MOST_ROWS)]
+        for lower, upper, value in islice(_cells(found, sized), MOST_ROWS):
+            lines.append(f"  {about(float(lower)):>12}  to {about(float(upper)):>12}  ->  {about(value):>12}")
         if sized.quantizer.levels > MOST_ROWS:
             lines.append(f"  .. and {sized.quantizer.levels - MOST_ROWS:,} more; --csv lists all")
     if len(found.mechanism.mechanisms) > MOST_ROWS:
@@ -293,27 +290,20 @@ def cells_text(found: VerifiedMechanism) -> str:
     return "\n".join(lines)
 
 
-def _rows(found: VerifiedMechanism, sized: SizedQuantizer, most: int) -> list[tuple[str, str, str]]:
-    edge = sized.quantizer.edge
-    return [
-        (
-            about(float(edge(k))),
-            about(float(edge(k + 1))),
-            about(float(released_number(found.mechanism.query, sized.quantizer, k))),
-        )
-        for k in range(min(sized.quantizer.levels, most))
-    ]
-
-
 def cells_csv(found: VerifiedMechanism) -> str:
     """All cells with exact ends (fractions), a line each."""
     lines = ["individuals,cell,lower,upper,released"]
     for sized in found.mechanism.mechanisms:
-        edge = sized.quantizer.edge
-        for k in range(sized.quantizer.levels):
-            value = float(released_number(found.mechanism.query, sized.quantizer, k))
-            lines.append(f"{sized.individuals},{k + 1},{edge(k)},{edge(k + 1)},{value!r}")
+        for k, (lower, upper, value) in enumerate(_cells(found, sized), start=1):
+            lines.append(f"{sized.individuals},{k},{lower},{upper},{value!r}")
     return "\n".join(lines)
+
+
+def _cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
+    """Both ends of each cell, exactly, and what is released for it."""
+    edge, query = sized.quantizer.edge, found.mechanism.query
+    for k in range(sized.quantizer.levels):
+        yield edge(k), edge(k + 1), float(released_number(query, sized.quantizer, k))
 
 
 def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
@@ -347,14 +337,10 @@ def budget_text(found: VerifiedMechanism) -> str:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
     if least < found.outputs:
-        lines += [
-            "",
-            paragraph(
-                f"Some groups use {least} of the {found.allowed:,} outputs that are allowed: finer cells for "
-                "them would cost nothing.",
-                first="",
-            ),
-        ]
+        said = (
+            f"Some groups use {least} of the {found.allowed:,} outputs that are allowed: finer cells for them"
+        )
+        lines += ["", paragraph(f"{said} would cost nothing.", first="")]
     return "\n".join(lines)
 
 

@@ -32,11 +32,10 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class Fact:
-    """A name, what is said of it, and the number behind it where there is one."""
+    """A name, and what is said of it."""
 
     name: str
     text: str
-    value: float | int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +97,11 @@ class Promise:
     satisfied: bool | None
     low: float | None
     high: float | None
-    achieved: dict[str, float] | None
-    used: dict[str, float] | None
-    worst: dict[str, Any] | None
+    achieved: dict[str, float] | None = None
+    used: dict[str, float] | None = None
+    worst: dict[str, Any] | None = None
     bounds: tuple[Bound, ...]
-    beliefs: tuple[Belief, ...]
+    beliefs: tuple[Belief, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

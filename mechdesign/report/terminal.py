@@ -128,12 +128,11 @@ def matrix_csv(channel: Channel) -> str:
     writer.writerow([",".join(channel.useful.columns), *channel.outputs])
     d = Decimal(channel.denominator)
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        writer.writerow([name, *(_decimal(DIGITS_OF_QUOTIENTS.divide(Decimal(entry), d)) for entry in row)])
+        shares = (
+            DIGITS_OF_QUOTIENTS.divide(Decimal(entry), d).normalize(DIGITS_OF_QUOTIENTS) for entry in row
+        )
+        writer.writerow([name, *(f"{share:f}" for share in shares)])
     return text.getvalue()
-
-
-def _decimal(value: Decimal) -> str:
-    return f"{value.normalize(DIGITS_OF_QUOTIENTS):f}"
 
 
 def channel_text(channel: Channel) -> str:
@@ -164,47 +163,39 @@ def _entry(name: str, shares: dict[str, float]) -> str:
 
 
 def measures_text(measures: ChannelMeasures) -> str:
-    """Two sections, one measure a line, without a final newline."""
-    rows = {**measures.utility, **measures.leakage}
-    width = max(map(len, rows))
-    lines = ["What is kept of the useful column (nats)"]
-    lines += [f"  {name:<{width}}  {about(value)}" for name, value in measures.utility.items()]
-    lines += [
-        "",
-        "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)",
-    ]
-    lines += [f"  {name:<{width}}  {about(value)}" for name, value in measures.leakage.items()]
-    return "\n".join([*lines, "", *_guarantees(measures)])
-
-
-def _guarantees(measures: ChannelMeasures) -> list[str]:
-    """What the theorems promise, next to what is attained."""
-    rows = [
+    """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline."""
+    width = max(map(len, [*measures.utility, *measures.leakage]))
+    kept, said = (
+        [f"  {name:<{width}}  {about(value)}" for name, value in values.items()]
+        for values in (measures.utility, measures.leakage)
+    )
+    promised = [
         (
             line.measure,
             "?" if line.attained is None else about(line.attained),
-            f"{'<=' if line.at_most else '>='} {at_most(line.bound) if line.at_most else at_least(line.bound)}",
+            f"<= {at_most(line.bound)}" if line.at_most else f">= {at_least(line.bound)}",
             line.source,
         )
         for line in measures.guarantees
     ]
-    return [
-        "What the lifts and the averages guarantee, next to what is attained",
-        *aligned(rows, left=range(len(rows[0]))),
-    ]
+    return "\n".join(
+        [
+            "What is kept of the useful column (nats)",
+            *kept,
+            "",
+            "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)",
+            *said,
+            "",
+            "What the lifts and the averages guarantee, next to what is attained",
+            *aligned(promised, left=range(4)),
+        ]
+    )
 
 
 def outputs_text(measures: ChannelMeasures) -> str:
     """One output a line: probability and the measures that need no order, without a final newline."""
-    names = (
-        "probability",
-        "max_lift",
-        "min_lift",
-        "l1_lift",
-        "chi2_lift",
-        "l1_lift_inverse",
-        "chi2_lift_inverse",
-    )
+    lifts = ("max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse")
+    names = ("probability", *lifts)
     rows = [("output", *names)]
     rows += [(label(out.output), *(about(getattr(out, name)) for name in names)) for out in measures.outputs]
     return "\n".join(aligned(rows, left=range(len(names) + 1)))
@@ -213,7 +204,8 @@ def outputs_text(measures: ChannelMeasures) -> str:
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
     """The report of `compare`, without a final newline."""
     rows = comparison.rows
-    sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in _curves(rows)]
+    curves = dict.fromkeys(row.curve for row in rows)
+    sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in curves]
     fallen = falls(rows)
     if fallen:
         sections.append("\n".join(["Falling curves", *(paragraph(fall_text(fall)) for fall in fallen)]))
@@ -221,10 +213,6 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
         advice = [paragraph(_advice(found)) for found in recommendations]
         sections.append("\n".join(["Recommended", *advice]))
     return "\n\n".join(sections)
-
-
-def _curves(rows: Sequence[ComparisonRow]) -> list[tuple[str, float | None]]:
-    return list(dict.fromkeys(row.curve for row in rows))
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
@@ -310,36 +298,18 @@ def fall_text(fall: Fall) -> str:
     )
 
 
-def comparison_record(
-    comparison: Comparison,
-    recommendations: Sequence[Recommendation] | None,
-    *,
-    output: str | None,
-    plot: str | None,
-    seconds: float,
-) -> dict[str, Any]:
-    """What `compare --json` prints."""
+def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] | None) -> dict[str, Any]:
+    """What `compare --json` prints of the rows."""
     return {
         "rows": [asdict(row) for row in comparison.rows],
         "kept": comparison.kept,
-        "recommendations": None
-        if recommendations is None
-        else [_advised(found) for found in recommendations],
+        "recommendations": None if advice is None else [_advised(found) for found in advice],
         "notices": [*comparison.notices, *map(fall_text, falls(comparison.rows))],
-        "output": output,
-        "plot": plot,
-        "seconds": seconds,
     }
 
 
 def _advised(found: Recommendation) -> dict[str, Any]:
-    return {
-        "notion": found.notion,
-        "lam": found.lam,
-        "at_most_twice": [
-            {"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice
-        ],
-        "keeps_most": None
-        if found.most is None
-        else {"share": MOST, "epsilon": found.most.epsilon, "nmi": found.most.nmi},
-    }
+    twice = [{"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice]
+    most = found.most
+    keeps = None if most is None else {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi}
+    return {"notion": found.notion, "lam": found.lam, "at_most_twice": twice, "keeps_most": keeps}
