@@ -20,13 +20,13 @@ from mechdesign.analysis.checking import (
 )
 from mechdesign.analysis.counting import Advance, CountedFile, count_pairs, count_release
 from mechdesign.analysis.model import ReleaseModel, release_model
-from mechdesign.analysis.released_file import Columns, as_labels, names_in_files
+from mechdesign.analysis.released_file import Columns, names_in_files
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.release.drawing import POSTERIOR_DRAW
+from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
 from mechdesign.tables.variable import Variable
 
@@ -134,17 +134,14 @@ def columns_and_labels(
             f"the channel has no column {listed(unknown)} to rename (its columns: {listed(known)})"
         )
     useful = names_in_files(channel.useful.columns, names)
-    usual = useful if form == POSTERIOR_DRAW else (",".join(useful),)
+    usual = (",".join(useful),) if form == LABEL else useful
     published = usual if released_columns is None else tuple(released_columns)
     if len(published) != len(usual):
         raise InputError(
             f"the channel releases {len(usual)} column(s), but {listed(list(published))} are named"
         )
     private = () if keep_sensitive else names_in_files(sensitive, names)
-    if form == POSTERIOR_DRAW:
-        labels = Variable(published, channel.useful.symbols)
-    else:
-        labels = as_labels(channel.outputs, published[0])
+    labels = replace(released_variable(channel, form), columns=published)
     return Columns(useful=useful, released=published, private=private, ignored=tuple(ignored)), labels
 
 
@@ -166,7 +163,7 @@ def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: st
             if label not in channel.outputs:
                 raise InputError(f"{name}={rule}: {quoted(label)} is no output of the channel")
             row = np.array([float(output == label) for output in channel.outputs])
-        rows.append(row @ channel.posteriors if form == POSTERIOR_DRAW else row)
+        rows.append(row if form == LABEL else row @ by_output(channel, form))
     return rows
 
 
@@ -182,7 +179,7 @@ def _with_original(
     advance: Advance | None,
 ) -> CountedFile:
     form = policy.normalise
-    useful = Variable(where.useful, normalised(channel.useful, form).symbols)
+    useful = replace(normalised(channel.useful, form), columns=where.useful)
     refused = (policy.null == REFUSE, policy.unknown == REFUSE)
     return count_pairs(
         original,

@@ -171,7 +171,7 @@ def estimate_frequencies(
         )
     model = release_model(channel, form)
     estimator = Estimator.of(model, functionals, unidentified)
-    counts = label_counts(model.labels, released)
+    counts = label_counts(model.labels, released, model.bins)
     records = int(counts.sum())
     if records < 2:
         raise InputError(f"estimates need at least two released records, not {records}")

@@ -21,10 +21,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import encode
+from mechdesign.release.binned import FORMS, LABEL, by_output, released_variable
+from mechdesign.tables.bins import Bins
 
 Array = NDArray[np.float64]
-
-FORMS = ("label", "posterior-draw")
 
 SUM_TOLERANCE = 1e-6
 """How far a prior given by the user may be from summing to 1; it is normalised. The same as for tables of
@@ -39,6 +39,7 @@ class ReleaseModel:
     labels: tuple[str, ...]
     matrix: Array
     prior: Array | None
+    bins: Bins | None = None
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -58,16 +59,12 @@ def release_model(channel: Channel, form: str = "label") -> ReleaseModel:
     """The model of a column released by `channel`."""
     expected("channel", channel, Channel, "; the channel comes first, then what was released")
     if form not in FORMS:
-        raise InputError(f"the form of the release ({quoted(form)}) must be label or posterior-draw")
+        raise InputError(f"the form of the release ({quoted(form)}) must be one of {listed(FORMS)}")
     prior = None if channel.joint is None else channel.joint.p_x
-    names = channel.useful.names
-    if form == "label":
-        return ReleaseModel(names, channel.outputs, channel.matrix, prior)
-    if channel.joint is None:
-        raise InputError(
-            "posterior draws need the channel's table, which a public channel does not carry; use the internal file"
-        )
-    return ReleaseModel(names, names, channel.matrix @ channel.posteriors, prior)
+    matrix = channel.matrix if form == LABEL else channel.matrix @ by_output(channel, form)
+    released = released_variable(channel, form)
+    bins = released.bins[0] if len(released.bins) == 1 else None
+    return ReleaseModel(channel.useful.names, released.names, matrix, prior, bins)
 
 
 def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
@@ -114,9 +111,12 @@ LARGEST_COUNT = 2**53
 """Counts above this would not be exact as doubles."""
 
 
-def label_codes(labels: Sequence[str], released: Any, what: str = "the channel has no output") -> Codes:
-    """Position in `labels` of every entry of a released column."""
+def label_codes(
+    labels: Sequence[str], released: Any, what: str = "the channel has no output", bins: Bins | None = None
+) -> Codes:
+    """Position in `labels` of every entry of a released column, or of its bin."""
     cells = encode(released, "released")
+    cells = cells if bins is None else bins.sorted_in(cells)
     index = {label: y for y, label in enumerate(labels)}
     known = np.array([index.get(text, -1) for text in cells.texts] + [-1], dtype=np.int64)
     codes = known[cells.codes]
@@ -129,10 +129,10 @@ def label_codes(labels: Sequence[str], released: Any, what: str = "the channel h
     return codes
 
 
-def label_counts(labels: Sequence[str], released: Any) -> Codes:
+def label_counts(labels: Sequence[str], released: Any, bins: Bins | None = None) -> Codes:
     """How often each label occurs."""
     if not isinstance(released, Mapping):
-        return np.bincount(label_codes(labels, released), minlength=len(labels)).astype(np.int64)
+        return np.bincount(label_codes(labels, released, bins=bins), minlength=len(labels)).astype(np.int64)
     index = {label: y for y, label in enumerate(labels)}
     counts = np.zeros(len(labels), dtype=np.int64)
     for label, value in released.items():

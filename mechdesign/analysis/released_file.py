@@ -18,7 +18,6 @@ from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.sanitise.plan import lookalikes
-from mechdesign.tables.variable import Variable
 
 Difference = tuple[int, str, str, str]
 """Position in the batch, column, cell of the original, cell of the release."""
@@ -235,8 +234,3 @@ def type_changes(before: TableFile, after: TableFile, names: Sequence[str]) -> l
 def names_in_files(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:
     """`names` as the files call them."""
     return tuple(mapping.get(name, name) for name in names)
-
-
-def as_labels(labels: Sequence[str], name: str) -> Variable:
-    """A variable of one column whose symbols are the output labels."""
-    return Variable((name,), tuple((label,) for label in labels))

@@ -154,7 +154,7 @@ def expand_records(
     """
     model = release_model(channel, form)
     table = record_weights(channel, kind=kind, prior=prior, form=form)
-    codes = label_codes(model.labels, released)
+    codes = label_codes(model.labels, released, bins=model.bins)
     if not np.isfinite(table[np.unique(codes)]).all():
         raise InputError(
             "the data hold a label that no symbol of positive prior gives: the prior does not fit them"
@@ -234,7 +234,7 @@ def corrected_regression(
         raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
     model = release_model(channel, form)
     estimator = Estimator.of(model, features, "refuse")
-    codes = label_codes(model.labels, released)
+    codes = label_codes(model.labels, released, bins=model.bins)
     target = _numbers("the outcome", outcome, len(codes))
     columns = {
         name: _numbers(f"the covariate {quoted(name)}", v, len(codes))

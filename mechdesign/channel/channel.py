@@ -294,7 +294,9 @@ class Channel(Displayed):
         What stays: the rows with their labels, the notion with its budgets, and the columns and symbols of S,
         which say what is protected (and which column must not be left in a release).
         """
-        return replace(self, joint=None, record=self.record.public())
+        bins = tuple(each and each.public() for each in self.useful.bins)
+        useful = replace(self.useful, bins=bins)
+        return replace(self, useful=useful, joint=None, record=self.record.public())
 
     def save(self, path: str | os.PathLike[str], overwrite: bool = False, public: bool = False) -> None:
         """Write the channel file.

@@ -16,13 +16,14 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import Field, WithJsonSchema
 
 from mechdesign.channel.channel import Channel
-from mechdesign.channel.record import Bins, ChannelRecord, Confidence, Objective, SymbolBudgets
+from mechdesign.channel.record import ChannelRecord, Confidence, Objective, SymbolBudgets
 from mechdesign.core.documents import Digest, FileDocument, Record, canonical, read_built, with_infinities
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import listed
 from mechdesign.notions import from_record
+from mechdesign.tables.bins import Bins
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, valid_text
 
@@ -71,14 +72,13 @@ class ChannelDocument(FileDocument):
     sparse_joint: _Pairs = None
     confidence: Confidence | None = None
     objective: Objective | None = None
-    bins: Bins | None = None
+    bins: dict[str, Bins] = Field(default_factory=dict[str, Bins], description="By column of useful.")
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
 
 
 RECORDS = ("notion", "achieved", "utility", "certificate")
-MODELS = ("objective", "bins")
-OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", *MODELS, "budgets", "after")
+OF_VERSION_2 = ("sparse_rows", "sparse_joint", "confidence", "objective", "bins", "budgets", "after")
 
 
 def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
@@ -112,7 +112,11 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
         if (value := getattr(record, key)) is not None
     }
     values["provenance"] = _plain(record.provenance, "provenance")
-    values |= {key: model.model_dump() for key in MODELS if (model := getattr(record, key)) is not None}
+    if record.objective is not None:
+        values["objective"] = record.objective.model_dump()
+    bins = zip(channel.useful.columns, channel.useful.bins, strict=False)
+    if found := {name: each.model_dump(exclude_none=True) for name, each in bins if each is not None}:
+        values["bins"] = found
     if record.budgets:
         values["budgets"] = [budgets.model_dump(exclude_none=True) for budgets in record.budgets]
     if record.after:
@@ -209,7 +213,7 @@ def read(path: PathLike) -> Channel:
 def _channel(version: int, found: ChannelDocument) -> Channel:
     if version == 1 and (new := [key for key in OF_VERSION_2 if key in found.model_fields_set]):
         raise InputError(f"the channel file has an unknown key {listed(new)}, which belongs to version 2")
-    useful = _variable(found.useful, "useful")
+    useful = _variable(found.useful, "useful", found.bins)
     sensitive = None if found.sensitive is None else _variable(found.sensitive, "sensitive")
     if (found.rows is None) == (found.sparse_rows is None):
         given = "no 'rows'" if found.rows is None else "both 'rows' and 'sparse_rows'"
@@ -231,16 +235,19 @@ def _channel(version: int, found: ChannelDocument) -> Channel:
         sensitive=sensitive,
         record=ChannelRecord(
             **records,
-            **{key: getattr(found, key) for key in (*MODELS, "budgets", "after")},
+            **{key: getattr(found, key) for key in ("objective", "budgets", "after")},
             provenance=found.provenance or {},
             confidence=found.confidence and found.confidence.model_dump(mode="json", exclude_unset=True),
         ),
     )
 
 
-def _variable(labels: Labels, what: str) -> Variable:
+def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Variable:
+    if odd := [name for name in bins if name not in labels.columns]:
+        raise InputError(f"bins: there is no {what} column {listed(odd)}")
     try:
-        return Variable(labels.columns, labels.symbols, labels.each)
+        each = tuple(map(bins.get, labels.columns)) if bins else ()
+        return Variable(labels.columns, labels.symbols, labels.each, each)
     except InputError as error:
         raise InputError(f"{what}: {error}") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -81,19 +80,6 @@ class Objective(Record):
         return self
 
 
-class Bins(Record):
-    """Edges of the bins that numbers are released in: a bin has its lower edge, and the last one both."""
-
-    edges: Annotated[tuple[Ratio, ...], Field(min_length=2)]
-
-    @model_validator(mode="after")
-    def _ascend(self) -> Bins:
-        for low, high in itertools.pairwise(self.edges):
-            if Fraction(low) >= Fraction(high):
-                raise InputError(f"the edges must ascend, but '{low}' stands before '{high}'")
-        return self
-
-
 class SymbolBudgets(Record):
     """Budgets (nats) that one sensitive symbol has for itself, in place of those of the notion.
 
@@ -128,7 +114,6 @@ class ChannelRecord:
     provenance: dict[str, Any] = field(default_factory=dict[str, Any])
     confidence: dict[str, Any] | None = None
     objective: Objective | None = None
-    bins: Bins | None = None
     budgets: tuple[SymbolBudgets, ...] = ()
     after: tuple[Digest, ...] = ()
     unwritable: str | None = None
@@ -155,7 +140,7 @@ class ChannelRecord:
         return {name: value for name in names if (value := (self.utility or {}).get(name)) is not None}
 
     def public(self) -> ChannelRecord:
-        """Without what is computed from the table; bins stay, because records are sorted into them."""
+        """Without what is computed from the table."""
         kept = {key: self.provenance[key] for key in PUBLIC_PROVENANCE if key in self.provenance}
         stated = {key: value for key, value in (self.confidence or {}).items() if key != "intervals"} or None
         return replace(

@@ -76,14 +76,18 @@ def design(
     output.check((table.table,), force=force)
     paths.check((table.table,), {"--output": output.output})
     with reporter.work("reading the table"):
-        whole = joint = table.read()
-        how |= objective.arguments(joint, table.text())
+        joint, bins = table.read_before_auto()
+        whole = joint
+        how |= objective.arguments(joint, table.text()) | ({} if bins is None else {"bins": bins})
         if earlier := after.channels():
             whole = with_columns(joint, table, earlier)
             released = None if whole is joint else joint.useful.columns
             how |= {"after": earlier, "release": released}
+    from mechdesign.mechanisms.binning import many_numbers
+
     with reporter.work("searching", unit="sets", limit=search.seconds) as work:
         result = budget.designed(whole, how | confidence.unseen(joint) | {"progress": work.step})
+    joint = (result.channel.joint or joint) if bins is not None else joint
     path = output.output
     written = replace(output, output=path or o.PUBLIC_CHANNEL)
     typed = (table, budget, confidence, after, search, objective, study, written)
@@ -100,7 +104,7 @@ def design(
         except KeyboardInterrupt:
             kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
-    reporter.notices((*joint.notices, *result.messages))
+    reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
     reporter.done(
         "designed",
         "a channel is designed" if path is None else f"written to {path}",

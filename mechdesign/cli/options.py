@@ -10,6 +10,7 @@ import typer
 
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.cli.parsing import (
+    bins_of,
     confidence_of,
     joint_of,
     names,
@@ -128,9 +129,17 @@ class TableOptions:
         "refuse",
     )
 
+    bins: list[str] | None = option(
+        "--bin",
+        "[COL=]BINS",
+        "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
+        "auto:N, or edges with commas (-inf and inf, too); `design` has auto. Repeat it for crossed columns.",
+    )
+
     def typed(self, **others: Any) -> dict[str, Any]:
         """The options by name, as `parsing.joint_of` takes them; `others` in their place."""
         typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
+        typed["bins"] = bins_of(self.bins)
         return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {}) | others
 
 
@@ -147,6 +156,16 @@ class InputTable(TextFormat, TableOptions):
     def read(self) -> Joint:
         """The table."""
         return joint_of(self.table, **self.typed())
+
+    def read_before_auto(self) -> tuple[Joint, Any]:
+        """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
+        typed = self.typed()
+        bins: Any = typed["bins"]
+        by_column: dict[str, Any] = bins if bins.__class__ is dict else {"": bins}
+        free = {name: text for name, text in by_column.items() if text == "auto"}
+        if free:
+            typed["bins"] = {name: text for name, text in by_column.items() if name not in free} or None
+        return joint_of(self.table, **typed), free.get("", free) or None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +184,15 @@ class OtherTable(TextFormat, TableOptions):
         if self.table is not None:
             hidden = channel.sensitive
             known = (None if hidden is None else hidden.columns, channel.useful.columns)
+            bins = channel.useful.bins or None
+            if bins and self.bins:
+                raise InputError(
+                    f"{path} has bins of its own, and the table is sorted into them: leave --bin out"
+                )
             each = self.protect_each or (hidden is not None and hidden.each and self.sensitive is None)
-            return joint_of(self.table, **self.typed(protect_each=each), known=known)
+            return joint_of(
+                self.table, **self.typed(protect_each=each, bins=bins or bins_of(self.bins)), known=known
+            )
         if self != type(self)():
             raise InputError(
                 "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
@@ -386,11 +412,15 @@ class DesignOptions(SearchOptions):
         "--no-fallback", "Exit 3 instead of emitting subset merging when the optimum fails."
     )
     seed: int = option("--seed", "N", "Seed of the search.", 0)
+    allow_identifier: bool = flag(
+        "--allow-identifier",
+        "Design although the useful column has nearly as many symbols as there are records.",
+    )
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
-        return super().arguments() | own
+        return super().arguments() | own | {"allow_identifier": self.allow_identifier}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -526,8 +556,9 @@ class PublishedForm:
     form: str = option(
         "--as",
         "WHAT",
-        "label (the output of the channel) or posterior-draw (a symbol drawn from what the output leaves "
-        "possible; keeps the frequencies of the symbols).",
+        "label (the output of the channel), posterior-draw (a symbol drawn from what the output leaves "
+        "possible; keeps the frequencies of the symbols). Of a column in bins also representative (the median of what "
+        "the output stands for) or within (one of the table's numbers in the bin that was drawn).",
         "label",
     )
 

@@ -96,6 +96,21 @@ def renamed(pairs: Sequence[str] | None) -> dict[str, str]:
     return names
 
 
+def bins_of(texts: Sequence[str] | None) -> Any:
+    """What `Joint.binned` takes for the values of ``--bin [COL=]BINS``."""
+    if not texts:
+        return None
+    pairs = [text.rpartition("=") for text in texts]
+    if len(texts) == 1 and not pairs[0][1]:
+        return texts[0]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise InputError("several --bin must each say their column: --bin COL=BINS")
+    if len({name for name, _, _ in pairs}) < len(pairs):
+        raise InputError("--bin names a column twice")
+    return {name: bins for name, _, bins in pairs}
+
+
 def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
     """Values SYMBOL=EPS_L,EPS_U as a mapping; the symbol may have equals signs and commas."""
     found: dict[str, tuple[float, float]] = {}
@@ -282,6 +297,7 @@ def joint_of(
     probabilities: bool = False,
     weighted: bool = False,
     missing: str = "refuse",
+    bins: Any = None,
     text: TextOptions | None = None,
     protect_each: bool = False,
     known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
@@ -318,6 +334,7 @@ def joint_of(
         probabilities=probabilities,
         weighted=weighted,
         missing=missing,  # type: ignore[arg-type]
+        bins=bins,
         text=text,
     )
     return joint.protecting_each() if protect_each else joint

@@ -83,6 +83,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     for case in cases:
         promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
         how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
+        how["allow_identifier"] = True
         how |= {"known_shares": None, "unseen": 0} if not confident else {}
         how |= {"as_published": False} if confident or mechanism not in HEURISTICS else {}
         how |= {"keep_frequencies": False} if mechanism not in OBJECTIVES else {"objective": mechanism}

@@ -26,6 +26,7 @@ class MechdesignError(Exception):
 def _parameter(found: re.Match[str]) -> str:
     """``(--missing symbol)`` as ``(missing='symbol')``, ``--force`` as ``force``."""
     opened, name, value = found[1], found[2].replace("-", "_"), found[3]
+    name = "bins" if name == "bin" else name
     return f"{opened}{name}" + ("=" if opened else "") + (repr(value.strip("'")) if value else "")
 
 

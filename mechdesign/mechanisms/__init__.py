@@ -20,6 +20,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.after import check_room, spending
+from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.least_cost import Wanted, least_cost
 from mechdesign.mechanisms.optimal import NotRounded, Search, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
@@ -127,6 +128,8 @@ def design(
     confidence: float | None = None,
     known_shares: Mapping[Any, Any] | None = None,
     unseen: int = 0,
+    bins: Any = None,
+    allow_identifier: bool = False,
     protect_each: bool = False,
     budgets: Mapping[str, tuple[float, float]] | None = None,
     after: Sequence[Channel] = (),
@@ -184,6 +187,10 @@ def design(
     unseen : int
         With `confidence`: symbols of X that were on the list beforehand but occur in no record. They are protected
         too if their records are released with the policy ``unknown="marginal"``.
+    bins : optional
+        As in `Joint.binned`, or "auto" for a column: as many bins as move the released medians least at this budget.
+    allow_identifier : bool
+        Whether the useful column may have nearly as many symbols as there are records.
     protect_each : bool
         Several sensitive columns are each protected for themselves, not their combinations.
     budgets : mapping, optional
@@ -230,6 +237,20 @@ def design(
             f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
             f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
         )
+    if bins is not None:
+        started = time.perf_counter()
+        given = {
+            key: value for key, value in locals().items() if key not in ("joint", "notion", "bins", "started")
+        }
+        joint, said = binned_for(
+            joint, bins, time_limit, lambda table, **more: design(table, notion, **given | more)
+        )
+        if time_limit is not None:
+            given["time_limit"] = max(time_limit / 2, time_limit - (time.perf_counter() - started))
+        result = design(joint, notion, **given)
+        return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
+    if not allow_identifier:
+        refuse_identifier(joint)
     started = time.perf_counter()
     joint = joint.protecting_each() if protect_each else joint
     notion = notion.with_budgets(budgets) if budgets else notion

@@ -53,7 +53,8 @@ def in_words(
         "eps_u": math.inf if upper is None else upper,
     }
     if kind.takes_lam():
-        return kind(**sides, **order)
+        made: Notion = kind(**sides, **order)  # pyright: ignore[reportArgumentType]
+        return made
     (budget,) = kind.budgets()
     for side, where in (("eps_l", "below"), ("eps_u", "above")):
         if budget not in ("epsilon", side) and math.isfinite(sides[side]):

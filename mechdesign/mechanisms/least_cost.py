@@ -32,6 +32,7 @@ from mechdesign.mechanisms.optimal import Search
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
 from mechdesign.notions import Notion
+from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
 from solvers.errors import EmptyPolytope
@@ -121,7 +122,7 @@ def costs_of(wanted: Wanted, joint: Joint) -> Costs:
     if named and objective == TRUTH:
         return Costs(record, ~np.eye(len(joint.useful), dtype=np.bool_), 1)
     if named:
-        values = [_number_of(symbol, joint) for symbol in joint.useful.symbols]
+        values = _numbers(joint)
         unit = math.lcm(*(value.denominator for value in values))
         scaled = np.array([int(value * unit) for value in values], dtype=object)
         units = np.abs(np.subtract.outer(scaled, scaled))
@@ -129,6 +130,18 @@ def costs_of(wanted: Wanted, joint: Joint) -> Costs:
     if callable(objective):
         return Costs(record, np.zeros((len(joint.useful),) * 2, dtype=np.bool_), 1)
     return Costs(record, *_matrix(objective, joint))
+
+
+def _numbers(joint: Joint) -> list[Fraction]:
+    """The number of every symbol; of bins their medians in the table."""
+    if not any(joint.useful.bins):
+        return [_number_of(symbol, joint) for symbol in joint.useful.symbols]
+    values = [value for value in numbers_of(joint.useful) if value is not None]
+    if len(joint.useful.columns) > 1 or len(values) < len(joint.useful):
+        raise InputError(
+            "objective distance needs one useful column of numbers, each bin with a number of its own"
+        )
+    return values
 
 
 def _number_of(symbol: tuple[str, ...], joint: Joint) -> Fraction:

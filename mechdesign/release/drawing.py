@@ -20,6 +20,16 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.digests import RowHasher
+from mechdesign.release.binned import (
+    FORMS,
+    LABEL,
+    POSTERIOR_DRAW,
+    REPRESENTATIVE,
+    WITHIN,
+    inner_samplers,
+    numbers_released,
+    symbol_sampler,
+)
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records, RowNumbers
 from mechdesign.release.policies import (
     REFUSE,
@@ -29,7 +39,7 @@ from mechdesign.release.policies import (
     posterior_sampler,
     sampler_with_policies,
 )
-from mechdesign.release.sampling import Releasable
+from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, rebuild, unknown_at, values_of
 
 REMEMBERED = 1 << 22
@@ -85,9 +95,8 @@ class Seen:
         self.runs.append((hashes, codes))
 
 
-LABEL = "label"
-POSTERIOR_DRAW = "posterior-draw"
-FORMS = (LABEL, POSTERIOR_DRAW)
+OF_SYMBOLS = (POSTERIOR_DRAW, WITHIN)
+"""Forms for which a symbol of X is drawn first."""
 
 KEEP, REDRAW = "keep", "redraw"
 CHANGES = (REFUSE, KEEP, REDRAW)
@@ -118,21 +127,30 @@ class Release:
         self._key = key.derived("channel", self.digest)
         self._alphabet = normalised(channel.useful, self.policy.normalise)
         self._sampler = sampler_with_policies(channel, self.policy)
-        self._posterior = posterior_sampler(channel) if form == POSTERIOR_DRAW else None
-        if self._posterior is None:
-            self.names: tuple[str, ...] = (",".join(channel.useful.columns),)
-            self.texts: tuple[tuple[str, ...], ...] = (channel.outputs,)
-        else:
-            self.names = channel.useful.columns
+        self._posterior: Sampler | None = None
+        self._inner: list[Sampler | None] = []
+        self.names: tuple[str, ...] = channel.useful.columns
+        self.texts: tuple[tuple[str, ...], ...]
+        if form == LABEL:
+            self.names, self.texts = (",".join(self.names),), (channel.outputs,)
+        elif form == REPRESENTATIVE:
+            self.texts = numbers_released(channel, form)
+        elif form == POSTERIOR_DRAW:
+            self._posterior = posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
+        else:
+            self._posterior = symbol_sampler(channel)
+            self.texts, self._inner = map(tuple, zip(*inner_samplers(channel, form), strict=True))  # type: ignore[assignment]
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
-        self.output_counts: Integers = np.zeros(len(self.texts[0]), dtype=np.int64)
+        self.output_counts: Integers = np.zeros(
+            len(channel.useful) if form in OF_SYMBOLS else len(channel.outputs), dtype=np.int64
+        )
         self.changed, self.changes = changed, 0
         self.seen, self.earlier = Seen(), Seen()
         self._hasher = RowHasher(self._key.derived(IDENTIFIERS, "known").secret)
 
-    def draw(self, columns: Sequence[Encoded], records: Records) -> NDArray[np.int32]:
-        """What to publish for each record, as codes into `texts`."""
+    def draw(self, columns: Sequence[Encoded], records: Records) -> list[NDArray[np.int32]]:
+        """What to publish for each record: for every released column codes into its `texts`."""
         codes = self._rows(columns)
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
         known = self._known(codes, records) if isinstance(records, Identifiers) else codes
@@ -144,7 +162,15 @@ class Release:
                 part = Identifiers([[column[i] for i in at.tolist()] for column in records.columns])
                 drawn[at] = self._drawn(codes[at], part, self._key.derived(CHANGED, str(code)))
         self.output_counts += np.bincount(drawn, minlength=len(self.output_counts))
-        return drawn
+        if not self._inner:
+            return [drawn] * len(self.texts)
+        symbols = drawn.astype(np.int64)
+        return [
+            drawn
+            if inner is None
+            else inner.draw(symbols, records.source(self._key.derived(records.kind, WITHIN, name)))
+            for inner, name in zip(self._inner, self.names, strict=True)
+        ]
 
     def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
         drawn = self._sampler.draw(codes, records.source(key.derived(records.kind, "output")))
@@ -238,7 +264,7 @@ def release_column(
         if len(records) != count:
             raise InputError(f"the identity has {len(records)} entries and the column {count}")
     release = Release(channel, key_of(key, insecure_seed), policy=policy)
-    drawn = release.draw(cells, records)
+    (drawn,) = release.draw(cells, records)
     return rebuild(column, drawn.astype(np.int64), channel.outputs, release.names[0])
 
 

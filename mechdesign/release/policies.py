@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -79,7 +79,7 @@ def normalised(variable: Variable, form: str) -> Variable:
                 f"the channel tells {quoted(variable.names[j])} from {quoted(variable.names[i])}, which {form} makes "
                 "equal; choose another normalisation"
             )
-    return Variable(variable.columns, symbols)
+    return replace(variable, symbols=symbols)
 
 
 def normalised_cells(column: Encoded, form: str) -> Encoded:
@@ -140,19 +140,24 @@ def _policy_row(channel: Releasable, rule: str, name: str) -> list[Fraction]:
 
 def _output_masses(channel: Releasable, wanted: str) -> list[int]:
     """P(y) under the table, times what makes them integers."""
-    weight = _table_of(channel, wanted).useful_counts
+    weight = table_of(channel, wanted).useful_counts
     columns = IntegerRows.of(channel.rows).columns
     return [sum(weight[x] * w for x, w in zip(at, values, strict=True)) for at, values in columns]
 
 
 def posterior_sampler(channel: Releasable) -> Sampler:
     """P(x | y) under the table, one row for each output."""
-    weight = _table_of(channel, "posterior-draw").useful_counts
-    size = len(channel.useful)
+    weight = table_of(channel, "posterior-draw").useful_counts
     parts = [
-        (at, apportioned([Fraction(weight[x] * w) for x, w in zip(at, values, strict=True)], FINE))
+        (at, [Fraction(weight[x] * w) for x, w in zip(at, values, strict=True)])
         for at, values in IntegerRows.of(channel.rows).columns
     ]
+    return sampler_of(parts, len(channel.useful))
+
+
+def sampler_of(rows: Sequence[tuple[Sequence[int], Sequence[Fraction]]], size: int) -> Sampler:
+    """Draws one of `size` things for each row of (which ones, in what proportion)."""
+    parts = [(at, apportioned(shares, FINE)) for at, shares in rows]
     kept = [(np.array(at, dtype=np.int64)[row > 0], row[row > 0]) for at, row in parts]
     return Sampler(
         IntegerRows(
@@ -165,7 +170,8 @@ def posterior_sampler(channel: Releasable) -> Sampler:
     )
 
 
-def _table_of(channel: Releasable, wanted: str) -> Joint:
+def table_of(channel: Releasable, wanted: str) -> Joint:
+    """The table of a channel that is not public; `wanted` needs it."""
     if channel.joint is None:
         raise InputError(
             f"{wanted} needs the table that the channel was designed for, and this channel carries none (a public "

@@ -16,6 +16,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
+from mechdesign.release.binned import moved
 from mechdesign.report.blocks import short
 from mechdesign.report.population_text import population_sentences
 from mechdesign.report.record import (
@@ -186,6 +187,7 @@ def summary_report(
             remarks=tuple(remarks),
         ),
         least=_least(channel),
+        numbers=moved(channel),
         channel=_channel_table(channel),
     )
 

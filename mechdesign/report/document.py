@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.report import blocks as b
+from mechdesign.report.bins_text import numbers_blocks
 from mechdesign.report.content import names_of
 from mechdesign.report.record import Asked, Entry, Kept, LeastKept, Lifts, Promise, Report
 from mechdesign.report.wording import (
@@ -101,6 +102,11 @@ def summary_sections(report: Report) -> list[b.Section]:
             "promise", "What is promised", _promise(report.promise, report.asked.notion_text, sensitive)
         ),
         *kept,
+        *(
+            [b.Section("numbers", "How far numbers move", numbers_blocks(report.numbers))]
+            if report.numbers
+            else []
+        ),
         b.Section("scope", "For whom it holds", holds_for),
         b.Section("voids", "What voids it", (b.Bullets(report.voided_by),)),
     ]

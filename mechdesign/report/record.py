@@ -19,6 +19,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
+from mechdesign.release.binned import Moved, moved
 from mechdesign.report.composition import spending_record
 from mechdesign.report.population_text import population_record
 
@@ -206,6 +207,7 @@ class Report:
     voided_by: tuple[str, ...]
     kept: Kept | None = None
     least: LeastKept | None = None
+    numbers: tuple[Moved, ...] = ()
     curve: Curve | None = None
     before: Lifts | None = None
     after: Lifts | None = None
@@ -252,6 +254,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "used": None if design.used is None else asdict(design.used),
         "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
         "outputs": design.outputs,
+        "bins": [asdict(each) for each in moved(design.channel)],
         "repaired": design.repaired,
         "borrowed": list(design.borrowed),
         "fallback_from": design.fallback_from,

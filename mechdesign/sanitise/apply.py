@@ -22,7 +22,7 @@ from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source, packing_of
 from mechdesign.formats.parquet import free_notes
-from mechdesign.release.drawing import POSTERIOR_DRAW, REMEMBERED, Release
+from mechdesign.release.drawing import LABEL, REMEMBERED, Release
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
@@ -323,8 +323,8 @@ def sanitise_file(
         raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
     if asked.fresh_draw and ledger is None:
         raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
-    if codebook is not None and asked.form == POSTERIOR_DRAW:
-        raise InputError("a codebook says what labels mean, and posterior draws are symbols of their own")
+    if codebook is not None and asked.form != LABEL:
+        raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)
     sides = Sides(manifest, internal_manifest, codebook, tuple(channel_files))
     folder = None if os.fspath(target) == STANDARD else Path(target).absolute().parent

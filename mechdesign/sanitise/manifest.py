@@ -31,7 +31,15 @@ from mechdesign.core.documents import (
 from mechdesign.core.files import PathLike
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.release.drawing import KEEP, POSTERIOR_DRAW, REDRAW, Release
+from mechdesign.release.drawing import (
+    KEEP,
+    OF_SYMBOLS,
+    POSTERIOR_DRAW,
+    REDRAW,
+    REPRESENTATIVE,
+    WITHIN,
+    Release,
+)
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Entry, Use
@@ -76,6 +84,16 @@ def covers(
         told.append(
             f"The values are drawn from the symbols of {listed(list(use.columns))} that the channel's output leaves "
             "possible, as likely as the table says: they tell no more than the output."
+        )
+    if use.form == REPRESENTATIVE:
+        told.append(
+            "Each value is the median of the bins that the channel's output stands for: it tells no more."
+        )
+    if use.form == WITHIN:
+        told.append(
+            f"Each value is drawn from those that the table has in the bins of {listed(list(use.columns))} which the "
+            "channel's output leaves possible: it tells no more of its record than the output, but it is a value that "
+            "the table has."
         )
     for rule, kind in _KINDS.items():
         if getattr(use, rule) == MARGINAL:
@@ -369,7 +387,7 @@ def released_column(
     channel = release.channel
     counts = [int(count) for count in release.symbol_counts]
     size = len(channel.useful)
-    values = channel.useful.symbols if release.form == POSTERIOR_DRAW else [(y,) for y in channel.outputs]
+    values = channel.useful.symbols if release.form in OF_SYMBOLS else [(y,) for y in channel.outputs]
     return ReleasedColumn(
         use=use,
         names=names,

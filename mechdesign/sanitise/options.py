@@ -80,8 +80,9 @@ class ReleaseOptions:
         Columns that identify a record; integers or text. Its row number does otherwise.
     row_numbers : str, optional
         Column with the row number of each record, counted from 0, in any order.
-    form : {"label", "posterior-draw"}
-        The label of Y, or a value of X drawn from P(X|Y) under the table.
+    form : {"label", "posterior-draw", "representative", "within"}
+        The label of Y, or a value of X drawn from P(X|Y) under the table. For a column in bins also the median of
+        what Y stands for, or one of the table's numbers in the bin drawn (of Y itself where Y is a bin).
     into : str, or sequence of str, optional
         Names of columns to add at the end, and X stays (then the table is no release). For several channels one
         name, or sequence of names, each.

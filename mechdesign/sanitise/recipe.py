@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
-from mechdesign.release.drawing import POSTERIOR_DRAW, Release, key_of
+from mechdesign.release.drawing import LABEL, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
 from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
-from mechdesign.tables.columns import UnknownSymbol
+from mechdesign.tables.columns import UnknownSymbol, encode_for
 
 Codes = NDArray[np.integer[Any]]
 
@@ -120,7 +120,7 @@ class Drawer:
     @property
     def own(self) -> bool:
         """Whether what is released are symbols of X, which may have the type of their column."""
-        return self.recipe.options.form == POSTERIOR_DRAW
+        return self.recipe.options.form != LABEL
 
     @property
     def labels(self) -> dict[tuple[int, int], tuple[str, ...]]:
@@ -142,15 +142,18 @@ class Drawer:
         self, column: Callable[[int], Any], count: int, *, first_row: int = 0, numbers: Any = None
     ) -> dict[tuple[int, int], DrawnColumn]:
         """The released columns of a part of the table, by (channel, part) as in `plan.OutputColumn`."""
-        cells = [[encode(column(at), self.header[at]) for at in places] for places in self.plan.inputs]
+        cells = [
+            [encode_for(column(at), self.header[at], channel.useful, part) for part, at in enumerate(places)]
+            for channel, places in zip(self.recipe.channels, self.plan.inputs, strict=True)
+        ]
         records = self._records(column, count, first_row, numbers)
         released: dict[tuple[int, int], DrawnColumn] = {}
         for k, (release, symbols) in enumerate(zip(self.releases, cells, strict=True)):
             try:
-                codes = release.draw(symbols, records)
+                parts = release.draw(symbols, records)
             except UnknownSymbol as error:
                 raise BadRecord(error.position, error.what, _named(records, error.position)) from None
-            for part in range(len(release.texts)):
+            for part, codes in enumerate(parts):
                 labels, place = self._labels[k, part]
                 released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
         return released

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns
+from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns, integers_of
+from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, describe_outside, number_of
 from mechdesign.tables.variable import Variable
 
 Codes = NDArray[np.int64]
@@ -61,6 +62,7 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     A missing cell is looked up as the empty text: a variable made with missing='symbol' knows it. A float is
     looked up as it is shown (``1.0``) and then as an integer (``1``), since pandas turns integers with gaps to floats.
     """
+    columns = _sorted_in(columns, variable)
     if len(columns) == 1:
         keys, inverse = (
             [(code,) for code in range(-1, len(columns[0].texts))],
@@ -73,6 +75,29 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     return table[inverse]
 
 
+def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded:
+    """The cells of a column as text; where the variable has bins for it, those of numbers as the labels of theirs."""
+    import pyarrow as pa
+
+    bins = variable.bins[part] if variable.bins else None
+    if bins is not None and isinstance(column, (pa.Array, pa.ChunkedArray)):
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        coded = pa.types.is_dictionary(whole.type)
+        found = bins.sorted_values(whole.dictionary if coded else whole, name)
+        if found is not None and not coded:
+            return found
+        if found is not None:
+            indices = integers_of(whole.indices.cast(pa.int64()).fill_null(-1))
+            return Encoded(np.append(found.codes, -1)[indices], found.texts)
+    return encode(column, name)
+
+
+def _sorted_in(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
+    """The columns with the labels of bins in place of numbers."""
+    pairs = zip(columns, variable.bins or [None] * len(columns), strict=True)
+    return [column if bins is None else bins.sorted_in(column) for column, bins in pairs]
+
+
 def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     """As `positions_of`, for records that must be symbols."""
     codes = positions_of(columns, variable)
@@ -83,6 +108,7 @@ def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
 
 def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) -> UnknownSymbol:
     """The error that says what is wrong with the record at `position`."""
+    columns = _sorted_in(columns, variable)
     key = tuple(int(column.codes[position]) for column in columns)
     return UnknownSymbol(position, describe_unknown(_texts(columns, key), variable))
 
@@ -118,6 +144,9 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
             f"the column {quoted(variable.columns[empty])} has an empty cell, which the channel has no row for; fill "
             "it, design the channel with missing cells as a symbol (--missing symbol), or say what to publish (--null)"
         )
+    for name, bins, cell in zip(variable.columns, variable.bins, cells, strict=False):
+        if bins is not None and cell in (NO_NUMBER, OUTSIDE):
+            return describe_outside(name, bins, cells)
     text = ", ".join(cells)
     near = difflib.get_close_matches(text, variable.names, n=1)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""
@@ -135,7 +164,7 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
     import pyarrow as pa
 
     types = pa.types
-    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_date32)
+    plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_date32, types.is_timestamp)
     if not any(test(kind) for test in plain):
         return None
     try:
@@ -144,7 +173,12 @@ def own_values(labels: Sequence[str], kind: Any) -> Any:
         return None
     written = encode(values, "the symbols")
     texts = tuple("" if code < 0 else written.texts[code] for code in written.codes.tolist())
-    return values if texts == tuple(labels) else None
+    what = "number" if types.is_floating(kind) else "time" if types.is_timestamp(kind) else None
+    same = texts == tuple(labels) or (what is not None and all(
+        one == other or number_of(one, what) == number_of(other, what) is not None
+        for one, other in zip(texts, labels, strict=True)
+    ))  # fmt: skip
+    return values if same else None
 
 
 def rebuild(

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import encoded_columns
-from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table
+from mechdesign.formats.cells import encode, encoded_columns
+from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
+from mechdesign.tables.bins import Bins
+from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table, without_empty
 from mechdesign.tables.tally import Missing, Roles, Tally
 from mechdesign.tables.variable import Symbol, Variable
 
@@ -253,6 +255,7 @@ class Joint(Displayed):
         useful: str | Sequence[str],
         weight: str | None = None,
         missing: Missing = "refuse",
+        bins: Any = None,
         protect_each: bool = False,
     ) -> Joint:
         """Count the records of a data frame.
@@ -269,6 +272,8 @@ class Joint(Displayed):
         missing : 'refuse', 'symbol' or 'drop'
             Whether a null (or NaN) in one of the columns is an error, the empty symbol, or drops its record.
             A pandas column of integers and gaps, which pandas keeps as floats, is read as integers.
+        bins : optional
+            As in `binned`.
         protect_each : bool
             Several sensitive columns are each protected for themselves, and not their combinations.
 
@@ -281,12 +286,60 @@ class Joint(Displayed):
         tally = Tally(roles, missing)
         tally.add_columns(encoded_columns(frame, roles.columns))
         joint = cls.from_tally(tally)
+        joint = joint if bins is None else joint.binned(bins)
         return joint.protecting_each() if protect_each else joint
 
     @classmethod
     def from_tally(cls, tally: Tally) -> Joint:
         """The joint of counted records; raises as `Tally.table` does."""
         return cls.from_exact(tally.table(), is_counts=tally.is_counts)
+
+    def binned(self, bins: Any) -> Joint:
+        """The table with the numbers (or dates, or times) of useful columns sorted into bins, exactly.
+
+        Parameters
+        ----------
+        bins : number, timedelta, str, sequence of edges, or mapping of these
+            A width; ``quantiles:N``; ``auto:N``, N bins of least distance to their medians; or edges, of which the
+            first may be -inf and the last inf. For crossed columns a mapping by column. Or those of another table,
+            ``channel.useful.bins``.
+
+        Raises
+        ------
+        InputError
+            If a cell is no number, lies outside the edges, or `bins` is none of this.
+        """
+        specs, useful, notices = specs_by_column(bins, self.useful.columns), self.useful, self.notices
+        found: list[Bins | None] = list(useful.bins) or [None] * len(useful.columns)
+        parts = [list(part) for part in zip(*useful.symbols, strict=True)]
+        for k, name in enumerate(useful.columns):
+            given, texts = specs.get(name), parts[k]
+            if given is None or (isinstance(given, Bins) and set(texts) <= {"", *given.labels}):
+                found[k] = found[k] or given
+                continue
+            if found[k] is not None:
+                raise InputError(f"the column {quoted(name)} is sorted into bins already")
+            cells = [(text, mass) for text, mass in zip(texts, self.useful_counts, strict=True) if text]
+            found[k] = chosen = bins_for(name, given if isinstance(given, Bins) else spec_of(given), cells)
+            column = chosen.sorted_in(encode(texts, name))
+            parts[k] = [(*column.texts, "")[code] for code in column.codes.tolist()]
+            if empty := len(chosen) - len({*parts[k]} - {""}):
+                notices += (
+                    f"{empty} of the {len(chosen)} bins of {quoted(name)} hold no record and have no row in a channel: "
+                    "a value there is an unknown symbol",
+                )
+        ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in found]
+        place = list(zip(*parts, strict=True))
+        symbols = sorted(set(place), key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)])
+        at = {symbol: i for i, symbol in enumerate(symbols)}
+        counts = [[0] * len(symbols) for _ in self.counts]
+        for row, new in zip(self.counts, counts, strict=True):
+            for symbol, entry in zip(place, row, strict=True):
+                new[at[symbol]] += entry
+        variable = Variable(useful.columns, tuple(symbols), bins=tuple(found))
+        return Joint.from_exact(
+            without_empty(self.sensitive, variable, counts, notices), is_counts=self.is_counts
+        )
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

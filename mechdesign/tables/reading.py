@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
@@ -44,21 +45,24 @@ def read_joint(
     probabilities: bool = False,
     weighted: bool = False,
     missing: Missing = "refuse",
+    bins: Any = None,
     text: TextOptions | None = None,
 ) -> Joint:
-    """Read the joint table of a CSV or Parquet file, exactly."""
+    """Read the joint table of a CSV or Parquet file, exactly; `bins` as in `Joint.binned`."""
     wide = contingency or probabilities
     with open_source(path, text, repeated_names=wide) as source:
         try:
             if wide:
                 what = "probability" if probabilities else "weight" if weighted else "count"
-                return _wide(source, _only(sensitive), _only(useful), weight, what, missing)
+                joint = _wide(source, _only(sensitive), _only(useful), weight, what, missing)
+                return joint if bins is None else joint.binned(bins)
             if sensitive is None or useful is None:
                 raise InputError(
                     "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
                     "table (--contingency)"
                 )
             joint = _microdata(source, _roles(sensitive, useful, weight, source), missing)
+            joint = joint if bins is None else joint.binned(bins)
             return replace(
                 joint, notices=(*joint.notices, *notices_of((joint.sensitive, joint.useful), joint.records))
             )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
+from mechdesign.tables.bins import Bins
 
 Symbol: TypeAlias = tuple[str, ...]
 """One text per column of the variable."""
@@ -31,12 +32,16 @@ def valid_text(text: object, what: str) -> str:
 class Variable:
     """One column, or several crossed ones, and the symbols that occur in them.
 
+    Where `bins` has bins for a column (as many entries as columns, or none at all), cells of records are numbers, and
+    the symbols are the labels of the bins that they fall into.
+
     `each` says of crossed sensitive columns that every one is protected for itself, not their combinations.
     """
 
     columns: tuple[str, ...]
     symbols: tuple[Symbol, ...]
     each: bool = False
+    bins: tuple[Bins | None, ...] = ()
 
     def __post_init__(self) -> None:
         columns = tuple(valid_text(c, "a column name") for c in self.columns)
@@ -64,6 +69,15 @@ class Variable:
             raise InputError(
                 f"the symbol {', '.join(map(quoted, twice))} of {quoted(title)} occurs twice; labels must be different"
             )
+
+        if self.bins and len(self.bins) != len(columns):
+            raise InputError(
+                f"there must be bins, or None, for each of the {len(columns)} columns {quoted(title)}"
+            )
+        for k, bins in enumerate(self.bins):
+            odd = {part[k] for part in symbols} - {"", *bins.labels} if bins is not None else None
+            if odd:
+                raise InputError(f"the symbol {quoted(min(odd))} of {quoted(columns[k])} is none of its bins")
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -125,4 +139,4 @@ class Variable:
 
     def select(self, keep: Sequence[int]) -> Variable:
         """The variable with only the symbols at the positions `keep`."""
-        return Variable(self.columns, tuple(self.symbols[i] for i in keep), self.each)
+        return replace(self, symbols=tuple(self.symbols[i] for i in keep))

@@ -223,7 +223,6 @@ SECOND = {
         "keep_frequencies": True,
         "stay": {"Sales": "1/2"},
     },
-    "bins": {"edges": ["0", "1/2", "7"]},
     "budgets": [{"symbol": ["f"], "eps_l": 1.0, "eps_u": "inf"}],
     "after": ["0" * 64],
 }
@@ -236,14 +235,13 @@ def test_the_second_version_is_read_and_written(tmp_path):
     assert channel.joint.counts == ((1, 2), (3, 4))
     assert channel.record.confidence["intervals"]["shares"][1] == ["1/3", "2/3"]
     assert channel.record.objective.stay == {"Sales": "1/2"}
-    assert channel.record.bins.edges == ("0", "1/2", "7")
     assert channel.record.budgets[0].eps_u == "inf"
     channel.save(tmp_path / "again.json")
     written = json.loads((tmp_path / "again.json").read_text())
     assert written["version"] == 2
     assert written["rows"] == GOOD["rows"]  # small tables are written in full
-    assert {key: written[key] for key in ("confidence", "bins", "budgets", "after")} == {
-        key: SECOND[key] for key in ("confidence", "bins", "budgets", "after")
+    assert {key: written[key] for key in ("confidence", "budgets", "after")} == {
+        key: SECOND[key] for key in ("confidence", "budgets", "after")
     }
     assert Channel.load(tmp_path / "again.json") == channel
 
@@ -310,8 +308,7 @@ def test_the_second_version_is_read_and_written(tmp_path):
         ),
         ("objective.name", "profit", r"objective\.name \('profit'\) must be 'truth', 'distance' or 'costs'"),
         ("objective.stay", {"Sales": 0.5}, r"objective\.stay\.Sales \('0\.5'\) must be text"),
-        ("bins.edges", ["1", "1"], r"bins: the edges must ascend, but '1' stands before '1'"),
-        ("bins.edges", ["1"], r"bins\.edges .* must have at least 2 entries"),
+        ("bins", {"age": {"edges": ["0", "1"]}}, r"bins: there is no useful column 'age'"),
         ("budgets.0.eps_l", -1.0, r"budgets\[0\]: eps_l \(-1\) must be positive"),
         ("budgets.0.eps_u", "1", r"budgets\[0\]\.eps_u"),
         ("budgets.0.symbol", ["d"], r"budgets: there is no sensitive symbol 'd'"),
@@ -441,3 +438,60 @@ def test_many_long_integers_are_refused(tmp_path):
     """Each is as long as Python parses (4300 digits); they are not written out in the message."""
     document = changed("rows", [[10**4299] * 200] * 2)
     refuse(tmp_path, json.dumps(document), r"row 'Sales': entry 1 \(an integer of 14281 bits\) is not")
+
+
+BINS = {
+    "kind": "number",
+    "edges": ["-inf", "0.5", "7"],
+    "values": [["-1", "0"], ["0.5"]],
+    "counts": [[1, 2], [3]],
+}
+
+BINNED = {
+    **GOOD,
+    "version": 2,
+    "useful": {"columns": ["job"], "symbols": [["(-inf, 0.5)"], ["[0.5, 7]"]]},
+    "outputs": ["(-inf, 0.5)", "mix-1"],
+    "bins": {"job": BINS},
+}
+
+
+def test_bins_are_read_and_written_and_lose_the_table_in_a_public_file(tmp_path):
+    (tmp_path / "good.json").write_text(json.dumps(hashed(BINNED)))
+    channel = Channel.load(tmp_path / "good.json")
+    assert channel.useful.bins[0].representatives == ("0", "0.5")
+    channel.save(tmp_path / "again.json")
+    written = json.loads((tmp_path / "again.json").read_text())
+    assert (written["version"], written["bins"]) == (2, {"job": BINS})
+    assert Channel.load(tmp_path / "again.json") == channel
+    channel.save(tmp_path / "public.json", public=True)
+    public = json.loads((tmp_path / "public.json").read_text())
+    assert public["bins"] == {"job": {key: BINS[key] for key in ("kind", "edges")}}
+    assert Channel.load(tmp_path / "public.json").useful.bins[0].representatives is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("bins.job.edges", ["1", "1"], r"the edges must ascend, but '1' stands before '1'"),
+        ("bins.job.edges", ["1"], r"bins\.job\.edges .* must have at least 2 entries"),
+        ("bins.job.edges", ["0", "x"], r"the edge 'x' is no number"),
+        ("bins.job.edges", ["0", "inf", "7"], r"the edges must ascend, but 'inf' stands before '7'"),
+        ("bins.job.kind", "money", r"bins\.job\.kind \('money'\) must be "),
+        ("bins.job.kind", "date", r"the edge '0.5' is no date"),
+        ("bins.job.values", None, r"values and counts must both have every bin"),
+        ("bins.job.values", [["0"], ["0.5"]], r"values and counts must both have every bin and equally many"),
+        ("bins.job.values", [["0", "-1"], ["0.5"]], r"the values of the bin 1 must ascend and lie in it"),
+        ("bins.job.values", [["-1", "0"], ["8"]], r"the values of the bin 2 must ascend and lie in it"),
+        ("bins.job.counts.1.0", 0, r"counts.* must be at least 1"),
+        ("bins.job.edges", ["-inf", "0.4", "0.5", "7"], r"values and counts must both have every bin"),
+        (
+            "bins.job",
+            {"edges": ["0", "1"]},
+            r"useful: the symbol '\(-inf, 0.5\)' of 'job' is none of its bins",
+        ),
+        ("version", 1, r"unknown key 'bins', which belongs to version 2"),
+    ],
+)
+def test_wrong_bins_are_named(tmp_path, path, value, message):
+    refuse(tmp_path, json.dumps(changed(path, value, BINNED)), message)

@@ -113,11 +113,12 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
     from mechdesign.analysis.counting import count_pairs, count_release
-    from mechdesign.analysis.released_file import Columns, as_labels
+    from mechdesign.analysis.released_file import Columns
+    from mechdesign.tables.variable import Variable
 
     original, released = files
     where = Columns(useful=("x",), released=("x",))
-    labels = as_labels(channel.outputs, "x")
+    labels = Variable(("x",), tuple((label,) for label in channel.outputs))
     possible = np.vstack([channel.matrix > 0, np.zeros((2, 3), dtype=bool)])
     seen = []
     counted = count_pairs(original, released, channel.useful, labels, possible, where, advance=seen.append)
@@ -343,7 +344,7 @@ def test_a_public_channel_is_checked_as_far_as_it_goes(files, channel):
     assert alone.plausible
     assert alone.frequencies.against == "any data"
     assert any("carries no table" in notice for notice in alone.notices)
-    with pytest.raises(InputError, match="posterior draws need the channel's table"):
+    with pytest.raises(InputError, match="posterior-draw needs the table that the channel was designed for"):
         md.check_release(released, public, form="posterior-draw")
     with pytest.raises(InputError, match="unknown=marginal needs the channel's table"):
         md.check_release(released, public, policy=Policy(unknown="marginal"))

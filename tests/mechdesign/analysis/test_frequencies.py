@@ -274,7 +274,7 @@ def test_posterior_draws_are_estimated_through_the_whole_chain(channel):
     expected = np.linalg.solve(chain.T, [0.35, 0.35, 0.3])
     result = md.estimate_frequencies(channel, {"a": 350, "b": 350, "c": 300}, form="posterior-draw")
     np.testing.assert_allclose(result.estimates, expected, atol=1e-10)
-    with pytest.raises(InputError, match="posterior draws need the channel's table"):
+    with pytest.raises(InputError, match="posterior-draw needs the table that the channel was designed for"):
         md.estimate_frequencies(dataclasses.replace(channel, joint=None), {"a": 5}, form="posterior-draw")
 
 

@@ -168,7 +168,7 @@ def test_a_public_channel(run, channel, released, folder):
         (("--false-alarm", "few"), "--false-alarm ('few') must be a positive number"),
         (("--column", "job"), "--column 'job' must be NAME=COL"),
         (("--column", "job=a", "--column", "job=b"), "--column names 'job' twice"),
-        (("--as", "text"), "the form of the release ('text') must be label or posterior-draw"),
+        (("--as", "text"), "the form of the release ('text') must be one of 'label', 'posterior-draw'"),
         (("--unknown", "drop"), "unknown ('drop') must be refuse, marginal or output:LABEL"),
         (("--delimiter", "ab"), "delimiter ('ab') must be one ASCII character"),
         (("--identity", "person"), "there is no column 'person'"),

@@ -35,7 +35,7 @@ IDENTITY = channel_of(((D, 0, 0), (0, D, 0), (0, 0, D)))
 
 def drawn(channel, texts, records=None, **options):
     release = Release(channel, KEY, **options)
-    codes = release.draw([encode(texts, "x")], records or RowNumbers(0, len(texts)))
+    codes, *_ = release.draw([encode(texts, "x")], records or RowNumbers(0, len(texts)))
     return [release.texts[0][code] for code in codes], release
 
 
@@ -159,7 +159,7 @@ def test_posterior_draws_of_crossed_columns_give_each_column_its_part():
     rows = tuple(tuple(D if i == j else 0 for j in range(4)) for i in range(4))
     channel = Channel(joint.useful, tuple("ABCD"), rows, D, joint=joint)
     release = Release(channel, KEY, form="posterior-draw")
-    codes = release.draw([encode(list("abba"), "p"), encode(list("yxyx"), "q")], RowNumbers(0, 4))
+    codes, *_ = release.draw([encode(list("abba"), "p"), encode(list("yxyx"), "q")], RowNumbers(0, 4))
     assert release.names == ("p", "q")
     assert ["".join(texts[code] for code in codes) for texts in release.texts] == ["abba", "yxyx"]
 

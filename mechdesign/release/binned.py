@@ -1,0 +1,220 @@
+"""Numbers for what a channel of bins releases: the median of what an output stands for, or a value inside of it.
+
+Both are functions of the output, of the table's frequencies and of nothing else of the record, so they tell no more of
+it than the output does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.integers import IntegerRows
+from mechdesign.core.numbers import about, quoted
+from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
+from mechdesign.release.sampling import Releasable, Sampler
+from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
+from mechdesign.tables.variable import Variable
+
+if TYPE_CHECKING:
+    from mechdesign.channel.channel import Channel
+
+LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS = (
+    "label",
+    "posterior-draw",
+    "representative",
+    "within",
+)
+"""What is published for an output: itself; a symbol drawn from what it leaves possible; or a number, as below."""
+
+
+def released_variable(channel: Releasable, form: str) -> Variable:
+    """What the released columns of a form hold: the symbols are the columns of `by_output`."""
+    useful = channel.useful
+    if form == LABEL:
+        return Variable((",".join(useful.columns),), tuple((label,) for label in channel.outputs))
+    if form == REPRESENTATIVE:
+        return Variable(useful.columns, tuple(dict.fromkeys(zip(*numbers_released(channel), strict=True))))
+    return replace(useful, bins=()) if form == POSTERIOR_DRAW else useful
+
+
+def by_output(channel: Channel, form: str) -> NDArray[np.float64]:
+    """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
+    known = None if form == POSTERIOR_DRAW else symbols_released(channel)
+    if form != REPRESENTATIVE and known is None:
+        table_of(channel, form)
+        return channel.posteriors
+    index, place = released_variable(channel, form).index, known
+    if form == REPRESENTATIVE:
+        place = [index[numbers] for numbers in zip(*numbers_released(channel), strict=True)]
+    matrix = np.zeros((len(channel.outputs), len(index)))
+    matrix[np.arange(len(matrix)), place] = 1.0
+    return matrix
+
+
+def symbols_released(channel: Releasable) -> list[int] | None:
+    """The symbol that each output is, where all outputs are symbols of the column; None otherwise."""
+    index = {name: x for x, name in enumerate(channel.useful.names)}
+    found = [index.get(label, -1) for label in channel.outputs]
+    return None if -1 in found else found
+
+
+def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
+    bins = channel.useful.bins[part] if channel.useful.bins else None
+    name = quoted(channel.useful.columns[part])
+    if bins is None:
+        raise InputError(f"{form} is for columns that are released in bins (--bin), and {name} is not")
+    if bins.values is None:
+        raise InputError(
+            f"{form} needs what the table has inside the bins of {name}, and this channel carries nothing of it (a "
+            "public one); use the channel file that `design` wrote"
+        )
+    return bins
+
+
+def numbers_released(channel: Releasable, form: str = REPRESENTATIVE) -> tuple[tuple[str, ...], ...]:
+    """For every column the number that each output is published as.
+
+    For an output that is a bin of the column, the median of the bin under the table; else the median of the bins'
+    medians, each as likely as the table says that its bin is behind the output. The empty text for no number.
+    """
+    known = symbols_released(channel)
+    return tuple(_numbers(channel, part, known, form) for part in range(len(channel.useful.columns)))
+
+
+def _numbers(channel: Releasable, part: int, known: list[int] | None, form: str) -> tuple[str, ...]:
+    bins = _bins_of(channel, part, form)
+    shown = dict(zip(bins.labels, bins.representatives or (), strict=True))
+    own = [shown.get(symbol[part]) or "" for symbol in channel.useful.symbols]
+    if known is not None:
+        return tuple(own[x] for x in known)
+    weight = table_of(channel, form).useful_counts
+    rank = {label: k for k, label in enumerate(bins.labels)}
+    place = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
+    numbers: list[str] = []
+    for at, values in IntegerRows.of(channel.rows).columns:
+        behind = sorted((place[x], own[x], weight[x] * w) for x, w in zip(at, values, strict=True) if own[x])
+        numbers.append(behind[middle_of([mass for _, _, mass in behind])][1] if behind else "")
+    return tuple(numbers)
+
+
+def symbol_sampler(channel: Releasable) -> Sampler:
+    """A symbol for each output: the output itself where it is one, else drawn from P(x | y) under the table."""
+    known = symbols_released(channel)
+    if known is None:
+        return posterior_sampler(channel)
+    return sampler_of([((x,), [Fraction(1)]) for x in known], len(channel.useful))
+
+
+def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...], Sampler | None]]:
+    """For every column the texts that are published, and what draws one of them for a symbol.
+
+    In a column with bins these are values inside of the symbol's bin, as often as the table has them; in others,
+    without a sampler, the symbols' own texts.
+    """
+    found: list[tuple[tuple[str, ...], Sampler | None]] = []
+    if not any(channel.useful.bins):
+        _bins_of(channel, 0, form)
+    for part, texts in enumerate(zip(*channel.useful.symbols, strict=True)):
+        if channel.useful.bins[part] is None:
+            found.append((texts, None))
+            continue
+        bins = _bins_of(channel, part, form)
+        values: list[str] = [text for inside in bins.values or () for text in inside]
+        starts = np.cumsum([0, *map(len, bins.values or ())]).tolist()
+        rank = {label: k for k, label in enumerate(bins.labels)}
+        rows: list[tuple[Sequence[int], list[Fraction]]] = []
+        for text in texts:
+            k = rank.get(text, -1)
+            at, counts = (
+                (range(starts[k], starts[k + 1]), bins.counts[k])
+                if k >= 0 and bins.counts
+                else ((len(values),), (1,))
+            )
+            rows.append((at, list(map(Fraction, counts))))
+        found.append(((*values, "") if "" in texts else tuple(values), sampler_of(rows, len(values) + 1)))
+    return found
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far the numbers of a column in bins are moved when each output is published as its number, under the table.
+
+    `distance` is the expected absolute difference (seconds for dates and times), `correlation` that of the two
+    numbers (None where one of them is constant); `before` and `after` are the shares of the bins. Of a bin with very
+    many values these are the ones that the channel keeps.
+    """
+
+    column: str
+    kind: Kind
+    edges: tuple[str, ...]
+    labels: tuple[str, ...]
+    distance: float
+    correlation: float | None
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+
+
+def distance_text(distance: float, kind: str) -> str:
+    """A distance with its unit, where it has one."""
+    if kind == "number":
+        return about(distance)
+    units = ((DAY, "days"), (3600, "hours"), (60, "minutes"))
+    size, unit = next((each for each in units if distance >= each[0]), (1, "s"))
+    return f"{about(distance / size)} {unit}"
+
+
+def moved(channel: Channel) -> tuple[Moved, ...]:
+    """Of every column in bins; nothing for a public channel."""
+    if channel.joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
+        return ()
+    known = symbols_released(channel)
+    found: list[Moved] = []
+    for part, (column, bins) in enumerate(zip(channel.useful.columns, channel.useful.bins, strict=False)):
+        if bins is None:
+            continue
+        texts = _numbers(channel, part, known, REPRESENTATIVE)
+        shown = list(dict.fromkeys(texts))
+        number = [float(bins.number(text) or 0) for text in shown]
+        rank = {label: k for k, label in enumerate(bins.labels)}
+        masses = np.zeros((len(bins), len(shown)))
+        weights = table_of(channel, REPRESENTATIVE).p_x[:, None] * channel.matrix
+        for x, symbol in enumerate(channel.useful.symbols):
+            if symbol[part] in rank:
+                np.add.at(masses[rank[symbol[part]]], [shown.index(text) for text in texts], weights[x])
+        masses[:, [k for k, text in enumerate(shown) if not text]] = 0.0
+        masses /= masses.sum()
+        released = np.array(number)
+        distance, mean, square = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
+        for k, (values, counts) in enumerate(zip(bins.values or (), bins.counts or (), strict=True)):
+            if values:
+                cells = np.array([float(bins.number(text) or 0) for text in values])
+                shares = np.array(counts, dtype=np.float64) / sum(counts)
+                distance[k] = shares @ np.abs(cells[:, None] - released)
+                mean[k], square[k] = shares @ cells, shares @ cells**2
+        before, after = masses.sum(axis=1), masses.sum(axis=0)
+        centre, target = before @ mean, after @ released
+        spread = (before @ square - centre**2) * (after @ released**2 - target**2)
+        together = (mean - centre) @ masses @ (released - target)
+        by_bin = np.bincount(bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins))
+        correlation = float(together / math.sqrt(spread)) if spread > 0.0 else None
+        shares = tuple(before.tolist()), tuple(by_bin.tolist())
+        found.append(
+            Moved(
+                column,
+                bins.kind,
+                bins.edges,
+                bins.labels,
+                float((distance * masses).sum()),
+                correlation,
+                *shares,
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,277 @@
+"""Where bins begin: equal widths, equal shares of the records, edges as given, or the least distance to the medians."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of_text, quoted
+from mechdesign.tables.bins import DAY, MOST_VALUES, WHAT, Bins, Kind, kind_of, number_of, text_of_number
+
+MOST_BINS = 100_000
+"""Bins of a column; of more the labels alone would take longer to read than the records."""
+
+MOST_PLACES = 4096
+"""Places that the dynamic program tries: of more values, those at equal shares of the records."""
+
+QUANTILES, AUTO = "quantiles:", "auto"
+
+UNITS = {"w": 7 * DAY, "d": DAY, "h": 3600, "min": 60, "s": 1}
+
+_WIDTH = re.compile(r"(\d+(?:\.\d+)?)(w|d|h|min|s)", re.ASCII)
+
+Numbers = list[tuple[Fraction, int]]
+"""Different numbers, ascending, with their masses."""
+
+Floats, Places = NDArray[np.float64], NDArray[np.int64]
+
+
+def spec_of(given: Any) -> str:
+    """What `--bin` would say for an argument of Python: a width, ``quantiles:N``, ``auto``, or a sequence of edges."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, Iterable):
+        return ",".join(map(str, cast("Iterable[Any]", given)))
+    return f"{given.total_seconds()}s" if hasattr(given, "total_seconds") else str(given)
+
+
+def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) -> Bins:
+    """The bins that `spec` asks for, of a column with these cells and what each of them weighs; or those given.
+
+    Raises
+    ------
+    InputError
+        If a cell is no number or lies outside the edges, or `spec` says nothing that goes with the column.
+    """
+    name = f"the column {quoted(column)}"
+    texts = [text for text, _ in cells]
+    kind = spec.kind if isinstance(spec, Bins) else kind_of(texts) or kind_of(texts, most=True)
+    if kind is None:
+        raise InputError(f"{name} has no number, date or time in it, and --bin sorts numbers into bins")
+    weights: Counter[Fraction] = Counter()
+    values = [number_of(text, kind) for text in texts]
+    if bad := values.count(None):
+        raise InputError(
+            f"{name} has {bad} different cell(s) that are no {WHAT[kind]}; correct them, or leave --bin out"
+        )
+    for value, (_, mass) in zip(values, cells, strict=True):
+        weights[value or Fraction(0)] += mass
+    numbers = sorted(weights.items())
+    cuts = spec.cuts if isinstance(spec, Bins) else _edges(name, spec, numbers, kind)
+    style: Kind = (
+        "date" if kind == "time" and not any(cut % DAY for cut in cuts if math.isfinite(cut)) else kind
+    )
+    edges = [text_of_number(edge, style) for edge in cuts]
+    empty = Bins(kind=kind, edges=tuple(edges))
+    inside: list[list[Any]] = [[] for _ in edges[1:]]
+    outside = 0
+    for (value, mass), k in zip(
+        numbers, empty.bins_of([text_of_number(value, kind) for value, _ in numbers]).tolist(), strict=True
+    ):
+        outside += k < 0
+        inside[max(k, 0)].append((value, mass))
+    if outside:
+        raise InputError(
+            f"{name} has {outside} different value(s) outside the edges {edges[0]} to {edges[-1]}; add an edge below "
+            "or above them, or -inf and inf"
+        )
+    kept = [_thinned(part) for part in inside]
+    return Bins(
+        kind=kind,
+        edges=empty.edges,
+        values=tuple(tuple(text_of_number(value, kind) for value, _ in part) for part in kept),
+        counts=tuple(tuple(mass for _, mass in part) for part in kept),
+    )
+
+
+def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fraction | float]:
+    if spec == AUTO:
+        raise InputError(
+            "--bin auto chooses the bins for one budget, which only `design` has; say auto:N for N bins"
+        )
+    if spec.startswith((QUANTILES, f"{AUTO}:")):
+        word, _, typed = spec.partition(":")
+        if not typed.isdecimal() or not 2 <= int(typed) <= MOST_BINS:
+            raise InputError(
+                f"--bin {quoted(spec)}: the number of bins must be a whole number from 2 to {MOST_BINS}"
+            )
+        count = int(typed)
+        splits = (
+            quantile_splits(numbers, count) if word == "quantiles" else least_distance(numbers, count)[-1][0]
+        )
+        # With open ends no bin tells the smallest or largest value; and no edge is longer than it must be.
+        return [-math.inf, *(_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits), math.inf]
+    if "," in spec:
+        return _given(spec, kind, name)
+    width = _width(spec, kind, name)
+    first, last = math.floor(numbers[0][0] / width), math.floor(numbers[-1][0] / width) + 1
+    if last - first > MOST_BINS:
+        raise InputError(
+            f"--bin {quoted(spec)} makes more than {MOST_BINS:,} bins of {name}; give a larger width"
+        )
+    edges = [k * width for k in range(first, last + 1)]
+    return [*edges[:-1], min(edges[-1], Fraction(DAY))] if kind == "clock" else edges
+
+
+def _given(spec: str, kind: Kind, name: str) -> list[Fraction | float]:
+    edges: list[Fraction | float] = []
+    for text in spec.split(","):
+        value = float(text) if text.strip() in ("-inf", "inf") else number_of(text, kind)
+        if value is None:
+            raise InputError(
+                f"--bin: the edge {quoted(text)} is no {WHAT[kind]}, which {name} holds; nor -inf or inf"
+            )
+        if edges and value <= edges[-1]:
+            raise InputError(
+                f"--bin: the edges must ascend, but {quoted(text)} does not follow what stands before it"
+            )
+        edges.append(value)
+    return edges
+
+
+def _width(spec: str, kind: Kind, name: str) -> Fraction:
+    found = _WIDTH.fullmatch(spec)
+    try:
+        width = Fraction(found[1]) * UNITS[found[2]] if found else fraction_of_text(spec)
+    except InputError:
+        raise InputError(
+            f"--bin {quoted(spec)} must be a width (10, 0.5, 7d, 1h), quantiles:N, auto, auto:N, or edges with commas"
+        ) from None
+    if width <= 0:
+        raise InputError(f"--bin {quoted(spec)}: the width must be positive")
+    if (kind == "number") != (found is None):
+        wanted = "a plain number, such as 10" if found else "a time, such as 7d, 1h, 15min or 30s"
+        raise InputError(
+            f"--bin {quoted(spec)}: {name} holds a {WHAT[kind]} in each cell, so its width is {wanted}"
+        )
+    return width
+
+
+def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
+    """The multiple of the largest power of ten (or day, hour, ..) that lies above `low` and at most at `high`."""
+    steps = () if kind == "number" else map(Fraction, (7 * DAY, DAY, 3600, 60, 1))
+    top = 0 if kind != "number" else len(str(int(max(abs(low), abs(high), 1))))
+    for step in itertools.chain(steps, (Fraction(10) ** k for k in itertools.count(top, -1))):
+        found = math.floor(high / step) * step
+        if found > low:
+            return found
+    raise AssertionError
+
+
+def quantile_splits(numbers: Numbers, bins: int) -> list[int]:
+    """Splits nearest to equal shares of the mass; fewer than asked for where many records have one value."""
+    sums: Floats = np.cumsum(np.array([float(mass) for _, mass in numbers]))
+    wanted: Floats = sums[-1] * np.arange(1, bins) / bins
+    after: Places = np.clip(np.searchsorted(sums, wanted), 1, len(sums) - 1)
+    nearer: list[int] = np.where(wanted - sums[after - 1] <= sums[after] - wanted, after, after + 1).tolist()
+    return sorted({k for k in nearer if k < len(sums)})
+
+
+def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]:
+    """For 1 to `most` bins the splits of least total distance to the bins' medians, and this distance by record.
+
+    Dynamic programming over contiguous bins. The best last split never moves down when values are added (the cost of
+    an interval satisfies the quadrangle inequality), so each of the log2(n) rounds of a divide and conquer tries about
+    2 n places, all at once.
+    """
+    places = _places(numbers)
+    values = np.array([float(numbers[a][0] - numbers[0][0]) for a in range(len(numbers))])
+    weights = np.array([float(mass) for _, mass in numbers])
+    weights /= weights.sum()
+    mass, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, weights * values))
+
+    def cost(first: Places, end: Places) -> Floats:
+        half = (mass[first] + mass[end]) / 2.0
+        middle = np.clip(np.searchsorted(mass, half) - 1, first, np.maximum(end - 1, first))
+        middle = np.minimum(middle, len(values) - 1)  # of an empty interval at the end
+        above = moment[end] - moment[middle] - values[middle] * (mass[end] - mass[middle])
+        below = values[middle] * (mass[middle] - mass[first]) - moment[middle] + moment[first]
+        return np.where(end > first, np.maximum(above + below, 0.0), 0.0)
+
+    count = len(places) - 1
+    best = cost(np.zeros(count + 1, np.int64), places)
+    found: list[tuple[list[int], float]] = [([], float(best[-1]))]
+    choices: list[Places] = []
+    for _ in range(1, min(most, count)):
+        best, choice = _next_layer(best, places, cost)
+        choices.append(choice)
+        splits: list[int] = []
+        at = count
+        for chosen in reversed(choices):
+            at = int(chosen[at])
+            splits.append(int(places[at]))
+        found.append((sorted({k for k in splits if k}), float(best[-1])))
+    return found
+
+
+def _next_layer(
+    before: Floats, places: Places, cost: Callable[[Places, Places], Floats]
+) -> tuple[Floats, Places]:
+    """``min over j <= i of before[j] + cost(places[j], places[i])`` for every i, and the first j that attains it."""
+    size = len(before)
+    best, choice = np.zeros(size), np.zeros(size, np.int64)
+    for step in (1 << power for power in reversed(range(size.bit_length()))):
+        # Those halfway between the ones that are known; their choice lies between the choices of these.
+        at = np.arange(step, size, 2 * step)
+        if not at.size:
+            continue
+        low = choice[at - step]
+        right = np.minimum(at + step, size - 1)
+        high = np.where(at + step < size, np.minimum(choice[right], at), at)
+        starts = np.concatenate([[0], np.cumsum(high - low + 1)])
+        j: Any = np.arange(starts[-1]) - np.repeat(starts[:-1] - low, high - low + 1)
+        totals = before[j] + cost(places[j], places[np.repeat(at, high - low + 1)])
+        best[at] = np.minimum.reduceat(totals, starts[:-1])
+        first = np.flatnonzero(totals == np.repeat(best[at], high - low + 1))
+        choice[at] = j[first[np.searchsorted(first, starts[:-1])]]
+    return best, choice
+
+
+def _places(numbers: Numbers) -> Places:
+    """Where bins may begin and end: between all values, or at equal shares of the mass where there are too many."""
+    if len(numbers) <= MOST_PLACES:
+        return np.arange(len(numbers) + 1)
+    return np.array([0, *quantile_splits(numbers, MOST_PLACES), len(numbers)])
+
+
+def _thinned(part: Numbers) -> Numbers:
+    """The values of a bin with their masses; of very many, those in the middle of equal shares of the mass."""
+    if len(part) <= MOST_VALUES:
+        divisor = math.gcd(*(mass for _, mass in part)) or 1
+        return [(value, mass // divisor) for value, mass in part]
+    sums = list(itertools.accumulate(mass for _, mass in part))
+    chosen: dict[Fraction, int] = {}
+    k = 0
+    for share in range(MOST_VALUES):
+        while sums[k] * 2 * MOST_VALUES <= sums[-1] * (2 * share + 1):
+            k += 1
+        chosen[part[k][0]] = chosen.get(part[k][0], 0) + 1
+    return list(chosen.items())
+
+
+def specs_by_column(given: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """Specifications (or `Bins`) by column; a bare one belongs to the only useful column."""
+    if isinstance(given, tuple) and any(isinstance(each, Bins) for each in cast("tuple[Any, ...]", given)):
+        return dict(zip(columns, cast("tuple[Any, ...]", given), strict=True))
+    if not isinstance(given, Mapping):
+        if len(columns) > 1:
+            raise InputError(
+                f"several columns are crossed: say which one is binned (--bin {columns[0]}=WIDTH), for each that is"
+            )
+        return {columns[0]: given}
+    chosen = cast("Mapping[str, Any]", given)
+    for name in chosen:
+        if name not in columns:
+            raise InputError(
+                f"--bin names the column {quoted(name)}, which is not useful: {', '.join(map(quoted, columns))}"
+            )
+    return dict(chosen)

@@ -1,0 +1,367 @@
+"""Bins: which one a number, date or time is in, exactly; where they begin; the table that is counted through them."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.core.errors import InputError
+from mechdesign.formats.cells import Encoded
+from mechdesign.tables.bin_edges import bins_for, least_distance, quantile_splits
+from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins, kind_of, number_of, numbers_of, text_of_number
+
+decimals = st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-50, max_value=50)
+edge_lists = st.lists(decimals, min_size=2, max_size=8, unique=True).map(sorted)
+
+
+def by_hand(edges: list[Decimal], value: Decimal) -> int:
+    """The bin [low, high) of a value, the last one with its upper edge; -2 outside."""
+    last = len(edges) - 2
+    pairs = enumerate(itertools.pairwise(edges))
+    hit = [k for k, (lo, hi) in pairs if lo <= value < hi or (k == last and value == hi)]
+    assert len(hit) <= 1
+    return hit[0] if hit else -2
+
+
+@given(edge_lists, st.lists(decimals, max_size=20))
+def test_bins_partition_the_line_between_the_edges(edges, values):
+    """Every number between the edges is in exactly one bin, that of the definition; so are the edges themselves."""
+    bins = Bins(edges=tuple(f"{edge:f}" for edge in edges))
+    cells = [f"{value:f}" for value in (*values, *edges)]
+    expected = [by_hand(edges, value) for value in (*values, *edges)]
+    assert [bins.bin_of(cell) for cell in cells] == expected
+    assert bins.bins_of(cells).tolist() == expected
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 3), st.integers(1, 40))
+def test_numbers_next_to_an_edge_are_decided_exactly(edge, digits, zeros):
+    """A number less than a rounding error below an edge is below it: no double decides."""
+    at = Decimal(repr(edge))
+    bins = Bins(edges=("-inf", f"{at:f}", "inf"))
+    little = Decimal(1).scaleb(at.as_tuple().exponent - zeros)
+    near = [f"{at:f}", f"{_exact(at, -little):f}", f"{_exact(at, little):f}"]
+    assert bins.bins_of(near).tolist() == [1, 0, 1]
+    assert bins.bins_of([*near, "+1" + "0" * digits]).tolist()[:3] == [1, 0, 1]  # which arrow cannot read
+
+
+def _exact(one: Decimal, other: Decimal) -> Decimal:
+    total = Fraction(one) + Fraction(other)
+    return Decimal(text_of_number(total, "number"))
+
+
+@pytest.mark.parametrize("text", ["1", "01", "1.0", "+1", " 1", "10e-1", "1.", "1.000"])
+def test_a_number_is_the_same_however_it_is_written(text):
+    bins = Bins(edges=("0", "1", "2"))
+    assert bins.bin_of(text) == bins.bins_of([text])[0] == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "nan", "inf", "-inf", "1,5", "0x1", "1_0", "1/2", "2024-01-01", "1e9999"]
+)
+def test_what_is_no_number_has_no_bin(text):
+    bins = Bins(edges=("-inf", "1", "inf"))
+    assert bins.bin_of(text) == bins.bins_of([text])[0] == -1
+
+
+def test_columns_are_sorted_in_with_what_has_no_bin_marked():
+    bins = Bins(edges=("0", "10", "20"))
+    column = Encoded(np.array([0, 1, -1, 2, 3, 4, 5]), ("5", "20", "21", "x", "", "05.0"))
+    found = bins.sorted_in(column)
+    shown = [None if code < 0 else found.texts[code] for code in found.codes]
+    assert shown == ["[0, 10)", "[10, 20]", None, OUTSIDE, NO_NUMBER, None, "[0, 10)"]
+
+
+@given(st.integers(-5, 8), st.integers(-(10**6), 10**6))
+def test_numbers_are_written_so_that_they_are_read_again(places, digits):
+    value = Fraction(digits) / Fraction(10) ** places
+    assert number_of(text_of_number(value, "number"), "number") == value
+
+
+@given(
+    st.datetimes(datetime(1, 1, 8), datetime(9999, 12, 1)),
+    st.sampled_from(["time", "instant", "clock", "date"]),
+)
+def test_moments_are_written_so_that_they_are_read_again(moment, kind):
+    if kind == "date":
+        moment = datetime(moment.year, moment.month, moment.day)
+    text = {
+        "date": moment.date().isoformat(),
+        "time": str(moment),
+        "instant": str(moment.replace(tzinfo=UTC)),
+        "clock": str(moment.time()),
+    }[kind]
+    value = number_of(text, kind)
+    assert value is not None
+    written = text_of_number(value, kind)
+    assert number_of(written, kind) == value
+    assert len(written) <= len(text)
+    assert text.startswith(written.removesuffix("+00:00"))
+    assert kind_of([text]) in (kind, "date")  # what is all midnights are dates
+    if kind != "clock":
+        since = moment - datetime(1970, 1, 5)
+        assert value == Fraction(since // timedelta(microseconds=1), 10**6)
+
+
+def test_moments_with_zones_are_compared_in_utc():
+    assert number_of("2024-01-31 09:00+01:00", "instant") == number_of("2024-01-31T08:00:00Z", "instant")
+    assert number_of("2024-01-31 07:30-0030", "instant") == number_of("2024-01-31 08:00:00+00:00", "instant")
+    assert number_of("2024-01-31 08:00", "instant") is None
+    assert number_of("2024-01-31 08:00Z", "time") is None
+
+
+@given(st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), min_size=1, max_size=20))
+def test_many_moments_are_in_the_bins_of_each(moments):
+    """Arrow's microseconds decide as exact seconds do."""
+    low, high = min(moments), max(moments) + timedelta(seconds=1)
+    middle = low + (high - low) / 2
+    bins = Bins(kind="time", edges=tuple(str(moment) for moment in sorted({low, middle, high})))
+    cells = [str(moment) for moment in moments]
+    assert bins.bins_of(cells).tolist() == [bins.bin_of(cell) for cell in cells]
+    assert (
+        bins.bins_of([*cells, f"{cells[0].partition('.')[0]}.0000001"])[:-1].tolist()
+        == bins.bins_of(cells).tolist()
+    )
+
+
+weighted = st.dictionaries(st.integers(0, 30), st.integers(1, 5), min_size=2, max_size=9)
+
+
+def cost_of(part: list[tuple[int, int]]) -> Fraction:
+    """Least total distance of these numbers to one of them."""
+    return min(sum((mass * abs(v - m) for v, mass in part), Fraction(0)) for m, _ in part)
+
+
+@given(weighted, st.integers(1, 6))
+def test_the_dynamic_program_finds_the_least_distance(table, most):
+    """``D_k = min over contiguous bins of sum over v of P(v) |v - median of its bin|``, against every way to split."""
+    numbers = [(Fraction(v), mass) for v, mass in sorted(table.items())]
+    total = sum(table.values())
+    found = least_distance(numbers, most)
+    assert len(found) == min(most, len(numbers))
+    for k, (splits, distance) in enumerate(found, 1):
+
+        def parted(places):
+            ends = [0, *places, len(numbers)]
+            return sum((cost_of(numbers[a:b]) for a, b in itertools.pairwise(ends)), Fraction(0)) / total
+
+        best = min(parted(places) for places in itertools.combinations(range(1, len(numbers)), k - 1))
+        assert distance == pytest.approx(float(best), abs=1e-9)
+        assert parted(splits) == best
+
+
+@given(weighted, st.integers(2, 6))
+def test_quantiles_split_into_shares_that_ties_allow(table, bins):
+    numbers = [(Fraction(v), mass) for v, mass in sorted(table.items())]
+    splits = quantile_splits(numbers, bins)
+    assert splits == sorted(set(splits))
+    assert all(0 < k < len(numbers) for k in splits)
+    total = sum(table.values())
+    for share in range(1, bins):
+        reached = [sum(m for _, m in numbers[:k]) for k in (0, *splits, len(numbers))]
+        off = min(abs(r - total * share / bins) for r in reached)
+        assert off <= max(table.values())
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), decimals), min_size=6, max_size=40),
+    st.sampled_from(["7", "0.25", "quantiles:3", "auto:3", "-60,-1,0,0.001,60", "-inf,0,inf"]),
+)
+def test_the_binned_table_is_what_counting_by_hand_gives(records, spec):
+    """counts[s][bin] is the number of records of s whose number is in the bin; representatives are lower medians."""
+    extremes = [("a", Decimal(-51)), ("b", Decimal(51))]
+    records = [*records, *extremes]
+    frame = pd.DataFrame(records, columns=["s", "x"]).astype(str)
+    joint = md.Joint.from_table(frame, sensitive="s", useful="x", bins=spec)
+    (bins,) = joint.useful.bins
+    cuts = [
+        Decimal("-Infinity") if e == "-inf" else Decimal("Infinity") if e == "inf" else Decimal(e)
+        for e in bins.edges
+    ]
+    expected = Counter((s, bins.labels[by_hand(cuts, x)]) for s, x in records)
+    found = {
+        (s, x): joint.counts[i][j]
+        for i, s in enumerate(joint.sensitive.names)
+        for j, x in enumerate(joint.useful.names)
+        if joint.counts[i][j]
+    }
+    assert found == expected
+    assert list(joint.useful.names) == [label for label in bins.labels if label in joint.useful.names]
+    for k, label in enumerate(bins.labels):
+        inside = sorted(x for _, x in records if bins.labels[by_hand(cuts, x)] == label)
+        shown = bins.representatives[k]
+        assert (shown is None) == (not inside)
+        if inside:
+            assert Decimal(shown) == inside[(len(inside) - 1) // 2]
+    assert numbers_of(joint.useful) == tuple(
+        Fraction(bins.representatives[bins.labels.index(label)]) for label in joint.useful.names
+    )
+
+
+def frame_of(values) -> pd.DataFrame:
+    return pd.DataFrame({"s": ["a", "b"] * (len(values) // 2), "x": values})
+
+
+def names(values, bins) -> tuple[str, ...]:
+    return md.Joint.from_table(frame_of(values), sensitive="s", useful="x", bins=bins).useful.names
+
+
+@pytest.mark.parametrize(
+    ("values", "bins", "expected"),
+    [
+        ([17, 29, 30, 90], 10, ("[10, 20)", "[20, 30)", "[30, 40)", "[90, 100]")),
+        ([17, 29, 30, 90], Decimal(40), ("[0, 40)", "[80, 120]")),
+        ([17.5, 29.0, 30.25, 90.0], 0.5, ("[17.5, 18)", "[29, 29.5)", "[30, 30.5)", "[90, 90.5]")),
+        ([-0.1, 0.0, 0.2, 0.3], "0.1", ("[-0.1, 0)", "[0, 0.1)", "[0.2, 0.3)", "[0.3, 0.4]")),
+        ([17, 29, 30, 90], [17, 30, 90], ("[17, 30)", "[30, 90]")),
+        ([17, 29, 30, 90], (float("-inf"), 30, float("inf")), ("(-inf, 30)", "[30, inf)")),
+        ([0, 0, 0, 114], "quantiles:2", ("(-inf, 100)", "[100, inf)")),
+        ([1999, 2000, 2001, 3111], "auto:2", ("(-inf, 3000)", "[3000, inf)")),
+        (
+            [date(2024, 1, 1), date(2024, 1, 7), date(2024, 1, 8), date(2024, 1, 14)],
+            "7d",
+            ("[2024-01-01, 2024-01-08)", "[2024-01-08, 2024-01-15]"),
+        ),
+        (
+            [datetime(2024, 1, 1, 8, 59), datetime(2024, 1, 1, 9), datetime(2024, 1, 1, 10), datetime(2024, 1, 2)],
+            timedelta(hours=1),
+            (
+                "[2024-01-01 08:00:00, 2024-01-01 09:00:00)",
+                "[2024-01-01 09:00:00, 2024-01-01 10:00:00)",
+                "[2024-01-01 10:00:00, 2024-01-01 11:00:00)",
+                "[2024-01-02 00:00:00, 2024-01-02 01:00:00]",
+            ),
+        ),
+        (["08:15", "08:20", "09:00", "23:59:59.5"], "12h", ("[00:00:00, 12:00:00)", "[12:00:00, 24:00:00]")),
+        (
+            ["2024-01-01T00:30+01:00", "2024-01-01T00:30Z", "2024-01-01T03:30Z", "2024-01-01T05:30+05:00"],
+            "1d",
+            (
+                "[2023-12-31 00:00:00+00:00, 2024-01-01 00:00:00+00:00)",
+                "[2024-01-01 00:00:00+00:00, 2024-01-02 00:00:00+00:00]",
+            ),
+        ),
+        (
+            ["2023-05-01", "2023-12-31", "2024-01-01", "2024-05-01"],
+            "2023-01-01,2024-01-01,inf",
+            ("[2023-01-01, 2024-01-01)", "[2024-01-01, inf)"),
+        ),
+    ],
+)  # fmt: skip
+def test_labels(values, bins, expected):
+    assert names(values, bins) == expected
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, pa.table, lambda d: pd.DataFrame(d).astype(str)]
+)
+def test_every_kind_of_frame_gives_the_same_bins(make):
+    values = {"s": ["a", "b", "a", "b"], "x": [1.5, 2.0, 2.5, 7.0]}
+    joint = md.Joint.from_table(make(values), sensitive="s", useful="x", bins=2)
+    assert joint.useful.names == ("[0, 2)", "[2, 4)", "[6, 8]")
+    assert joint.counts == ((1, 1, 0), (0, 1, 1))
+
+
+def test_crossed_columns_have_bins_by_name_and_empty_bins_are_noted():
+    frame = pd.DataFrame(
+        {"s": list("abab"), "x": [1, 15, 35, 36], "y": list("uvuu"), "z": ["0.1", "0.2", "0.7", "0.9"]}
+    )
+    joint = md.Joint.from_table(frame, sensitive="s", useful=["x", "y", "z"], bins={"x": 10, "z": "0,0.5,1"})
+    assert joint.useful.names == ("[0, 10), u, [0, 0.5)", "[10, 20), v, [0, 0.5)", "[30, 40], u, [0.5, 1]")
+    assert [each is None for each in joint.useful.bins] == [False, True, False]
+    assert "1 of the 4 bins of 'x' hold no record" in joint.notices[0]
+    assert numbers_of(joint.useful, 2) == (Fraction("0.1"), Fraction("0.1"), Fraction("0.7"))
+    with pytest.raises(InputError, match="the column 'y' holds symbols that are no numbers"):
+        numbers_of(joint.useful, 1)
+
+
+def test_missing_cells_stay_a_symbol_and_weights_count():
+    frame = pd.DataFrame({"s": list("abab"), "x": ["1", "", "12", "13"], "w": ["1", "2", "3", "0.5"]})
+    joint = md.Joint.from_table(
+        frame.replace("", None), sensitive="s", useful="x", weight="w", missing="symbol", bins=10
+    )
+    assert joint.useful.names == ("", "[0, 10)", "[10, 20]")
+    assert joint.useful_counts == (4, 2, 7)
+    assert joint.useful.bins[0].counts == ((1,), (6, 1))
+    assert numbers_of(joint.useful) == (None, 1, 12)
+
+
+def test_the_bins_of_one_table_are_taken_for_another():
+    first = md.Joint.from_table(frame_of([1, 5, 12, 19]), sensitive="s", useful="x", bins="auto:2")
+    second = md.Joint.from_table(
+        frame_of([2, 2, 300, 301]), sensitive="s", useful="x", bins=first.useful.bins
+    )
+    assert second.useful.symbols == first.useful.symbols
+    assert second.useful.bins[0].edges == first.useful.bins[0].edges
+    assert second.useful.bins[0].representatives == ("2", "300")
+    # a table whose symbols are bins already stays as it is
+    again = md.Joint.from_counts(first.counts, useful_labels=first.useful.names, useful="x").binned(
+        first.useful.bins
+    )
+    assert again.useful == first.useful
+
+
+def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
+    numbers = [str(k) for k in range(5001)]
+    bins = bins_for("x", "-inf,5000,inf", [(text, 3) for text in numbers])
+    assert len(bins.values[0]) == sum(bins.counts[0]) == 1000
+    assert abs(int(bins.representatives[0]) - 2500) <= 5
+    assert bins.counts[1] == (1,)
+
+
+@pytest.mark.parametrize(
+    ("values", "bins", "message"),
+    [
+        (["1", "x", "y", "4"], 2, r"the column 'x' has 2 different cell\(s\) that are no number; correct them"),
+        (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and bins sorts numbers"),
+        (["2024-01-01", "2", "2024-01-02", "2024-01-03"], "2d", r"that are no number"),
+        ([1, 2, 3, 4], "2,3", r"has 2 different value\(s\) outside the edges 2 to 3; add an edge below or above them"),
+        ([1, 2, 3, 4], [], r"bins '' must be a width \(10, 0\.5, 7d, 1h\), quantiles:N, auto, auto:N, or edges"),
+        ([1, 2, 3, 4], "ten", r"bins 'ten' must be a width"),
+        ([1, 2, 3, 4], 0, r"bins '0': the width must be positive"),
+        ([1, 2, 3, 4], -2, r"bins '-2': the width must be positive"),
+        ([1, 2, 3, 4], "0.00001", r"bins '0\.00001' makes more than 100,000 bins of the column 'x'; give a larger"),
+        ([1, 2, 3, 4], "1d", r"bins '1d': the column 'x' holds a number in each cell, so its width is a plain number"),
+        (["2024-01-01", "2024-01-02"], "7", r"holds a date \(2024-01-31\) in each cell, so its width is a time"),
+        ([1, 2, 3, 4], "1,x", r"bins: the edge 'x' is no number, which the column 'x' holds; nor -inf or inf"),
+        (["2024-01-01", "2024-01-02"], "1,2", r"bins: the edge '1' is no date"),
+        ([1, 2, 3, 4], "3,1", r"bins: the edges must ascend, but '1' does not follow"),
+        ([1, 2, 3, 4], "1,1.0", r"bins: the edges must ascend, but '1\.0' does not follow"),
+        ([1, 2, 3, 4], "quantiles:1", r"bins 'quantiles:1': the number of bins must be a whole number from 2 to"),
+        ([1, 2, 3, 4], "auto:x", r"bins 'auto:x': the number of bins must be a whole number"),
+        ([1, 2, 3, 4], "auto", r"bins auto chooses the bins for one budget, which only `design` has; say auto:N"),
+        ([1, 2, 3, 4], "-inf,inf", r"the useful column 'x' has a single symbol \('\(-inf, inf\)'\)"),
+        ([1, 2, 3, 4], {"y": 2}, r"bins names the column 'y', which is not useful: 'x'"),
+    ],
+)  # fmt: skip
+def test_what_no_bins_can_be_made_of_is_refused(values, bins, message):
+    with pytest.raises(InputError, match=message):
+        names(values, bins)
+
+
+def test_no_message_shows_a_cell():
+    for bins in (10, "-inf,0,inf", "0,1"):
+        with pytest.raises(InputError) as refused:
+            names(["12", "secret-7", "13", "14"], bins)
+        assert "secret" not in str(refused.value)
+
+
+def test_bins_are_made_once_and_crossed_ones_named():
+    joint = md.Joint.from_table(frame_of([1, 2, 13, 4]), sensitive="s", useful="x", bins=5)
+    with pytest.raises(InputError, match="the column 'x' is sorted into bins already"):
+        joint.binned(5)
+    with pytest.raises(
+        InputError, match=r"several columns are crossed: say which one is binned \(bins='x=WIDTH'\)"
+    ):
+        md.Joint.from_table(frame_of([1, 2, 3, 4]).assign(y=1), sensitive="s", useful=["x", "y"], bins=5)
