@@ -81,7 +81,7 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
     columns, symbols = joint.useful.columns, joint.useful.symbols
     if len(columns) > 1 or any(joint.useful.bins) or len(symbols) <= MANY_NUMBERS:
         return ()
-    kind = kind_of([symbol[0] for symbol in symbols if symbol[0]])
+    kind = kind_of([text for symbol in symbols for text in symbol if text])
     return () if kind is None else (
         f"the column {quoted(columns[0])} has {len(symbols):,} different {kind}s, each a symbol of its own: --bin "
         "releases them in bins, --objective distance moves them as little as possible",

@@ -228,7 +228,7 @@ def _next_layer(
         right = np.minimum(at + step, size - 1)
         high = np.where(at + step < size, np.minimum(choice[right], at), at)
         starts = np.concatenate([[0], np.cumsum(high - low + 1)])
-        j: Any = np.arange(starts[-1]) - np.repeat(starts[:-1] - low, high - low + 1)
+        j = np.asarray(np.arange(starts[-1]) - np.repeat(starts[:-1] - low, high - low + 1), dtype=np.intp)
         totals = before[j] + cost(places[j], places[np.repeat(at, high - low + 1)])
         best[at] = np.minimum.reduceat(totals, starts[:-1])
         first = np.flatnonzero(totals == np.repeat(best[at], high - low + 1))
