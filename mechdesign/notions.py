@@ -117,6 +117,11 @@ class LiftLimits:
         return None
 
     @property
+    def on_single_lifts(self) -> LiftLimits | None:
+        """These limits with the budgets of single symbols, where they bound single lifts."""
+        return self
+
+    @property
     def need_shares(self) -> bool:
         """Whether they speak of P(s): quotients of two rows of the table do not."""
         return math.isfinite(self.lower) or math.isfinite(self.upper)
@@ -242,6 +247,11 @@ class MeanLimits:
             return f"{self.mean.name} is a notion without polytope"
         if math.isfinite(self.lower):
             return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"
+        return None
+
+    @property
+    def on_single_lifts(self) -> LiftLimits | None:
+        """None: a mean of lifts bounds none of them."""
         return None
 
     def condition(self, sensitive: str) -> str:

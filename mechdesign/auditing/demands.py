@@ -51,7 +51,7 @@ def stacked(
     counts: Sequence[Sequence[int]], joint: Joint, notion: Notion, before: tuple[str, ...] = ()
 ) -> list[Demand]:
     """What the notion asks of each secret of the table, on counts with a row for each sensitive symbol of it."""
-    limits = notion.limits.single if notion.limits.mean is None else None
+    limits = notion.limits.on_single_lifts
     if limits is None:
         raise InputError(
             f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
@@ -70,7 +70,7 @@ def stacked(
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    limits = notion.limits.single if notion.limits.mean is None else None
+    limits = notion.limits.on_single_lifts
     if limits is None or not limits.own:
         return ()
     own = _own(joint, limits)

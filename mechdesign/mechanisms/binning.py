@@ -83,6 +83,6 @@ def many_numbers(joint: Joint) -> tuple[str, ...]:
         return ()
     kind = kind_of([text for symbol in symbols for text in symbol if text])
     return () if kind is None else (
-        f"the column {quoted(','.join(columns))} has {len(symbols):,} different {kind}s, each a symbol of its own: --bin "
-        "releases them in bins, --objective distance moves them as little as possible",
+        f"the column {quoted(','.join(columns))} has {len(symbols):,} different {kind}s, each a symbol of its own: "
+        "--bin releases them in bins, --objective distance moves them as little as possible",
     )  # fmt: skip

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step, Steps
-from mechdesign.mechanisms.partitions import merge_all, merge_subsets
+from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
 from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
@@ -230,7 +230,7 @@ def _known(rules: Rules, search: Search, target: float, started: float) -> _Know
     end = math.inf if search.time_limit is None else started + search.time_limit
     channels: list[tuple[Array, Points]] = []
     merged: list[tuple[int, ...]] = []
-    merging = started + MERGING_SHARE * (end - started)
+    merging = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
     for joint in (table, whole) if reduced.is_reduced else (table,):
         lifts = rules.sets(joint)
         for merge in (merge_all, merge_subsets):

@@ -175,6 +175,9 @@ class MergedSets:
         return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
 
 
+LEAST_SECONDS = 1.0
+"""Time that merging may take whatever the limit is: all but the largest tables need less."""
+
 __all__ = ["RISKS", "MergedSets", "Merging", "Risk", "merge_all", "merge_subsets"]
 
 

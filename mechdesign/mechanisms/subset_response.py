@@ -26,7 +26,7 @@ from mechdesign.mechanisms.optimal import (
     Search,
     utility_entropy,
 )
-from mechdesign.mechanisms.partitions import Risk
+from mechdesign.mechanisms.partitions import LEAST_SECONDS, Risk
 from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure
@@ -55,7 +55,8 @@ def subset_response(
     start = time.perf_counter()
     rules = rules or Rules(joint, notion)
     relaxation = rules.of_symbols()
-    end = math.inf if search.time_limit is None else start + MERGING_SHARE * search.time_limit
+    limit = math.inf if search.time_limit is None else search.time_limit
+    end = start + max(MERGING_SHARE * limit, LEAST_SECONDS)
     watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
     merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
     if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):

@@ -25,7 +25,15 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import fraction_of, listed
-from mechdesign.mechanisms.partitions import RISKS, MergedSets, Merging, Risk, merge_all, merge_subsets
+from mechdesign.mechanisms.partitions import (
+    LEAST_SECONDS,
+    RISKS,
+    MergedSets,
+    Merging,
+    Risk,
+    merge_all,
+    merge_subsets,
+)
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import Judge, Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
@@ -113,7 +121,7 @@ def subset_merging(
 ) -> Design:
     """Merge the violating symbols in small sets (Algorithm 1), with repair; always private."""
     start = time.perf_counter()
-    end = math.inf if time_limit is None else start + time_limit
+    end = math.inf if time_limit is None else start + max(time_limit, LEAST_SECONDS)
     watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
     return designed(watched, joint, mechanism=SUBSETS, start=start, as_published=as_published)
 

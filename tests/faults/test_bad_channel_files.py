@@ -306,7 +306,11 @@ def test_the_second_version_is_read_and_written(tmp_path):
             None,
             r"objective: distance \(absolute or squared\) belongs to the objective distance",
         ),
-        ("objective.name", "profit", r"objective\.name \('profit'\) must be 'truth', 'distance' or 'costs'"),
+        (
+            "objective.name",
+            "profit",
+            r"objective\.name \('profit'\) must be 'truth', 'distance', 'costs' or 'convex'",
+        ),
         ("objective.stay", {"Sales": 0.5}, r"objective\.stay\.Sales \('0\.5'\) must be text"),
         ("bins", {"age": {"edges": ["0", "1"]}}, r"bins: there is no useful column 'age'"),
         ("budgets.0.eps_l", -1.0, r"budgets\[0\]: eps_l \(-1\) must be positive"),

@@ -29,7 +29,7 @@ CASES = {
     ),
     "utf-16": ("s,x\na,u\n".encode("utf-16"), MICRO, "FILE is UTF-16 text; save it as UTF-8"),
     "gzip": (b"\x1f\x8b\x08\x00abc", MICRO, "FILE is truncated within its gzip data"),
-    "spreadsheet": (b"PK\x03\x04abc", MICRO, "FILE is a zip archive or a spreadsheet; save the table as CSV"),
+    "spreadsheet": (b"PK\x03\x04abc", MICRO, "FILE is a spreadsheet or an archive; export the sheet as CSV"),
     "not utf-8": (b"s,x\na,u\nb,caf\xe9\n", MICRO, "FILE, line 3: not UTF-8 text; save the file as UTF-8"),
     "not utf-8 header": (b"s,caf\xe9\na,u\n", MICRO, "FILE, line 1: not UTF-8 text"),
     "missing column": (
@@ -46,9 +46,9 @@ CASES = {
     "semicolons": (
         "s;x\na;u\n",
         MICRO,
-        "its cells seem to be separated by semicolons: say so (--delimiter ';')",
+        "its cells seem to be separated by semicolons: say so (delimiter=';')",
     ),
-    "tabs": ("s\tx\na\tu\n", MICRO, "its cells seem to be separated by tabs: say so (--delimiter tab)"),
+    "tabs": ("s\tx\na\tu\n", MICRO, "its cells seem to be separated by tabs: say so (delimiter='tab')"),
     "duplicate header": ("s,x,s\na,u,b\n", MICRO, "FILE: the header has the column 's' more than once"),
     "short row": ("s,x,o\na,u,1\nb,v\n", MICRO, "FILE, line 3: the row has 2 cell(s) where the header has 3"),
     "long row": ("s,x\na,u\nb,v,w\n", MICRO, "FILE, line 3: the row has 3 cell(s) where the header has 2"),
@@ -80,7 +80,7 @@ CASES = {
     "no columns named": (
         "s,x\na,u\n",
         {},
-        "FILE: say which columns are sensitive (--sensitive) and useful (--useful)",
+        "FILE: say which columns are sensitive (sensitive=) and useful (useful=)",
     ),
     "single useful symbol": (
         "s,x\na,u\nb,u\n",

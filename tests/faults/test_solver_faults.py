@@ -331,7 +331,8 @@ def test_the_fallback_on_the_command_line_exits_0_and_says_so(table, monkeypatch
         "optimal",
         True,
     )
-    assert (record["upper_bound_nmi"], record["gap_nmi"]) == (None, None)
+    # The bound does not depend on the columns that could not be rounded.
+    assert record["upper_bound_nmi"] - record["nmi"] <= record["gap_nmi"] < 1.0
     assert "subset-merging, verified" in err
     assert Channel.load("channel.json").record.provenance["mechanism"] == "subset-merging"
 

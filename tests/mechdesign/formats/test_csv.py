@@ -236,7 +236,7 @@ REFUSED = [
     (b'a,b\n"x"y,2\n', r"line 2: not a CSV row \(',' expected after the closing quote\)"),
     (
         b"a,b\n1,2\n3,\xff\n",
-        r"line 3: not UTF-8 text; save the file as UTF-8, or name its encoding \(--encoding\)",
+        r"line 3: not UTF-8 text; save the file as UTF-8, or name its encoding \(encoding=\)",
     ),
     (b"a,b\n1,2\n3,\xed\xa0\x80\n", r"line 3: not UTF-8 text"),
     (b"a\xff,b\n1,2\n", r"line 1: not UTF-8 text"),
@@ -246,10 +246,10 @@ REFUSED = [
     (b"\na,b\n", r"people\.csv: the first line is blank; it must name the columns"),
     (b"\xef\xbb\xbf", r"people\.csv: the first line is blank"),
     (b"", r"people\.csv is empty"),
-    (b"PK\x03\x04", r"people\.csv is a zip archive or a spreadsheet; save the table as CSV"),
+    (b"PK\x03\x04", r"people\.csv is a spreadsheet or an archive; export the sheet as CSV"),
     (
         "a,b\n".encode("utf-16"),
-        r"is UTF-16 text; save it as UTF-8, or name its encoding \(--encoding utf-16\)",
+        r"is UTF-16 text; save it as UTF-8, or name its encoding \(encoding='utf-16'\)",
     ),
 ]
 

@@ -51,7 +51,7 @@ def test_every_back_end_finds_the_optimum(counts, notion):
             {"enumerate": "cdd", "method": "vertices"},
             "enumerate [(]'cdd'[)] must be one of auto, pivot, pycddlib, p",
         ),
-        ({"enumerate": "pivot"}, "needs the method vertices [(]--method vertices[)], not auto"),
+        ({"enumerate": "pivot"}, "needs the method vertices [(]method='vertices'[)], not auto"),
         ({"enumerate": "pycddlib", "method": "columns"}, "needs the method vertices .*, not columns"),
     ],
 )

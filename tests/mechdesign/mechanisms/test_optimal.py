@@ -199,7 +199,7 @@ def test_a_certificate_rounds_against_itself(adult):
     reported = Fraction(found.certificate.upper_bound_nmi)
     assert exact <= reported <= exact + Fraction(1, 10**13)
     odd = replace(found.envelope, bound=-1e-9)
-    assert module.certify(odd, found.entropy, found.nmi).upper_bound_nmi == 1.0
+    assert module.proven(odd, found.entropy, found.nmi).upper_bound_nmi == 1.0
 
 
 def test_the_certificate_says_what_the_search_cost(adult):
@@ -248,7 +248,9 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
         raise RoundingFailure("the design breaks its budget")
 
     monkeypatch.setattr(rules, "round_channel", refuses)
-    message = r"no verified channel .+the design breaks its budget.+use --mechanism subset-merging or a larger budget"
+    message = (
+        r"no verified channel .+the design breaks its budget.+use mechanism subset-merging or a larger budget"
+    )
     with pytest.raises(SolverFailure, match=message):
         module.optimal(adult, ALIP.from_epsilon(1.0), module.Search())
 

@@ -168,7 +168,7 @@ def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch)
         (TooManyVertices("too many vertices; use columns"), "too many vertices; use columns"),
         (
             BackendFailure("no pivots"),
-            r"a set of \d+ symbols could not be solved \(no pivots\); use --mechanism subset-merging",
+            r"a set of \d+ symbols could not be solved \(no pivots\); use mechanism subset-merging",
         ),
     ],
 )

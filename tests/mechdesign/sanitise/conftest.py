@@ -18,6 +18,7 @@ class StandIn:
     rows: tuple[tuple[int, ...], ...]
     sensitive: Variable | None = None
     denominator: int = D
+    unseen: int = 0
 
 
 @pytest.fixture

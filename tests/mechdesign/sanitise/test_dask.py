@@ -210,6 +210,7 @@ def cluster():
         yield client
 
 
+@pytest.mark.filterwarnings("ignore:these records were released")  # other identities draw anew
 def test_a_cluster_of_processes_draws_as_one_machine(cluster, channel):
     frame = people(200)
     source = dd.from_pandas(frame, npartitions=7)
