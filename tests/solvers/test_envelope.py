@@ -7,6 +7,9 @@ import itertools
 import numpy as np
 import pytest
 from flint import arb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
 
 from solvers import (
     EmptyPolytope,
@@ -22,7 +25,7 @@ from solvers import (
     lower_envelope,
 )
 from solvers.enumeration import vertices
-from solvers.envelope import MOST_ROWS
+from solvers.envelope import MOST_ROWS, _stars
 from tests.solvers.reference import (
     INF,
     exact,
@@ -30,6 +33,7 @@ from tests.solvers.reference import (
     lift_matrix,
     random_table,
     ratio_polytope,
+    table_polytope,
 )
 from tests.solvers.test_polytope import with_deviation
 
@@ -399,3 +403,15 @@ def test_what_is_no_decomposition_is_no_incumbent():
     check(found, polytope, target)
     with pytest.raises(InvalidPolytope, match="start has points of length 2, not 7"):
         lower_envelope(polytope, target, incumbents=[(np.ones(1), Points.units([0], 2))])
+
+
+@given(seed=st.integers(0, 10**6), m=st.integers(2, 6), n=st.integers(2, 12))
+@settings(max_examples=60)
+def test_what_completes_a_decomposition_has_the_point_inside(seed, m, n):
+    """Members between the point and every unit vector: non-negative weights of them give the point."""
+    rng = np.random.default_rng(seed)
+    polytope, p = table_polytope(rng, "random", "both", m, n)
+    stars = _stars(polytope, p)
+    assert len(stars) == n
+    assert polytope.residual(stars.toarray()).max() <= 1e-12
+    assert nnls(stars.toarray().T, p)[1] < 1e-9
