@@ -55,6 +55,9 @@ PLANE_FROM = 400
 MOST_STARS = 1000
 """Coordinates up to which dense columns, one for each, are no burden for the master."""
 
+ONE_ULP = 1e-15
+"""By how much a sum of probabilities may miss one through rounding alone."""
+
 HALVINGS = 30
 """Bisections for the length of each of them."""
 
@@ -279,7 +282,7 @@ def _stars(polytope: Polytope, p: Array) -> Points:
     low, high = np.zeros(n), np.ones(n)
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        inside = polytope.residual((1.0 - middle)[:, None] * p + np.diag(middle)) <= 0.0
+        inside = polytope.residual((1.0 - middle)[:, None] * p + np.diag(middle)) <= ONE_ULP
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return Points.from_dense(((1.0 - low)[:, None] * p + np.diag(low))[low > 0.0])
 
