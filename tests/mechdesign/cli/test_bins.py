@@ -193,7 +193,7 @@ def test_bins_belong_to_one_place(people, run):
     joint = md.Joint.from_table(pd.read_csv("people.csv"), sensitive="s", useful="age")
     crossed = md.Joint.from_table(pd.read_csv("people.csv").assign(b=1), sensitive="s", useful=["age", "b"])
     with pytest.raises(
-        InputError, match="(--bin|bins) auto is for one column; give bins for the others, or auto:N"
+        InputError, match=r"(--bin|bins) auto is for one column; give bins for the others, or auto:N"
     ):
         md.design(crossed, md.LIP(1.0), bins={"age": "auto", "b": "auto"})
     assert md.design(joint, md.LIP(1.0), bins=20).channel.useful == Channel.load("c.json").useful
