@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line on `argv` (default: those of the process) and return its exit code."""
     from mechdesign.cli.console import Reporter
-    from mechdesign.core.errors import MechdesignError
+    from mechdesign.core.errors import NAMES_OPTIONS
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     _speak_utf8()
     reporter = Reporter.from_arguments(arguments)
-    before, MechdesignError.says_options = MechdesignError.says_options, True
+    token = NAMES_OPTIONS.set(True)
     try:
         with reporter.hearing():
             return _run(arguments, reporter)
     finally:
-        MechdesignError.says_options = before
+        NAMES_OPTIONS.reset(token)
 
 
 def _run(arguments: list[str], reporter: Reporter) -> int:

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from mechdesign.cli.progress import Work
-from mechdesign.core.errors import MechdesignError
+from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
 
 if TYPE_CHECKING:
     import typer
@@ -163,7 +163,7 @@ class _Forwarding(logging.Handler):
 
 def listen(quiet: bool, log_json: bool) -> None:
     """Hear the libraries in a process of its own."""
-    MechdesignError.says_options = True
+    NAMES_OPTIONS.set(True)
     Reporter(quiet=quiet, log_json=log_json).listen()
 
 

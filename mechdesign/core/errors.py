@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -10,17 +11,18 @@ T = TypeVar("T")
 OPTION = re.compile(r"(\(?)(?<![\w-])--([a-z][a-z-]*)(?: ([^\s()]+)(?=\)))?")
 """An option of the command line in a message, perhaps in parentheses and there perhaps with a value."""
 
+NAMES_OPTIONS: ContextVar[bool] = ContextVar("names_options", default=False)
+"""Whether messages name options of the command line, which sets this while it runs; else parameters of Python."""
+
 
 class MechdesignError(Exception):
     """Base of every error of this package; `exit_code` is that of the command line."""
 
     exit_code: int = 2
-    says_options: bool = False
-    """Whether messages name options of the command line, which sets this; else parameters, as Python has them."""
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text if MechdesignError.says_options else OPTION.sub(_parameter, text)
+        return text if NAMES_OPTIONS.get() else OPTION.sub(_parameter, text)
 
 
 def _parameter(found: re.Match[str]) -> str:

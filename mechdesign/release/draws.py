@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,7 @@ KEY_BYTES = 32
 ROWS = "rows"
 IDENTIFIERS = "identifiers"
 
-_BLOCK = 16
-_WORDS_PER_BLOCK = 2
-_LENGTH_BYTES = 8
-_WORD_BYTES = 8
+_BLOCK, _WORDS_PER_BLOCK, _WORD_BYTES = 16, 2, 8
 
 
 class Key:
@@ -82,26 +79,6 @@ class Key:
         return Key(digest.digest())
 
 
-class Randomness(Protocol):
-    """A source of uniform integers."""
-
-    def below(self, bound: int, size: int) -> Integers:
-        """`size` independent integers, uniform in [0, bound), for 1 <= bound <= 2**62."""
-        ...
-
-
-class Records(Protocol):
-    """What identifies the records of a batch."""
-
-    kind: ClassVar[str]
-
-    def __len__(self) -> int: ...
-
-    def source(self, key: Key) -> Randomness:
-        """One integer for each record, in the order of the batch, by one or several calls of `below`."""
-        ...
-
-
 @dataclass(frozen=True)
 class RowNumbers:
     """The records `first`, `first` + 1, .. of a data set, counted from 0."""
@@ -113,7 +90,7 @@ class RowNumbers:
     def __len__(self) -> int:
         return self.count
 
-    def source(self, key: Key) -> Randomness:
+    def source(self, key: Key) -> RowStream:
         """AES-256 in counter mode: the word at the place of the row number, found without those before it."""
         return RowStream(key, self.first)
 
@@ -136,7 +113,7 @@ class NumberedRecords:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def source(self, key: Key) -> Randomness:
+    def source(self, key: Key) -> _Addressed:
         """The words of the counter mode at the given places."""
         numbers = self.numbers
         return _Addressed(len(numbers), lambda attempt, at: words_at(_attempt(key, attempt), numbers[at]))
@@ -156,9 +133,13 @@ class Identifiers:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def source(self, key: Key) -> Randomness:
+    def source(self, key: Key) -> _Addressed:
         """Keyed BLAKE2b of the identifier."""
-        texts = self._encoded()
+        # Crossed identifiers have the length before every part, so that no two of them read alike.
+        texts = [
+            b"".join(_prefixed(part.encode()) if len(parts) > 1 else part.encode() for part in parts)
+            for parts in zip(*self.columns, strict=True)
+        ]
 
         def words(attempt: int, at: Integers) -> Words:
             start = hashlib.blake2b(
@@ -173,12 +154,9 @@ class Identifiers:
 
         return _Addressed(len(self), words)
 
-    def _encoded(self) -> list[bytes]:
-        if len(self.columns) == 1:
-            return [text.encode() for text in self.columns[0]]
-        return [
-            b"".join(_prefixed(part.encode()) for part in parts) for parts in zip(*self.columns, strict=True)
-        ]
+
+Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers
+"""What identifies the records of a batch; `source` gives one integer for each, in their order, by calls of `below`."""
 
 
 class RowStream:
@@ -223,6 +201,10 @@ class _Addressed:
         return _reduced(self._words(0, at), bound, lambda attempt, more: self._words(attempt, more + first))
 
 
+Randomness: TypeAlias = RowStream | _Addressed
+"""``below(bound, size)``: `size` independent integers, uniform in [0, bound), for 1 <= bound <= 2**62."""
+
+
 def words_at(key: Key, numbers: Integers) -> Words:
     """The words of `RowStream` at any places: the counter blocks are encrypted one by one."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -263,4 +245,4 @@ def _reduced(words: Words, bound: int, more: Callable[[int, Integers], Words]) -
 
 
 def _prefixed(text: bytes) -> bytes:
-    return len(text).to_bytes(_LENGTH_BYTES, "big") + text
+    return len(text).to_bytes(_WORD_BYTES, "big") + text

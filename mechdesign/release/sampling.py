@@ -7,16 +7,20 @@ cumulative integers of row x: P(y | x) is ``rows[x][y] / denominator`` exactly. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows
-from mechdesign.release.draws import Integers, Randomness
-from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
+from mechdesign.core.integers import IntegerRows, Integers
+from mechdesign.release.draws import Randomness
+
+if TYPE_CHECKING:
+    from mechdesign.channel.channel import Channel
+
+Releasable: TypeAlias = "Channel"
+"""A channel, which stands above this package and calls it."""
 
 CHUNK = 1 << 16
 """Records drawn at a time: the arrays of one chunk stay in the processor's cache."""
@@ -26,45 +30,6 @@ GUIDE_ENTRIES = 1 << 18
 
 GUIDE_BITS = range(4, 11)
 """Leading bits of u that the guide table looks at: at least a few, and more than ten save nothing."""
-
-
-class Releasable(Protocol):
-    """What a release needs to know of a channel."""
-
-    @property
-    def useful(self) -> Variable:
-        """The inputs, one per row."""
-        ...
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """One label per column of the rows."""
-        ...
-
-    @property
-    def rows(self) -> Sequence[Sequence[int]]:
-        """Non-negative integers, each row summing to the denominator."""
-        ...
-
-    @property
-    def denominator(self) -> int:
-        """Common denominator of the rows, at most 2**62."""
-        ...
-
-    @property
-    def unseen(self) -> int:
-        """Symbols without a row that the promise covers if they are released as the marginal."""
-        ...
-
-    @property
-    def joint(self) -> Joint | None:
-        """The table that the channel was designed for; None in a public one."""
-        ...
-
-    @property
-    def sensitive(self) -> Variable | None:
-        """The sensitive variable, where the channel says."""
-        ...
 
 
 class Sampler:

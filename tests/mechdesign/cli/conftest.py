@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mechdesign.cli import main
-from mechdesign.core.errors import MechdesignError
+from mechdesign.core.errors import NAMES_OPTIONS
 
 RECORDS = """\
 id,group,job,town
@@ -46,9 +46,11 @@ class Run:
 
 
 @pytest.fixture(autouse=True)
-def _options_in_messages(monkeypatch):
+def _options_in_messages():
     """Messages name options, as where `main` runs."""
-    monkeypatch.setattr(MechdesignError, "says_options", True)
+    token = NAMES_OPTIONS.set(True)
+    yield
+    NAMES_OPTIONS.reset(token)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 import mechdesign as md
+from mechdesign.cli import main
+from mechdesign.core.errors import NAMES_OPTIONS
 from mechdesign.report.terminal import audit_text, channel_text, comparison_text, design_text
 from tests.cases.designs import uniform_table
 
@@ -145,10 +147,19 @@ def test_wrong_types_are_told_in_one_line(call, message):
         ("a -- b, x--y and ---", "a -- b, x--y and ---"),
     ],
 )
-def test_messages_name_parameters_in_python_and_options_on_the_command_line(text, shown, monkeypatch):
-    assert str(md.InputError(text)) == shown
-    monkeypatch.setattr(md.MechdesignError, "says_options", True)
-    assert str(md.InputError(text)) == text
+def test_messages_name_parameters_in_python_and_options_on_the_command_line(text, shown):
+    error = md.InputError(text)
+    assert str(error) == shown
+    token = NAMES_OPTIONS.set(True)
+    assert str(error) == text
+    NAMES_OPTIONS.reset(token)
+    assert str(error) == shown
+
+
+def test_a_command_leaves_the_messages_of_python_as_they_were(capsys):
+    assert main(["design", "there-is-no-such-file.csv", "--contingency", "--epsilon", "1"]) == 2
+    assert "there-is-no-such-file.csv" in capsys.readouterr().err
+    assert str(md.InputError("say so (--missing symbol)")) == "say so (missing='symbol')"
 
 
 def test_a_transformer_of_a_channel():

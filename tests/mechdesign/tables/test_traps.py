@@ -8,15 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign.core.errors import NAMES_OPTIONS
 from mechdesign.tables.reading import read_joint
 
 WIDE = {"contingency": True}
 
 
 @pytest.fixture(autouse=True)
-def _options(monkeypatch):
+def _options():
     """Messages as the command line says them."""
-    monkeypatch.setattr(md.MechdesignError, "says_options", True)
+    token = NAMES_OPTIONS.set(True)
+    yield
+    NAMES_OPTIONS.reset(token)
 
 
 @pytest.fixture
