@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, cast
 
@@ -20,8 +21,8 @@ from mechdesign.tables.bins import DAY, MOST_VALUES, WHAT, Bins, Kind, kind_of, 
 MOST_BINS = 100_000
 """Bins of a column; of more the labels alone would take longer to read than the records."""
 
-MOST_PLACES = 4096
-"""Places that the dynamic program tries: of more values, those at equal shares of the records."""
+MOST_PLACES = 1024
+"""Places that the dynamic program tries, a million pairs: of more values, those at equal shares of the records."""
 
 QUANTILES, AUTO = "quantiles:", "auto"
 
@@ -53,30 +54,34 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
         If a cell is no number or lies outside the edges, or `spec` says nothing that goes with the column.
     """
     name = f"the column {quoted(column)}"
-    texts = [text for text, _ in cells]
-    kind = spec.kind if isinstance(spec, Bins) else kind_of(texts) or kind_of(texts, most=True)
+    given = spec if isinstance(spec, Bins) else None
+    kind = given.kind if given else kind_of([text for text, _ in cells], most=True)
     if kind is None:
         raise InputError(f"{name} has no number, date or time in it, and --bin sorts numbers into bins")
-    weights: Counter[Fraction] = Counter()
-    values = [number_of(text, kind) for text in texts]
-    if bad := values.count(None):
+    weights: Counter[Fraction | None] = Counter()
+    bad = 0
+    for text, mass in cells:
+        value = number_of(text, kind)
+        bad += value is None
+        weights[value] += mass
+    if bad:
         raise InputError(
             f"{name} has {bad} different cell(s) that are no {WHAT[kind]}; correct them, or leave --bin out"
         )
-    for value, (_, mass) in zip(values, cells, strict=True):
-        weights[value or Fraction(0)] += mass
-    numbers = sorted(weights.items())
-    cuts = spec.cuts if isinstance(spec, Bins) else _edges(name, spec, numbers, kind)
-    style: Kind = (
-        "date" if kind == "time" and not any(cut % DAY for cut in cuts if math.isfinite(cut)) else kind
-    )
-    edges = [text_of_number(edge, style) for edge in cuts]
-    empty = Bins(kind=kind, edges=tuple(edges))
-    inside: list[list[Any]] = [[] for _ in edges[1:]]
+    numbers = sorted(cast("Mapping[Fraction, int]", weights).items())
+    cuts = given.cuts if given else _edges(name, cast("str", spec), numbers, kind)
+    dates = kind == "time" and not any(cut % DAY for cut in cuts if math.isfinite(cut))
+    try:
+        edges = tuple(text_of_number(cut, "date" if dates else kind) for cut in cuts)
+    except OverflowError:
+        raise InputError(
+            f"{name}: the bins would reach beyond the years 1 to 9999; give edges, the last of them inf"
+        ) from None
+    bins = Bins(kind=kind, edges=edges)
+    inside: list[Numbers] = [[] for _ in range(len(bins))]
     outside = 0
-    for (value, mass), k in zip(
-        numbers, empty.bins_of([text_of_number(value, kind) for value, _ in numbers]).tolist(), strict=True
-    ):
+    for value, mass in numbers:
+        k = bins.bin_at(value)
         outside += k < 0
         inside[max(k, 0)].append((value, mass))
     if outside:
@@ -87,7 +92,7 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     kept = [_thinned(part) for part in inside]
     return Bins(
         kind=kind,
-        edges=empty.edges,
+        edges=edges,
         values=tuple(tuple(text_of_number(value, kind) for value, _ in part) for part in kept),
         counts=tuple(tuple(mass for _, mass in part) for part in kept),
     )
@@ -179,68 +184,36 @@ def quantile_splits(numbers: Numbers, bins: int) -> list[int]:
 def least_distance(numbers: Numbers, most: int) -> list[tuple[list[int], float]]:
     """For 1 to `most` bins the splits of least total distance to the bins' medians, and this distance by record.
 
-    Dynamic programming over contiguous bins. The best last split never moves down when values are added (the cost of
-    an interval satisfies the quadrangle inequality), so each of the log2(n) rounds of a divide and conquer tries about
-    2 n places, all at once.
+    Dynamic programming over contiguous bins that begin and end between any two numbers, or at equal shares of the mass
+    where there are too many.
     """
-    places = _places(numbers)
-    values = np.array([float(numbers[a][0] - numbers[0][0]) for a in range(len(numbers))])
+    size = len(numbers)
+    inner = range(1, size) if size <= MOST_PLACES else quantile_splits(numbers, MOST_PLACES)
+    places = np.array([0, *inner, size])
+    values = np.array([float(value - numbers[0][0]) for value, _ in numbers])
     weights = np.array([float(mass) for _, mass in numbers])
     weights /= weights.sum()
     mass, moment = (np.concatenate([[0.0], np.cumsum(part)]) for part in (weights, weights * values))
-
-    def cost(first: Places, end: Places) -> Floats:
-        half = (mass[first] + mass[end]) / 2.0
-        middle = np.clip(np.searchsorted(mass, half) - 1, first, np.maximum(end - 1, first))
-        middle = np.minimum(middle, len(values) - 1)  # of an empty interval at the end
-        above = moment[end] - moment[middle] - values[middle] * (mass[end] - mass[middle])
-        below = values[middle] * (mass[middle] - mass[first]) - moment[middle] + moment[first]
-        return np.where(end > first, np.maximum(above + below, 0.0), 0.0)
-
-    count = len(places) - 1
-    best = cost(np.zeros(count + 1, np.int64), places)
+    first, end = places[:, None], places[None, :]
+    middle = np.searchsorted(mass, (mass[first] + mass[end]) / 2.0) - 1
+    middle = np.minimum(np.clip(middle, first, np.maximum(end - 1, first)), size - 1)
+    above = moment[end] - moment[middle] - values[middle] * (mass[end] - mass[middle])
+    below = values[middle] * (mass[middle] - mass[first]) - moment[middle] + moment[first]
+    cost: Floats = np.where(end > first, np.maximum(above + below, 0.0), math.inf)
+    best = cost[0]
     found: list[tuple[list[int], float]] = [([], float(best[-1]))]
     choices: list[Places] = []
-    for _ in range(1, min(most, count)):
-        best, choice = _next_layer(best, places, cost)
-        choices.append(choice)
+    for _ in range(1, min(most, len(places) - 1)):
+        totals = best[:, None] + cost
+        best = totals.min(axis=0)
+        choices.append(totals.argmin(axis=0))
         splits: list[int] = []
-        at = count
+        at = len(places) - 1
         for chosen in reversed(choices):
             at = int(chosen[at])
             splits.append(int(places[at]))
-        found.append((sorted({k for k in splits if k}), float(best[-1])))
+        found.append((splits[::-1], float(best[-1])))
     return found
-
-
-def _next_layer(
-    before: Floats, places: Places, cost: Callable[[Places, Places], Floats]
-) -> tuple[Floats, Places]:
-    """``min over j <= i of before[j] + cost(places[j], places[i])`` for every i, and the first j that attains it."""
-    size = len(before)
-    best, choice = np.zeros(size), np.zeros(size, np.int64)
-    for step in (1 << power for power in reversed(range(size.bit_length()))):
-        # Those halfway between the ones that are known; their choice lies between the choices of these.
-        at = np.arange(step, size, 2 * step)
-        if not at.size:
-            continue
-        low = choice[at - step]
-        right = np.minimum(at + step, size - 1)
-        high = np.where(at + step < size, np.minimum(choice[right], at), at)
-        starts = np.concatenate([[0], np.cumsum(high - low + 1)])
-        j = np.asarray(np.arange(starts[-1]) - np.repeat(starts[:-1] - low, high - low + 1), dtype=np.intp)
-        totals = before[j] + cost(places[j], places[np.repeat(at, high - low + 1)])
-        best[at] = np.minimum.reduceat(totals, starts[:-1])
-        first = np.flatnonzero(totals == np.repeat(best[at], high - low + 1))
-        choice[at] = j[first[np.searchsorted(first, starts[:-1])]]
-    return best, choice
-
-
-def _places(numbers: Numbers) -> Places:
-    """Where bins may begin and end: between all values, or at equal shares of the mass where there are too many."""
-    if len(numbers) <= MOST_PLACES:
-        return np.arange(len(numbers) + 1)
-    return np.array([0, *quantile_splits(numbers, MOST_PLACES), len(numbers)])
 
 
 def _thinned(part: Numbers) -> Numbers:
@@ -249,13 +222,8 @@ def _thinned(part: Numbers) -> Numbers:
         divisor = math.gcd(*(mass for _, mass in part)) or 1
         return [(value, mass // divisor) for value, mass in part]
     sums = list(itertools.accumulate(mass for _, mass in part))
-    chosen: dict[Fraction, int] = {}
-    k = 0
-    for share in range(MOST_VALUES):
-        while sums[k] * 2 * MOST_VALUES <= sums[-1] * (2 * share + 1):
-            k += 1
-        chosen[part[k][0]] = chosen.get(part[k][0], 0) + 1
-    return list(chosen.items())
+    middles = (sums[-1] * (2 * share + 1) // (2 * MOST_VALUES) for share in range(MOST_VALUES))
+    return list(Counter(part[bisect_right(sums, middle)][0] for middle in middles).items())
 
 
 def specs_by_column(given: Any, columns: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, time, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -47,7 +47,7 @@ WHAT: Mapping[Kind, str] = {
 NO_NUMBER, OUTSIDE = "no number", "outside the edges"
 """Stand for the cells that no bin has; no label reads so."""
 
-ORIGIN = date(1970, 1, 5).toordinal()
+ORIGIN = datetime(1970, 1, 5, tzinfo=UTC)
 """Seconds are counted from a Monday, so that bins of 7 days are weeks."""
 
 MIDNIGHT = "24:00:00"
@@ -55,9 +55,6 @@ MIDNIGHT = "24:00:00"
 
 DAY, FAR = 86400, 2**62
 """Seconds of a day; microseconds that no date reaches."""
-
-SINCE = (ORIGIN - date(1970, 1, 1).toordinal()) * DAY * 1_000_000
-"""Microseconds of `ORIGIN` as arrow counts them."""
 
 MOST_VALUES = 1000
 """Values of a bin that are kept: of more, those at equally many equal shares of its records."""
@@ -73,15 +70,17 @@ def _moment(text: str) -> tuple[Kind, Fraction]:
     found = _MOMENT.fullmatch(text.strip(" \t"))
     if found is None or not any(found.groups()) or (found[4] and not found[1]):
         raise ValueError(text)
-    value = Fraction(date.fromisoformat(found[1]).toordinal() - ORIGIN if found[1] else 0) * DAY
     if text == MIDNIGHT:
         return "clock", Fraction(DAY)
-    if found[2]:
-        clock = time.fromisoformat(found[2])
-        value += clock.hour * 3600 + clock.minute * 60 + clock.second + Fraction(f"0{found[3] or '.0'}")
-    zone = "0000" if found[4] in (None, "Z") else found[4].replace(":", "")
-    value -= int(f"{zone[:-4]}1") * (int(zone[-4:-2]) * 3600 + int(zone[-2:]) * 60)
-    return ("clock" if not found[1] else "date" if not found[2] else "instant" if found[4] else "time"), value
+    day, clock, part, zone = found.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}").astimezone(
+            UTC
+        )
+    except OverflowError:  # the year 0 or 10000 in UTC
+        raise ValueError(text) from None
+    value = Fraction((moment - ORIGIN) // timedelta(seconds=1)) + Fraction(f"0{part or '.0'}")
+    return ("clock" if not day else "date" if not clock else "instant" if zone else "time"), value
 
 
 def number_of(text: str, kind: Kind) -> Fraction | None:
@@ -97,19 +96,20 @@ def number_of(text: str, kind: Kind) -> Fraction | None:
 
 def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
     """The kind of all texts, None if they are not of one; with `most` that of the first that is of any."""
-    kinds: list[Kind] = []
-    for text in texts:
-        if number_of(text, "number") is not None:
-            kinds.append("number")
-        else:
-            try:
-                kinds.append(_moment(text)[0])
-            except ValueError:
-                if not most:
-                    return None
-    if set(kinds) == {"date", "time"}:
+    kinds = list(map(_kind_of, texts))
+    found = {kind for kind in kinds if kind or not most}
+    if found == {"date", "time"}:
         return "time"
-    return kinds[0] if kinds and (most or len(set(kinds)) == 1) else None
+    return next(filter(None, kinds), None) if most or len(found) == 1 else None
+
+
+def _kind_of(text: str) -> Kind | None:
+    if number_of(text, "number") is not None:
+        return "number"
+    try:
+        return _moment(text)[0]
+    except ValueError:
+        return None
 
 
 def text_of_number(value: Fraction | float, kind: Kind) -> str:
@@ -120,15 +120,15 @@ def text_of_number(value: Fraction | float, kind: Kind) -> str:
         return _decimal(value)
     if kind == "clock" and value == DAY:
         return MIDNIGHT
-    days, rest = divmod(value.numerator, DAY * value.denominator)
-    whole, part = divmod(rest, value.denominator)
-    clock = f"{timedelta(seconds=whole)!s:0>8}" + (
-        _decimal(Fraction(part, value.denominator))[1:] if part else ""
-    )
+    seconds, rest = divmod(value, 1)
+    moment = ORIGIN + timedelta(seconds=seconds)
+    clock = moment.time().isoformat() + (_decimal(rest)[1:] if rest else "")
     if kind == "clock":
         return clock
-    day = date.fromordinal(days + ORIGIN).isoformat()
-    return day if kind == "date" and not rest else f"{day} {clock}" + ("+00:00" if kind == "instant" else "")
+    day = moment.date().isoformat()
+    return (
+        day if kind == "date" and not value % DAY else f"{day} {clock}{'+00:00' if kind == 'instant' else ''}"
+    )
 
 
 def _decimal(value: Fraction | int) -> str:
@@ -153,8 +153,8 @@ class Bins(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> Bins:
-        for low, high in itertools.pairwise(self.edges):
-            if not self._edge(low) < self._edge(high):
+        for (low, a), (high, b) in itertools.pairwise(zip(self.edges, self.cuts, strict=True)):
+            if not a < b:
                 raise InputError(f"the edges must ascend, but '{low}' stands before '{high}'")
         sizes = [None if parts is None else list(map(len, parts)) for parts in (self.values, self.counts)]
         if sizes[0] != sizes[1] or len(sizes[0] or self.labels) != len(self):
@@ -197,8 +197,10 @@ class Bins(Record):
     def bin_of(self, text: str) -> int:
         """The bin of a cell: -1 for no number (or date, ..), -2 outside the edges."""
         value = self.number(text)
-        if value is None:
-            return -1
+        return -1 if value is None else self.bin_at(value)
+
+    def bin_at(self, value: Fraction) -> int:
+        """The bin of a number: -2 outside the edges."""
         k = bisect_right(self.cuts, value) - 1
         if k == len(self) and value == self.cuts[-1]:
             return k - 1
@@ -239,28 +241,15 @@ class Bins(Record):
         return Encoded(np.append(place, -1)[column.codes], self.marked)
 
     def sorted_values(self, column: Any, name: str) -> Encoded | None:
-        """`sorted_in` for an arrow column of numbers, dates or moments, without writing them out; None for others."""
+        """`sorted_in` for an arrow column of integers or doubles, without writing them out; None for others."""
         import pyarrow as pa
 
-        types, kind = pa.types, column.type
-        if self.kind == "number":
-            fits = types.is_float64(kind) or types.is_integer(kind)
-        else:
-            fits = types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns")
-            fits = (
-                fits
-                and (getattr(kind, "tz", None) is not None) == (self.kind == "instant")
-                and self.kind != "clock"
-            )
-        if not fits:
+        if self.kind != "number" or not (
+            pa.types.is_float64(column.type) or pa.types.is_integer(column.type)
+        ):
             return None
-        if self.kind == "number":
-            plain = column.cast(pa.float64(), safe=False)
-        else:
-            plain = column.cast(pa.timestamp("us", getattr(kind, "tz", None))).cast(pa.int64())
-        missing = np.frombuffer(column.is_null().cast(pa.uint8()).buffers()[1], np.bool_)[: len(column)]
-        values = integers_of(plain.fill_null(0))
-        found, unsure = self._searched(values if self.kind == "number" else values - SINCE)
+        missing = np.asarray(column.is_null())
+        found, unsure = self._searched(integers_of(column.cast(pa.float64(), safe=False).fill_null(0)))
         unsure &= ~missing
         if unsure.any():
             exact = encode(column.take(arrow_integers(np.flatnonzero(unsure))), name)
@@ -346,4 +335,4 @@ def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
         moments = integers_of(arrow_texts(texts).cast(pa.timestamp("us")).cast(pa.int64()))
     except (pa.ArrowException, UnicodeEncodeError):
         return None
-    return moments - SINCE
+    return moments - int(ORIGIN.timestamp()) * 1_000_000

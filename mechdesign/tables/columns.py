@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns, integers_of
+from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, describe_outside, number_of
 from mechdesign.tables.variable import Variable
 
@@ -82,13 +82,9 @@ def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded
     bins = variable.bins[part] if variable.bins else None
     if bins is not None and isinstance(column, (pa.Array, pa.ChunkedArray)):
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        coded = pa.types.is_dictionary(whole.type)
-        found = bins.sorted_values(whole.dictionary if coded else whole, name)
-        if found is not None and not coded:
-            return found
+        found = bins.sorted_values(whole, name)
         if found is not None:
-            indices = integers_of(whole.indices.cast(pa.int64()).fill_null(-1))
-            return Encoded(np.append(found.codes, -1)[indices], found.texts)
+            return found
     return encode(column, name)
 
 
@@ -96,14 +92,6 @@ def _sorted_in(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encod
     """The columns with the labels of bins in place of numbers."""
     pairs = zip(columns, variable.bins or [None] * len(columns), strict=True)
     return [column if bins is None else bins.sorted_in(column) for column, bins in pairs]
-
-
-def codes_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
-    """As `positions_of`, for records that must be symbols."""
-    codes = positions_of(columns, variable)
-    if codes.size and codes.min() < 0:
-        raise unknown_at(int(np.argmax(codes < 0)), columns, variable)
-    return codes
 
 
 def unknown_at(position: int, columns: Sequence[Encoded], variable: Variable) -> UnknownSymbol:

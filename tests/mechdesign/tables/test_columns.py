@@ -10,12 +10,20 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
-from mechdesign.tables.columns import codes_of, own_values, rebuild, values_of
+from mechdesign.tables.columns import own_values, positions_of, rebuild, unknown_at, values_of
 from mechdesign.tables.variable import Variable
 
 LABELS = ("{a, b}", "c", "")
 CODES = np.array([1, 0, 2, 0])
 EXPECTED = ["c", "{a, b}", "", "{a, b}"]
+
+
+def codes_of(columns, variable):
+    """Positions of records that must be symbols."""
+    codes = positions_of(columns, variable)
+    if codes.size and codes.min() < 0:
+        raise unknown_at(int(np.argmax(codes < 0)), columns, variable)
+    return codes
 
 
 def texts(column) -> list[str | None]:
