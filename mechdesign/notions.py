@@ -40,21 +40,25 @@ DEFAULT_ALPHA = 2.0
 """Order of the alpha-lift unless told otherwise: the smallest of the paper's Figure 13."""
 
 
+def _number(name: str, value: Any, allowed: str) -> float:
+    """`value` as a float; truth values are none."""
+    try:
+        if not isinstance(value, bool):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} ({value!r}) must be a number {allowed}") from None
+
+
 def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> float:
     """Return `value` as a float if it is a usable budget in nats."""
-    if isinstance(value, bool):
-        raise InputError(f"{name} ({value!r}) must be a number of nats in (0, {LARGEST_BUDGET:g}]")
-    try:
-        budget = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} ({value!r}) must be a number of nats in (0, {LARGEST_BUDGET:g}]") from None
-    if budget == math.inf:
-        if allow_infinite:
-            return budget
-        raise InputError(f"{name} (inf) must be finite, in (0, {LARGEST_BUDGET:g}]")
-    if math.isnan(budget) or budget <= 0.0:
-        raise InputError(f"{name} ({budget:g}) must be positive, in (0, {LARGEST_BUDGET:g}]")
-    if budget > LARGEST_BUDGET:
+    allowed = f"in (0, {LARGEST_BUDGET:g}]"
+    budget = _number(name, value, f"of nats {allowed}")
+    if budget == math.inf and not allow_infinite:
+        raise InputError(f"{name} (inf) must be finite, {allowed}")
+    if not budget > 0.0:
+        raise InputError(f"{name} ({budget:g}) must be positive, {allowed}")
+    if LARGEST_BUDGET < budget < math.inf:
         raise InputError(
             f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}"
             + ("; to drop this side say inf" if allow_infinite else "")
@@ -64,11 +68,8 @@ def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> flo
 
 def check_lam(lam: float) -> float:
     """Return `lam` as a float if 0 < lam < 1, else raise InputError."""
-    try:
-        value = float(lam)
-    except (TypeError, ValueError):
-        raise InputError(f"lam ({lam!r}) must be a number strictly between 0 and 1") from None
-    if isinstance(lam, bool) or not 0.0 < value < 1.0:
+    value = _number("lam", lam, "strictly between 0 and 1")
+    if not 0.0 < value < 1.0:
         raise InputError(f"lam ({value:g}) must be strictly between 0 and 1")
     return value
 
@@ -82,11 +83,8 @@ def split(epsilon: float, lam: float) -> tuple[float, float]:
 
 def check_alpha(alpha: float) -> float:
     """Return `alpha` as a float if it is above 1 (inf included), else raise InputError."""
-    try:
-        value = float(alpha)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"alpha ({alpha!r}) must be a number above 1, or inf") from None
-    if isinstance(alpha, bool) or not value > 1.0:
+    value = _number("alpha", alpha, "above 1, or inf")
+    if not value > 1.0:
         raise InputError(f"alpha ({value:g}) must be above 1 (inf is the largest lift)")
     return value
 

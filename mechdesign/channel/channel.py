@@ -15,7 +15,7 @@ from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import listed, quoted, repeated
 from mechdesign.notions import from_record
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable, valid_text
@@ -76,7 +76,10 @@ class Channel(Displayed):
         outputs = tuple(valid_text(label, "an output label") for label in self.outputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "rows", IntegerRows.of(self.rows, self.useful.names))
-        _check_labels(outputs)
+        if not outputs:
+            raise InputError("a channel needs at least one output")
+        if (twice := repeated(outputs)) is not None:
+            raise InputError(f"the output label {quoted(twice)} occurs twice; labels must be different")
         self._check_rows()
         self._check_joint()
         self._check_record()
@@ -165,34 +168,30 @@ class Channel(Displayed):
         InputError
             If the channel carries no joint (a public one).
         """
-        joint = self._needed_joint()
-        weight = joint.useful_counts
-        scale = joint.total * self.denominator
-        products = ([weight[x] * w for x, w in zip(*column, strict=True)] for column in self.integers.columns)
-        return np.array([sum(masses) / scale for masses in products])
+        masses = [sum(masses) for _, masses in self.behind]
+        scale = sum(masses)
+        return np.array([mass / scale for mass in masses])
 
     @cached_property
     def posteriors(self) -> Array:
         """(outputs, |X|) array of P(x|y) under the joint; raises as `output_masses` does."""
         values = np.zeros((len(self.outputs), len(self.useful)))
-        for y, (at, shares) in enumerate(self._posterior_columns()):
-            values[y, at] = shares
+        for row, (at, masses) in zip(values, self.behind, strict=True):
+            total = sum(masses)
+            row[list(at)] = [mass / total for mass in masses]
         values.setflags(write=False)
         return values
 
-    def _posterior_columns(self) -> list[tuple[tuple[int, ...], list[float]]]:
-        weight = self._needed_joint().useful_counts
-        columns: list[tuple[tuple[int, ...], list[float]]] = []
-        for at, values in self.integers.columns:
-            products = [weight[x] * w for x, w in zip(at, values, strict=True)]
-            total = sum(products)
-            columns.append((at, [product / total for product in products]))
-        return columns
-
-    def _needed_joint(self) -> Joint:
+    @property
+    def behind(self) -> list[tuple[tuple[int, ...], list[int]]]:
+        """For every output the inputs that can have caused it, and P(x, y) of each times total * denominator."""
         if self.joint is None:
             raise InputError("this channel carries no joint table (a public one): posteriors need the table")
-        return self.joint
+        weight = self.joint.useful_counts
+        return [
+            (at, [weight[x] * w for x, w in zip(at, values, strict=True)])
+            for at, values in self.integers.columns
+        ]
 
     @property
     def kept_whole(self) -> list[float]:
@@ -203,11 +202,11 @@ class Channel(Displayed):
 
     def codebook(self) -> dict[str, dict[str, float]]:
         """For every output label, the posterior P(x|y) of each input that can have caused it."""
-        names = self.useful.names
-        return {
-            label: {names[x]: share for x, share in zip(at, shares, strict=True)}
-            for label, (at, shares) in zip(self.outputs, self._posterior_columns(), strict=True)
-        }
+        names, found = self.useful.names, dict[str, dict[str, float]]()
+        for label, (at, masses) in zip(self.outputs, self.behind, strict=True):
+            total = sum(masses)
+            found[label] = {names[x]: mass / total for x, mass in zip(at, masses, strict=True)}
+        return found
 
     @property
     def unseen(self) -> int:
@@ -326,12 +325,3 @@ class Channel(Displayed):
         from mechdesign.channel import file
 
         return file.read(path)
-
-
-def _check_labels(outputs: tuple[str, ...]) -> None:
-    if not outputs:
-        raise InputError("a channel needs at least one output")
-    if len(set(outputs)) < len(outputs):
-        seen: set[str] = set()
-        twice = next(label for label in outputs if label in seen or seen.add(label))
-        raise InputError(f"the output label {quoted(twice)} occurs twice; labels must be different")

@@ -26,7 +26,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 import mechdesign
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reason, replacing
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import listed, quoted, repeated
 
 
 class Record(BaseModel):
@@ -316,12 +316,9 @@ def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
         )
 
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        result = dict(members)
-        if len(result) < len(members):
-            keys = [key for key, _ in members]
-            twice = next(key for key in keys if keys.count(key) > 1)
+        if (twice := repeated(key for key, _ in members)) is not None:
             raise InputError(f"{name}: the key {quoted(twice)} occurs twice")
-        return result
+        return dict(members)
 
     try:
         document: Any = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)

@@ -35,9 +35,11 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     def __init__(self, shape: tuple[int, int], indptr: Integers, indices: Integers, values: Integers) -> None:
         self.shape = shape
-        self.indptr = _frozen(indptr)
-        self.indices = _frozen(indices)
-        self.values = _frozen(values)
+        self._arrays = self.indptr, self.indices, self.values = tuple(
+            np.array(array, dtype=np.int64) for array in (indptr, indices, values)
+        )
+        for array in self._arrays:
+            array.setflags(write=False)
 
     @classmethod
     def of(cls, rows: Any, names: Sequence[str] | None = None) -> IntegerRows:
@@ -95,8 +97,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def from_array(cls, array: NDArray[Any]) -> IntegerRows:
         """Build from a 2-dimensional integer array that is known to be in range."""
         at, indices = np.nonzero(array)
-        indptr = np.zeros(array.shape[0] + 1, dtype=np.int64)
-        np.cumsum(np.bincount(at, minlength=array.shape[0]), out=indptr[1:])
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(at, minlength=array.shape[0]))])
         return cls((array.shape[0], array.shape[1]), indptr, indices, array[at, indices].astype(np.int64))
 
     def __len__(self) -> int:
@@ -121,17 +122,9 @@ class IntegerRows(Sequence[tuple[int, ...]]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, IntegerRows):
-            return (
-                self.shape == other.shape
-                and np.array_equal(self.indptr, other.indptr)
-                and np.array_equal(self.indices, other.indices)
-                and np.array_equal(self.values, other.values)
-            )
-        if isinstance(other, (tuple, list)):
-            return len(self) == len(other) and all(
-                row == tuple(theirs) for row, theirs in zip(self, other, strict=True)
-            )
-        return NotImplemented
+            arrays = zip(self._arrays, other._arrays, strict=True)
+            return self.shape == other.shape and all(np.array_equal(one, two) for one, two in arrays)
+        return tuple(self) == tuple(map(tuple, other)) if isinstance(other, (tuple, list)) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.shape, self.indices.tobytes(), self.values.tobytes()))
@@ -166,8 +159,7 @@ class IntegerRows(Sequence[tuple[int, ...]]):
     def row_sums(self) -> list[int]:
         """The exact sum of every row."""
         at, m = self.row_of, self.shape[0]
-        low = np.zeros(m, dtype=np.int64)
-        high = np.zeros(m, dtype=np.int64)
+        low, high = np.zeros((2, m), dtype=np.int64)
         np.add.at(low, at, self.values & ((1 << _LOW_BITS) - 1))
         np.add.at(high, at, self.values >> _LOW_BITS)
         return [(h << _LOW_BITS) + b for h, b in zip(high.tolist(), low.tolist(), strict=True)]
@@ -185,12 +177,6 @@ def _shown(value: object) -> str:
     return quoted(value)
 
 
-def _frozen(array: Integers) -> Integers:
-    array = np.array(array, dtype=np.int64)
-    array.setflags(write=False)
-    return array
-
-
 def _name(names: Sequence[str] | None, i: int) -> str:
     return quoted(names[i]) if names is not None and i < len(names) else str(i + 1)
 
@@ -198,16 +184,14 @@ def _name(names: Sequence[str] | None, i: int) -> str:
 def _checked(rows: Any, names: Sequence[str] | None) -> Integers:
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise InputError(f"rows must be a list of lists of integers, not {type(rows).__name__}")
-    width = None
+    width = len(rows[0]) if len(rows) and isinstance(rows[0], Sequence) else 0
     for i, row in enumerate(rows):
         if isinstance(row, (str, bytes)) or not isinstance(row, Sequence):
             raise InputError(f"row {_name(names, i)} is not a list of integers")
-        if width is None:
-            width = len(row)
-        elif len(row) != width:
+        if len(row) != width:
             raise InputError(f"row {_name(names, i)} has {len(row)} entries where the first row has {width}")
         # One pass in C tells the usual case; only a bad row is searched. A bool is not a number here.
         if set(map(type, row)) - {int} or (row and not 0 <= min(row) <= max(row) <= LARGEST_INTEGER):
             j = next(j for j, v in enumerate(row) if type(v) is not int or not 0 <= v <= LARGEST_INTEGER)
             raise InputError(f"row {_name(names, i)}: entry {j + 1} ({_shown(row[j])}) {_WANTED}")
-    return np.array(rows, dtype=np.int64).reshape(len(rows), width or 0)
+    return np.array(rows, dtype=np.int64).reshape(len(rows), width)

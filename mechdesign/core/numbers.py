@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from mechdesign.core.errors import InputError
+
+Named = TypeVar("Named", bound=Hashable)
 
 MOST_QUOTED = 60
 """Longest text, in characters, that an error message repeats in full."""
@@ -36,6 +39,11 @@ def listed(values: Sequence[str], most: int = 8) -> str:
     """Quoted values with commas between them, the rest of a long list as a number."""
     shown = ", ".join(quoted(v) for v in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")
+
+
+def repeated(values: Iterable[Named]) -> Named | None:
+    """The first value that occurs more than once; None if all are different."""
+    return next((value for value, times in Counter(values).items() if times > 1), None)
 
 
 def fraction_of_text(text: str) -> Fraction:

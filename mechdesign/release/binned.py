@@ -6,17 +6,15 @@ it than the output does.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import about, quoted
 from mechdesign.release.policies import posterior_sampler, sampler_of, table_of
 from mechdesign.release.sampling import Releasable, Sampler
@@ -95,12 +93,12 @@ def _numbers(channel: Releasable, part: int, known: list[int] | None, form: str)
     own = [shown.get(symbol[part]) or "" for symbol in channel.useful.symbols]
     if known is not None:
         return tuple(own[x] for x in known)
-    weight = table_of(channel, form).useful_counts
+    table_of(channel, form)
     rank = {label: k for k, label in enumerate(bins.labels)}
     place = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
     numbers: list[str] = []
-    for at, values in IntegerRows.of(channel.rows).columns:
-        behind = sorted((place[x], own[x], weight[x] * w) for x, w in zip(at, values, strict=True) if own[x])
+    for at, masses in channel.behind:
+        behind = sorted((place[x], own[x], mass) for x, mass in zip(at, masses, strict=True) if own[x])
         numbers.append(behind[middle_of([mass for _, _, mass in behind])][1] if behind else "")
     return tuple(numbers)
 
@@ -110,7 +108,7 @@ def symbol_sampler(channel: Releasable) -> Sampler:
     known = symbols_released(channel)
     if known is None:
         return posterior_sampler(channel)
-    return sampler_of([((x,), [Fraction(1)]) for x in known], len(channel.useful))
+    return sampler_of([((x,), (1,)) for x in known], len(channel.useful))
 
 
 def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...], Sampler | None]]:
@@ -129,17 +127,12 @@ def inner_samplers(channel: Releasable, form: str) -> list[tuple[tuple[str, ...]
         bins = _bins_of(channel, part, form)
         values: list[str] = [text for inside in bins.values or () for text in inside]
         starts = np.cumsum([0, *map(len, bins.values or ())]).tolist()
-        rank = {label: k for k, label in enumerate(bins.labels)}
-        rows: list[tuple[Sequence[int], list[Fraction]]] = []
-        for text in texts:
-            k = rank.get(text, -1)
-            at, counts = (
-                (range(starts[k], starts[k + 1]), bins.counts[k])
-                if k >= 0 and bins.counts
-                else ((len(values),), (1,))
-            )
-            rows.append((at, list(map(Fraction, counts))))
-        found.append(((*values, "") if "" in texts else tuple(values), sampler_of(rows, len(values) + 1)))
+        # A symbol without a bin (the empty text) and a bin without values stand for the empty text.
+        ends = zip(bins.labels, itertools.pairwise(starts), bins.counts or (), strict=True)
+        inside = {label: (range(*pair), counts) for label, pair, counts in ends if counts}
+        known = [inside.get(text) for text in texts]
+        rows = [row or ((len(values),), (1,)) for row in known]
+        found.append(((*values, "") if None in known else tuple(values), sampler_of(rows, len(values) + 1)))
     return found
 
 

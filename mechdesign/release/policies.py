@@ -123,10 +123,11 @@ def _stacked(rows: IntegerRows, scale: int, extra: Sequence[Integers]) -> Intege
     )
 
 
-def _policy_row(channel: Releasable, rule: str, name: str) -> list[Fraction]:
+def _policy_row(channel: Releasable, rule: str, name: str) -> list[int]:
     """P(y | record) for a record that the channel has no row for."""
     if rule == MARGINAL:
-        return [Fraction(mass) for mass in _output_masses(channel, f"{name}=marginal")]
+        table_of(channel, f"{name}=marginal")
+        return [sum(masses) for _, masses in channel.behind]
     label = channel.outputs[0] if rule == REFUSE else rule.removeprefix(OUTPUT)
     if label not in channel.outputs:
         near = difflib.get_close_matches(label, channel.outputs, n=1)
@@ -135,27 +136,16 @@ def _policy_row(channel: Releasable, rule: str, name: str) -> list[Fraction]:
             f"{name}={rule}: {quoted(label)} is no output of the channel, and another label would give the record "
             f"away{hint} (outputs: {listed(channel.outputs)})"
         )
-    return [Fraction(int(output == label)) for output in channel.outputs]
-
-
-def _output_masses(channel: Releasable, wanted: str) -> list[int]:
-    """P(y) under the table, times what makes them integers."""
-    weight = table_of(channel, wanted).useful_counts
-    columns = IntegerRows.of(channel.rows).columns
-    return [sum(weight[x] * w for x, w in zip(at, values, strict=True)) for at, values in columns]
+    return [int(output == label) for output in channel.outputs]
 
 
 def posterior_sampler(channel: Releasable) -> Sampler:
     """P(x | y) under the table, one row for each output."""
-    weight = table_of(channel, "posterior-draw").useful_counts
-    parts = [
-        (at, [Fraction(weight[x] * w) for x, w in zip(at, values, strict=True)])
-        for at, values in IntegerRows.of(channel.rows).columns
-    ]
-    return sampler_of(parts, len(channel.useful))
+    table_of(channel, "posterior-draw")
+    return sampler_of(channel.behind, len(channel.useful))
 
 
-def sampler_of(rows: Sequence[tuple[Sequence[int], Sequence[Fraction]]], size: int) -> Sampler:
+def sampler_of(rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int) -> Sampler:
     """Draws one of `size` things for each row of (which ones, in what proportion)."""
     parts = [(at, apportioned(shares, FINE)) for at, shares in rows]
     kept = [(np.array(at, dtype=np.int64)[row > 0], row[row > 0]) for at, row in parts]
@@ -180,13 +170,13 @@ def table_of(channel: Releasable, wanted: str) -> Joint:
     return channel.joint
 
 
-def apportioned(shares: Sequence[Fraction], denominator: int) -> Integers:
+def apportioned(shares: Sequence[int], denominator: int) -> Integers:
     """Integers in proportion to `shares` that sum to `denominator`: rounded down, the rest to the largest remainders.
 
     A share of zero stays zero.
     """
     total = sum(shares)
-    exact = [share * denominator / total for share in shares]
+    exact = [Fraction(share * denominator, total) for share in shares]
     whole = [int(value) for value in exact]
     order = sorted(range(len(whole)), key=lambda i: whole[i] - exact[i])
     for i in order[: denominator - sum(whole)]:

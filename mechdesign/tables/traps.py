@@ -10,7 +10,7 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.tables.variable import Variable
 
 MARGINS = frozenset(
-    (
+    [
         "all",
         "total",
         "totals",
@@ -22,7 +22,7 @@ MARGINS = frozenset(
         "insgesamt",
         "summe",
         "ensemble",
-    )
+    ]
 )
 """What pivot tables call the sum of the others, in small letters."""
 

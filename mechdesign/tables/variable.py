@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import listed, quoted, repeated
 from mechdesign.tables.bins import Bins
 
 Symbol: TypeAlias = tuple[str, ...]
@@ -63,13 +63,10 @@ class Variable:
                     f"symbol {', '.join(map(quoted, symbol))} has {len(symbol)} part(s) but the columns "
                     f"{quoted(title)} are {len(columns)}"
                 )
-        if len(self.index) < len(symbols):
-            seen: set[Symbol] = set()
-            twice = next(s for s in symbols if s in seen or seen.add(s))
+        if (twice := repeated(symbols)) is not None:
             raise InputError(
                 f"the symbol {', '.join(map(quoted, twice))} of {quoted(title)} occurs twice; labels must be different"
             )
-
         if self.bins and len(self.bins) != len(columns):
             raise InputError(
                 f"there must be bins, or None, for each of the {len(columns)} columns {quoted(title)}"
