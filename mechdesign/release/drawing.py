@@ -139,8 +139,8 @@ class Release:
             self._posterior = posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            self._posterior = symbol_sampler(channel)
             self.texts, self._inner = map(tuple, zip(*inner_samplers(channel, form), strict=True))  # type: ignore[assignment]
+            self._posterior = symbol_sampler(channel)
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(
             len(channel.useful) if form in OF_SYMBOLS else len(channel.outputs), dtype=np.int64

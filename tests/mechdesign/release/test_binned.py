@@ -169,6 +169,9 @@ def test_numbers_need_bins_and_the_table():
             InputError, match=f"{form} needs what the table has inside the bins of 'x', and this"
         ):
             sanitise(frame[["x"]], channel.public(), form=form)
+        mixing = replace(channel.public(), outputs=tuple(f"y{k}" for k in range(len(channel.outputs))))
+        with pytest.raises(InputError, match=f"^{form} needs what the table has"):
+            sanitise(frame[["x"]], mixing, form=form)
     assert len(channel.public().apply(frame.x)) == 60
 
 
