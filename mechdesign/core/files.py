@@ -202,10 +202,14 @@ def open_locked(path: Path, *, busy: str) -> int:
     while True:
         descriptor = _opened(path)
         try:
-            if not _try(descriptor, path):
-                raise InputError(busy)
-            if _is_still(path, descriptor):
-                return descriptor
+            try:
+                _lock(descriptor)
+            except OSError as error:
+                why = f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk"
+                raise InputError(busy if error.errno in HELD else why) from None
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor)):
+                    return descriptor
         except BaseException:
             os.close(descriptor)
             raise
@@ -221,30 +225,12 @@ def _opened(path: Path) -> int:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise InputError(f"{path} is not an ordinary file; remove it") from None
         raise
-    status = os.fstat(descriptor)
+    status, wrong = os.fstat(descriptor), None
     if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        wrong = "is not an ordinary file"
+    elif sys.platform != "win32" and status.st_uid != os.geteuid():
+        wrong = "belongs to another user"
+    if wrong:
         os.close(descriptor)
-        raise InputError(f"{path} is not an ordinary file; remove it")
-    if sys.platform != "win32" and status.st_uid != os.geteuid():
-        os.close(descriptor)
-        raise InputError(f"{path} belongs to another user; remove it")
+        raise InputError(f"{path} {wrong}; remove it")
     return descriptor
-
-
-def _try(descriptor: int, path: Path) -> bool:
-    try:
-        _lock(descriptor)
-    except OSError as error:
-        if error.errno in HELD:
-            return False
-        raise InputError(
-            f"{path} cannot be locked ({reason(error)}); choose a folder on a local disk"
-        ) from None
-    return True
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False

@@ -28,6 +28,7 @@ class LiftLimits:
     ratio: float = math.inf
     own: tuple[OwnBudget, ...] = ()
     mean: ClassVar[None] = None
+    no_polytope: ClassVar[None] = None
 
     @property
     def single(self) -> LiftLimits:
@@ -43,12 +44,7 @@ class LiftLimits:
         return tuple(side for side in ("lower", "upper") if math.isinf(getattr(self, side)))
 
     @property
-    def no_polytope(self) -> str | None:
-        """Why the posteriors that keep to the limits form no polytope; None, for they do."""
-        return None
-
-    @property
-    def on_single_lifts(self) -> LiftLimits | None:
+    def on_single_lifts(self) -> LiftLimits:
         """These limits with the budgets of single symbols, where they bound single lifts."""
         return self
 
@@ -60,7 +56,7 @@ class LiftLimits:
     def condition(self, sensitive: str) -> str:
         """The limits in words; one of them is finite."""
         parts: list[str] = []
-        if math.isfinite(self.lower) or math.isfinite(self.upper):
+        if self.need_shares:
             own = "".join(f", but {name!r} {_between(low, high)}" for name, low, high in self.own)
             parts.append(
                 f"whoever sees a released value finds every {sensitive} {_between(self.lower, self.upper)} times as "
@@ -165,11 +161,9 @@ class MeanLimits:
     lower: float = math.inf
     upper: float = math.inf
     free_sides: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def single(self) -> LiftLimits:
-        """The bounds on single lifts among them: none, for these limits say nothing of any one."""
-        return LiftLimits()
+    single: ClassVar[LiftLimits] = LiftLimits()
+    on_single_lifts: ClassVar[None] = None
+    """A mean of lifts bounds none of them."""
 
     @property
     def no_polytope(self) -> str | None:
@@ -178,11 +172,6 @@ class MeanLimits:
             return f"{self.mean.name} is a notion without polytope"
         if math.isfinite(self.lower):
             return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"
-        return None
-
-    @property
-    def on_single_lifts(self) -> LiftLimits | None:
-        """None: a mean of lifts bounds none of them."""
         return None
 
     def condition(self, sensitive: str) -> str:

@@ -175,16 +175,15 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
             continue
         texts = _numbers(channel, part, known, REPRESENTATIVE)
         shown = list(dict.fromkeys(texts))
-        number = [float(bins.number(text) or 0) for text in shown]
+        released = np.array([float(bins.number(text) or 0) for text in shown])
         rank = {label: k for k, label in enumerate(bins.labels)}
-        masses = np.zeros((len(bins), len(shown)))
-        weights = table_of(channel, REPRESENTATIVE).p_x[:, None] * channel.matrix
-        for x, symbol in enumerate(channel.useful.symbols):
-            if symbol[part] in rank:
-                np.add.at(masses[rank[symbol[part]]], [shown.index(text) for text in texts], weights[x])
-        masses[:, [k for k, text in enumerate(shown) if not text]] = 0.0
+        # The symbols without a bin are gathered in a row more, which is dropped.
+        places = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
+        masses = np.zeros((len(bins) + 1, len(shown)))
+        weights = channel.joint.p_x[:, None] * channel.matrix
+        np.add.at(masses, (np.array(places)[:, None], [shown.index(text) for text in texts]), weights)
+        masses = masses[:-1] * [bool(text) for text in shown]
         masses /= masses.sum()
-        released = np.array(number)
         distance, mean, square = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
         for k, (values, counts) in enumerate(zip(bins.values or (), bins.counts or (), strict=True)):
             if values:
@@ -198,16 +197,6 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
         together = (mean - centre) @ masses @ (released - target)
         by_bin = np.bincount(bins.bins_of([text or "0" for text in shown]).clip(0), after, len(bins))
         correlation = float(together / math.sqrt(spread)) if spread > 0.0 else None
-        shares = tuple(before.tolist()), tuple(by_bin.tolist())
-        found.append(
-            Moved(
-                column,
-                bins.kind,
-                bins.edges,
-                bins.labels,
-                float((distance * masses).sum()),
-                correlation,
-                *shares,
-            )
-        )
+        moves, shares = float((distance * masses).sum()), (tuple(before.tolist()), tuple(by_bin.tolist()))
+        found.append(Moved(column, bins.kind, bins.edges, bins.labels, moves, correlation, *shares))
     return tuple(found)

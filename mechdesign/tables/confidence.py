@@ -20,7 +20,7 @@ from typing import Any
 
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
 from mechdesign.tables.joint import Joint
 
 LEAST_LEVEL = 0.5
@@ -69,7 +69,7 @@ class ConfidenceSet:
     def to_record(self) -> dict[str, Any]:
         """The set as the channel file writes it; ends are texts "p/q"."""
         cells = [
-            [[_text(a), _text(b)] for a, b in zip(lower, upper, strict=True)]
+            [[str(Fraction(end, SCALE)) for end in ends] for ends in zip(lower, upper, strict=True)]
             for lower, upper in zip(self.lower, self.upper, strict=True)
         ]
         ends = zip(self.share_lower, self.share_upper, strict=True)
@@ -80,10 +80,6 @@ class ConfidenceSet:
         """What everybody may know of the set: all but the intervals."""
         shares = "known" if self.shares_are_known else "free" if self.shares_are_free else "estimated"
         return {"level": self.level, "set": METHOD, "shares": shares, "unseen": self.unseen}
-
-
-def _text(end: int) -> str:
-    return str(Fraction(end, SCALE))
 
 
 def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
@@ -178,8 +174,7 @@ def unseen_symbols(path: str, joint: Joint) -> int:
     """
     rows = _read(path, "symbols", joint.useful.columns, "one for each useful column")
     symbols = {tuple(row) for row in rows}
-    if len(symbols) < len(rows):
-        twice = next(row for k, row in enumerate(rows) if row in rows[:k])
+    if (twice := repeated(map(tuple, rows))) is not None:
         raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
     absent = [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in symbols]
     if absent:

@@ -98,16 +98,13 @@ def scaled(
     for s, row in enumerate(counts):
         for x, entry in enumerate(row):
             if entry >= LARGEST_ENTRY:
-                smallest = f"; the smallest entry is {min(_positive(values)):.3g}" if common > 1 else ""
+                positive = [float(value) for values_of_row in values for value in values_of_row if value]
+                smallest = f"; the smallest entry is {min(positive):.3g}" if common > 1 else ""
                 raise InputError(
                     f"the entry at {cell_name(sensitive, useful, s, x)} is 2^256 or more once the table is scaled "
                     f"to integers{smallest}: round the table to fewer digits"
                 )
     return counts
-
-
-def _positive(values: Sequence[Sequence[Fraction | int]]) -> list[float]:
-    return [float(value) for row in values for value in row if value]
 
 
 def without_empty(
@@ -120,15 +117,11 @@ def without_empty(
     columns = [x for x, column in enumerate(zip(*counts, strict=True)) if any(column)]
     for kept, variable, what in ((rows, sensitive, "sensitive"), (columns, useful, "useful")):
         if len(kept) < len(variable):
-            present = set(kept)
-            dropped = [name for i, name in enumerate(variable.names) if i not in present]
+            dropped = [variable.names[i] for i in sorted({*range(len(variable))} - {*kept})]
             notices += (f"dropped {len(dropped)} {what} symbol(s) of zero mass: {listed(dropped)}",)
-    if len(rows) < len(sensitive):
-        sensitive = sensitive.select(rows)
-        counts = [counts[s] for s in rows]
-    if len(columns) < len(useful):
-        useful = useful.select(columns)
-        counts = [[row[x] for x in columns] for row in counts]
+    if len(rows) < len(sensitive) or len(columns) < len(useful):
+        sensitive, useful = sensitive.select(rows), useful.select(columns)
+        counts = [[counts[s][x] for x in columns] for s in rows]
     if len(useful) == 1:
         raise InputError(
             f"the useful column {quoted(','.join(useful.columns))} has a single symbol ({quoted(useful.names[0])}); "
@@ -186,7 +179,7 @@ def _variable(
 ) -> Variable:
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if labels is None:
-        labels = own if own is not None else [f"{prefix}{i}" for i in range(size)]
+        labels = own or [f"{prefix}{i}" for i in range(size)]
     if isinstance(labels, str):
         raise InputError(f"{axis} labels must be a sequence of texts, not one text ({quoted(labels)})")
     symbols = [_symbol(label, f"label of {axis}") for label in labels]
@@ -196,26 +189,24 @@ def _variable(
 
 
 def _symbol(label: Any, what: str) -> tuple[str, ...]:
-    shown = quoted(label)
     parts = cast("list[Any]", [*label] if isinstance(label, tuple) else [label])
     texts = [text_of(part, what) for part in parts]
     if None in texts:
-        raise InputError(f"a {what} is missing ({shown})")
+        raise InputError(f"a {what} is missing ({quoted(label)})")
     return tuple(text or "" for text in texts)
 
 
 def _value(cell: Any, what: str, sensitive: Variable, useful: Variable, s: int, x: int) -> Fraction:
+    where = f"the {what} at {cell_name(sensitive, useful, s, x)} is"
     try:
         value = fraction_of(cell)
     except InputError as error:
-        raise InputError(
-            f"the {what} at {cell_name(sensitive, useful, s, x)} is not usable: {error}"
-        ) from None
+        raise InputError(f"{where} not usable: {error}") from None
     if value < 0:
-        raise InputError(f"the {what} at {cell_name(sensitive, useful, s, x)} is negative ({quoted(cell)})")
+        raise InputError(f"{where} negative ({quoted(cell)})")
     if what == "count" and value.denominator != 1:
         raise InputError(
-            f"the count at {cell_name(sensitive, useful, s, x)} is fractional ({quoted(cell)}); counts are whole "
+            f"{where} fractional ({quoted(cell)}); counts are whole "
             "numbers; say so if these are survey weights (--weighted) or probabilities (--probabilities)"
         )
     return value
