@@ -275,17 +275,18 @@ class Channel(Displayed):
         InputError
             On a symbol that the channel does not know or a null, unless the policy has a rule for it.
         """
-        from mechdesign.release.drawing import release_column
+        from mechdesign.release.drawing import Release, key_of
+        from mechdesign.release.draws import Identifiers, RowNumbers
+        from mechdesign.tables.columns import rebuild, values_of
 
-        return release_column(
-            self,
-            column,
-            key=key,
-            identity=identity,
-            first_row=first_row,
-            policy=policy,
-            insecure_seed=insecure_seed,
-        )
+        cells = values_of(column, self.useful)
+        count = len(cells[0])
+        records = RowNumbers(first_row, count) if identity is None else Identifiers([list(identity)])
+        if len(records) != count:
+            raise InputError(f"the identity has {len(records)} entries and the column {count}")
+        release = Release(self, key_of(key, insecure_seed), policy=policy)
+        (drawn,) = release.draw(cells, records)
+        return rebuild(column, drawn.astype(np.int64), self.outputs, release.names[0])
 
     def public(self) -> Channel:
         """Without the joint table and whatever is computed from it.

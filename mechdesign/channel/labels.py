@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import accumulate
 
 from mechdesign.core.integers import IntegerRows
 
@@ -49,15 +50,10 @@ def _merged(members: list[str]) -> str:
     label = "{" + ", ".join(parts) + "}"
     if len(label) <= LONGEST_LABEL:
         return label
-    shown: list[str] = []
     room = LONGEST_LABEL - len(f"{{, +{len(parts)} more}}")
-    for part in parts:
-        room -= len(part) + 2
-        if room < 0:
-            break
-        shown.append(part)
-    if not shown:  # even the first name is too long
-        shown = [parts[0][: LONGEST_LABEL // 2] + "…"]
+    ends = accumulate(len(part) + 2 for part in parts)
+    fitting = [part for part, end in zip(parts, ends, strict=True) if end <= room]
+    shown = fitting or [parts[0][: LONGEST_LABEL // 2] + "…"]  # even the first name may be too long
     return "{" + ", ".join([*shown, f"+{len(parts) - len(shown)} more"]) + "}"
 
 

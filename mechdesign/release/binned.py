@@ -177,12 +177,13 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
         shown = list(dict.fromkeys(texts))
         released = np.array([float(bins.number(text) or 0) for text in shown])
         rank = {label: k for k, label in enumerate(bins.labels)}
-        # The symbols without a bin are gathered in a row more, which is dropped.
         places = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
-        masses = np.zeros((len(bins) + 1, len(shown)))
+        in_bin = np.equal.outer(np.arange(len(bins)), places).astype(np.float64)
+        shown_as = np.equal.outer([shown.index(text) for text in texts], np.arange(len(shown))).astype(
+            np.float64
+        )
         weights = channel.joint.p_x[:, None] * channel.matrix
-        np.add.at(masses, (np.array(places)[:, None], [shown.index(text) for text in texts]), weights)
-        masses = masses[:-1] * [bool(text) for text in shown]
+        masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
         masses /= masses.sum()
         distance, mean, square = np.zeros(masses.shape), np.zeros(len(bins)), np.zeros(len(bins))
         for k, (values, counts) in enumerate(zip(bins.values or (), bins.counts or (), strict=True)):

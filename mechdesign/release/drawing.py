@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ from mechdesign.release.binned import (
     numbers_released,
     symbol_sampler,
 )
-from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records, RowNumbers
+from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
 from mechdesign.release.policies import (
     REFUSE,
     Policy,
@@ -40,7 +39,7 @@ from mechdesign.release.policies import (
     sampler_with_policies,
 )
 from mechdesign.release.sampling import Releasable, Sampler
-from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, rebuild, unknown_at, values_of
+from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
 REMEMBERED = 1 << 22
 """Different identifiers that are remembered (about 50 MB at worst), so that memory does not grow with the data."""
@@ -242,30 +241,6 @@ def channel_digest(channel: Releasable) -> str:
     for array in (rows.indptr, rows.indices, rows.values):
         digest.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
     return digest.hexdigest()
-
-
-def release_column(
-    channel: Releasable,
-    column: Any,
-    *,
-    key: Key | None = None,
-    identity: Sequence[str] | None = None,
-    first_row: int = 0,
-    policy: Policy | None = None,
-    insecure_seed: int | None = None,
-) -> Any:
-    """One output for every entry of a column; the same kind of column back. See `channel.Channel.apply`."""
-    cells = values_of(column, channel.useful)
-    count = len(cells[0])
-    if identity is None:
-        records: Records = RowNumbers(first_row, count)
-    else:
-        records = Identifiers([list(identity)])
-        if len(records) != count:
-            raise InputError(f"the identity has {len(records)} entries and the column {count}")
-    release = Release(channel, key_of(key, insecure_seed), policy=policy)
-    (drawn,) = release.draw(cells, records)
-    return rebuild(column, drawn.astype(np.int64), channel.outputs, release.names[0])
 
 
 def key_of(key: Key | None, insecure_seed: int | None) -> Key:

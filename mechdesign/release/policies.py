@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import listed, quoted, repeated
 from mechdesign.formats.cells import Encoded
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.joint import Joint
@@ -71,14 +71,14 @@ def normalised(variable: Variable, form: str) -> Variable:
     if form == "none":
         return variable
     symbols = tuple(tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols)
-    seen: dict[tuple[str, ...], int] = {}
-    for i, symbol in enumerate(symbols):
-        j = seen.setdefault(symbol, i)
-        if j != i:
-            raise InputError(
-                f"the channel tells {quoted(variable.names[j])} from {quoted(variable.names[i])}, which {form} makes "
-                "equal; choose another normalisation"
-            )
+    if (twice := repeated(symbols)) is not None:
+        one, other, *_ = (
+            name for name, symbol in zip(variable.names, symbols, strict=True) if symbol == twice
+        )
+        raise InputError(
+            f"the channel tells {quoted(one)} from {quoted(other)}, which {form} makes equal; choose another "
+            "normalisation"
+        )
     return replace(variable, symbols=symbols)
 
 
@@ -147,17 +147,16 @@ def posterior_sampler(channel: Releasable) -> Sampler:
 
 def sampler_of(rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int) -> Sampler:
     """Draws one of `size` things for each row of (which ones, in what proportion)."""
-    parts = [(at, apportioned(shares, FINE)) for at, shares in rows]
-    kept = [(np.array(at, dtype=np.int64)[row > 0], row[row > 0]) for at, row in parts]
-    return Sampler(
-        IntegerRows(
-            (len(parts), size),
-            np.concatenate([[0], np.cumsum([len(at) for at, _ in kept])]),
-            np.concatenate([at for at, _ in kept]),
-            np.concatenate([row for _, row in kept]),
-        ),
-        FINE,
-    )
+    pairs = [
+        [
+            number
+            for x, mass in zip(at, apportioned(shares, FINE).tolist(), strict=True)
+            if mass
+            for number in (x, mass)
+        ]
+        for at, shares in rows
+    ]
+    return Sampler(IntegerRows.of_pairs(pairs, size), FINE)
 
 
 def table_of(channel: Releasable, wanted: str) -> Joint:

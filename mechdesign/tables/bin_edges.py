@@ -105,14 +105,11 @@ def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fract
         )
     if spec.startswith((QUANTILES, f"{AUTO}:")):
         word, _, typed = spec.partition(":")
-        if not typed.isdecimal() or not 2 <= int(typed) <= MOST_BINS:
-            raise InputError(
-                f"--bin {quoted(spec)}: the number of bins must be a whole number from 2 to {MOST_BINS}"
-            )
-        count = int(typed)
-        splits = (
-            quantile_splits(numbers, count) if word == "quantiles" else least_distance(numbers, count)[-1][0]
-        )
+        if not typed.isdecimal() or not 2 <= (count := int(typed)) <= MOST_BINS:
+            what = f"the number of bins must be a whole number from 2 to {MOST_BINS}"
+            raise InputError(f"--bin {quoted(spec)}: {what}")
+        least = word == AUTO
+        splits = least_distance(numbers, count)[-1][0] if least else quantile_splits(numbers, count)
         # With open ends no bin tells the smallest or largest value; and no edge is longer than it must be.
         return [-math.inf, *(_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits), math.inf]
     if "," in spec:
@@ -163,8 +160,8 @@ def _width(spec: str, kind: Kind, name: str) -> Fraction:
 
 def _roundest(low: Fraction, high: Fraction, kind: Kind) -> Fraction:
     """The multiple of the largest power of ten (or day, hour, ..) that lies above `low` and at most at `high`."""
-    steps = () if kind == "number" else map(Fraction, (7 * DAY, DAY, 3600, 60, 1))
-    top = 0 if kind != "number" else len(str(int(max(abs(low), abs(high), 1))))
+    steps = [] if kind == "number" else [Fraction(size) for size in UNITS.values()]
+    top = 0 if steps else len(str(int(max(abs(low), abs(high), 1))))
     for step in itertools.chain(steps, (Fraction(10) ** k for k in itertools.count(top, -1))):
         found = math.floor(high / step) * step
         if found > low:

@@ -96,8 +96,8 @@ def number_of(text: str, kind: Kind) -> Fraction | None:
 
 def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
     """The kind of all texts, None if they are not of one; with `most` that of the first that is of any."""
-    kinds = list(map(_kind_of, texts))
-    found: set[Kind | None] = {kind for kind in kinds if kind or not most}
+    kinds: list[Kind | None] = [_kind_of(text) for text in texts]
+    found = {kind for kind in kinds if kind or not most}
     if found == {"date", "time"}:
         return "time"
     return next(filter(None, kinds), None) if most or len(found) == 1 else None

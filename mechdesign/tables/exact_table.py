@@ -189,10 +189,11 @@ def _variable(
 
 
 def _symbol(label: Any, what: str) -> tuple[str, ...]:
+    shown = quoted(label)
     parts = cast("list[Any]", [*label] if isinstance(label, tuple) else [label])
     texts = [text_of(part, what) for part in parts]
     if None in texts:
-        raise InputError(f"a {what} is missing ({quoted(label)})")
+        raise InputError(f"a {what} is missing ({shown})")
     return tuple(text or "" for text in texts)
 
 

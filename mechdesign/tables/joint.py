@@ -93,14 +93,11 @@ class Joint(Displayed):
                     raise InputError(
                         f"the entry at {cell} ({quoted(entry)}) must be an integer in [0, 2^256)"
                     )
-        for sums, variable, what in (
-            (self.sensitive_counts, self.sensitive, "sensitive"),
-            (self.useful_counts, self.useful, "useful"),
-        ):
+        sides = (self.sensitive_counts, self.sensitive), (self.useful_counts, self.useful)
+        for what, (sums, variable) in zip(("sensitive", "useful"), sides, strict=True):
             if 0 in sums:
-                raise InputError(
-                    f"the {what} symbol {quoted(variable.names[sums.index(0)])} has no mass; drop it"
-                )
+                name = quoted(variable.names[sums.index(0)])
+                raise InputError(f"the {what} symbol {name} has no mass; drop it")
 
     @cached_property
     def sensitive_counts(self) -> tuple[int, ...]:
@@ -124,8 +121,7 @@ class Joint(Displayed):
             return (self,)
         pairs = zip(self.sensitive.secrets, self.sensitive.added(self.counts), strict=True)
         return tuple(
-            replace(self, sensitive=secret, counts=tuple(map(tuple, rows)), notices=())
-            for secret, rows in pairs
+            replace(self, sensitive=s, counts=tuple(map(tuple, rows)), notices=()) for s, rows in pairs
         )
 
     def protecting_each(self) -> Joint:
@@ -173,11 +169,9 @@ class Joint(Displayed):
             values = np.array(self.counts, dtype=np.float64) * float(n)
             values /= np.outer(np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64))
         else:
+            lines = zip(self.counts, rows, strict=True)
             values = np.array(
-                [
-                    [c * n / (r * k) for c, k in zip(row, columns, strict=True)]
-                    for row, r in zip(self.counts, rows, strict=True)
-                ]
+                [[c * n / (r * k) for c, k in zip(row, columns, strict=True)] for row, r in lines]
             )
         values.setflags(write=False)
         return values

@@ -181,7 +181,5 @@ def _wide(
         raise
     refuse_margins(table.sensitive, table.useful, table.counts, unnamed=True)
     joint = Joint.from_exact(table, is_counts=what == "count")
-    more = (
-        () if not looks_like_data(header[:1]) else (f"the first cell of the header is a number: {HEADLESS}",)
-    )
+    more = [f"the first cell of the header is a number: {HEADLESS}"] if looks_like_data(header[:1]) else []
     return replace(joint, notices=(*joint.notices, *more))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of_text, quoted
+from mechdesign.core.numbers import fraction_of_text, quoted, repeated
 from mechdesign.formats.cells import Encoded, Numbering, as_whole, distinct_numbers
 from mechdesign.tables.exact_table import ExactTable, scaled, without_empty
 from mechdesign.tables.variable import Symbol, Variable
@@ -48,12 +47,11 @@ class Roles:
     def __post_init__(self) -> None:
         if not self.sensitive or not self.useful:
             raise InputError("name at least one sensitive and one useful column")
-        for name, times in Counter(self.columns).items():
-            if times > 1:
-                raise InputError(
-                    f"the column {quoted(name)} is asked for {times} times; sensitive, useful and weight must be "
-                    "different columns"
-                )
+        if (twice := repeated(self.columns)) is not None:
+            raise InputError(
+                f"the column {quoted(twice)} is asked for {self.columns.count(twice)} times; sensitive, useful and "
+                "weight must be different columns"
+            )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -78,7 +76,8 @@ class Tally:
         self._sensitive, self._useful = Numbering(), Numbering()
         self._mass: dict[int, Fraction | int] = {}
         """By the numbers of a sensitive and a useful symbol, ``s * MOST_SYMBOLS + x``."""
-        self._whole_weights = True
+        self.is_counts = True
+        """Whether the masses are numbers of records: every weight was whole."""
 
     def add_columns(self, columns: Sequence[Encoded]) -> None:
         """Add records given by their columns, in the order of `Roles.columns`."""
@@ -118,11 +117,8 @@ class Tally:
         if self.missing == "refuse":
             first = int(np.argmax(some))
             empty = next(name for name in self.roles.columns if name in gaps and gaps[name][first])
-            raise UnusableCell(
-                f"the column {quoted(empty)} has an empty cell; fill it, or say what it means with missing "
-                "(--missing): 'symbol' or 'drop'",
-                first,
-            )
+            how = "fill it, or say what it means with missing (--missing): 'symbol' or 'drop'"
+            raise UnusableCell(f"the column {quoted(empty)} has an empty cell; {how}", first)
         weight = self.roles.weight
         if weight is not None and weight in gaps:
             message = f"the weight column {quoted(weight)} has an empty cell; give a number"
@@ -143,17 +139,12 @@ class Tally:
             if found[code] < 0:
                 raise UnusableCell(f"{what} has the negative weight {text}", position)
         unit = math.lcm(*{weight.denominator for weight in found.values()})
-        self._whole_weights &= unit == 1
+        self.is_counts &= unit == 1
         whole = {code: weight.numerator * (unit // weight.denominator) for code, weight in found.items()}
         small = max(whole.values(), default=0) * len(column) < LARGEST_SUM
         weights = np.zeros(len(column.texts), np.int64 if small else object)
         weights[list(whole)] = list(whole.values())
         return weights[column.codes], unit
-
-    @property
-    def is_counts(self) -> bool:
-        """Whether the masses are numbers of records (every weight was whole)."""
-        return self._whole_weights
 
     def table(self) -> ExactTable:
         """The joint table, its symbols sorted by text (by code point, column after column)."""

@@ -9,21 +9,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.tables.variable import Variable
 
-MARGINS = frozenset(
-    [
-        "all",
-        "total",
-        "totals",
-        "grand total",
-        "sum",
-        "overall",
-        "alle",
-        "gesamt",
-        "insgesamt",
-        "summe",
-        "ensemble",
-    ]
-)
+MARGINS = re.compile("all|(grand )?total|totals|sum|overall|alle|gesamt|insgesamt|summe|ensemble")
 """What pivot tables call the sum of the others, in small letters."""
 
 NEARLY = 0.01
@@ -42,13 +28,11 @@ def refuse_margins(
     sensitive: Variable, useful: Variable, counts: Sequence[Sequence[int]], *, unnamed: bool = False
 ) -> None:
     """Refuse a row or column that is the sum of the others: if it is called so, or, if `unnamed`, whatever its name."""
-    for what, variable, lines in (
-        ("row", sensitive, counts),
-        ("column", useful, [*zip(*counts, strict=True)]),
-    ):
+    columns = [*zip(*counts, strict=True)]
+    for what, variable, lines in (("row", sensitive, counts), ("column", useful, columns)):
         totals = [sum(line) for line in zip(*lines, strict=True)]
         for name, line in zip(variable.names, lines, strict=True):
-            named = name.strip().lower() in MARGINS
+            named = MARGINS.fullmatch(name.strip().lower()) is not None
             share = NEARLY if named else 0.0
             if (named or (unnamed and len(lines) >= FEWEST)) and all(
                 abs(2 * entry - total) <= share * entry for entry, total in zip(line, totals, strict=True)
