@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -18,9 +19,11 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.core.errors import InputError
-from mechdesign.formats.cells import Encoded
+from mechdesign.formats.cells import Encoded, encode
 from mechdesign.tables.bin_edges import bins_for, least_distance, quantile_splits
 from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, Bins, kind_of, number_of, numbers_of, text_of_number
+from mechdesign.tables.columns import encode_for
+from mechdesign.tables.variable import Variable
 
 decimals = st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-50, max_value=50)
 edge_lists = st.lists(decimals, min_size=2, max_size=8, unique=True).map(sorted)
@@ -133,6 +136,32 @@ def test_many_moments_are_in_the_bins_of_each(moments):
         bins.bins_of([*cells, f"{cells[0].partition('.')[0]}.0000001"])[:-1].tolist()
         == bins.bins_of(cells).tolist()
     )
+
+
+EDGES = ("-1.5", "0.1", "0.3", "7", "9007199254740993")
+doubles = st.floats(-2, 8) | st.sampled_from([float(e) for e in EDGES] + [math.nan, math.inf, -0.0, 1e300])
+whole = st.integers(-3, 9) | st.integers(2**53 - 2, 2**53 + 3)
+
+
+@given(
+    st.lists(st.none() | doubles, max_size=20).map(lambda v: pa.array(v, pa.float64()))
+    | st.lists(st.none() | whole, max_size=20).map(lambda v: pa.array(v, pa.int64())),
+    st.integers(0, 3),
+)
+def test_typed_columns_are_in_the_bins_of_their_texts(values, start):
+    """What decides without texts decides as the texts do: on edges, beyond 2**53, and for what is missing."""
+    variable = Variable(("x",), (("[0.1, 0.3)",),), bins=(Bins(edges=EDGES),))
+    whole, part = values, values.slice(start)
+    for column in (whole, part, pa.chunked_array([whole, part]), part.dictionary_encode()):
+        found = encode_for(column, "x", variable, 0)
+        by_text = variable.bins[0].sorted_in(encode(column, "x"))
+        both = [variable.bins[0].sorted_in(each) for each in (found, by_text)]
+        shown = [[None if c < 0 else each.texts[c] for c in each.codes.tolist()] for each in both]
+        assert shown[0] == shown[1]
+        cells = column.to_pylist()
+        exact = [None if v is None or math.isnan(v) else variable.bins[0].bin_of(repr(v)) for v in cells]
+        labels = dict(enumerate(variable.bins[0].labels)) | {-1: NO_NUMBER, -2: OUTSIDE}
+        assert shown[0] == [None if k is None else labels[k] for k in exact]
 
 
 weighted = st.dictionaries(st.integers(0, 30), st.integers(1, 5), min_size=2, max_size=9)
