@@ -21,6 +21,8 @@ from mechdesign.core.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
+EXISTS = "{} exists; choose another name, or overwrite it with force (--force)"
+
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
 
@@ -40,7 +42,7 @@ def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...]
         if path.exists() and Path(source).exists() and path.samefile(source):
             raise InputError(f"{name} is the input file itself; write to another file")
     if path.exists() and not force:
-        raise InputError(f"{name} exists; choose another name, or overwrite it with force (--force)")
+        raise InputError(EXISTS.format(name))
     if not path.parent.is_dir():
         raise InputError(f"{name} cannot be written: there is no folder {str(path.parent)!r}")
 
@@ -61,9 +63,7 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
         if not force and path.exists():
-            raise InputError(
-                f"{os.fspath(target)} exists; choose another name, or overwrite it with force (--force)"
-            )
+            raise InputError(EXISTS.format(os.fspath(target)))
         keep_mode(temporary, path)
         os.replace(temporary, path)
         sync_folder(path.parent)
