@@ -48,10 +48,11 @@ def values_of(column: Any, variable: Variable) -> list[Encoded]:
         return encoded_columns(column, names)
     for position, value in enumerate(column):
         if not isinstance(value, tuple) or len(value) != len(names):
-            raise InputError(
-                f"entry {position} must be a tuple with one value for each of {', '.join(map(quoted, names))}, "
-                f"not {quoted(value)}"
+            given = (
+                f"a tuple of {len(value)}" if isinstance(value, tuple) else f"of type {type(value).__name__}"
             )
+            wanted = f"a tuple with one value for each of {', '.join(map(quoted, names))}"
+            raise InputError(f"entry {position} must be {wanted}, not {given}")
     parts = zip(*column, strict=True) if column else ([] for _ in names)
     return [encode(list(part), name) for part, name in zip(parts, names, strict=True)]
 

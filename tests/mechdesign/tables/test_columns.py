@@ -177,9 +177,11 @@ def test_tuples_of_crossed_columns():
     assert codes_of(values_of(column, variable), variable).tolist() == [1, 0]
     assert codes_of(values_of([], variable), variable).tolist() == []
     with pytest.raises(
-        InputError, match="entry 1 must be a tuple with one value for each of 'a', 'b', not 'p'"
+        InputError, match="entry 1 must be a tuple with one value for each of 'a', 'b', not of type str"
     ):
         values_of([("q", "1"), "p"], variable)
+    with pytest.raises(InputError, match=r"entry 0 must be a tuple .*, not a tuple of 3$"):
+        values_of([("p", "q", "r")], Variable(("a", "b"), (("p", "q"),)))
 
 
 def test_many_crossed_columns_whose_combinations_exceed_64_bits():
