@@ -50,6 +50,9 @@ NO_NUMBER, OUTSIDE = "no number", "outside the edges"
 ORIGIN = datetime(1970, 1, 5, tzinfo=UTC)
 """Seconds are counted from a Monday, so that bins of 7 days are weeks."""
 
+SINCE = int(ORIGIN.timestamp()) * 1_000_000
+"""Microseconds of `ORIGIN` as arrow counts them."""
+
 MIDNIGHT = "24:00:00"
 """Where the last bin of times of day ends; no cell reads so."""
 
@@ -241,15 +244,25 @@ class Bins(Record):
         return Encoded(np.append(place, -1)[column.codes], self.marked)
 
     def sorted_values(self, column: Any, name: str) -> Encoded | None:
-        """`sorted_in` for an arrow column of integers or doubles, without writing them out; None for others."""
+        """`sorted_in` for an arrow column of numbers, dates or moments, without writing them out; None for others."""
         import pyarrow as pa
 
-        if self.kind != "number" or not (
-            pa.types.is_float64(column.type) or pa.types.is_integer(column.type)
-        ):
+        types, kind = pa.types, column.type
+        number, zone = self.kind == "number", getattr(kind, "tz", None)
+        if number:
+            fits = types.is_float64(kind) or types.is_integer(kind)
+        else:
+            fits = types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns")
+            fits = fits and self.kind != "clock" and (self.kind == "instant") == (zone is not None)
+        if not fits:
             return None
+        plain = (
+            column.cast(pa.float64(), safe=False)
+            if number
+            else column.cast(pa.timestamp("us", zone)).cast(pa.int64())
+        )
         missing = np.asarray(column.is_null())
-        found, unsure = self._searched(integers_of(column.cast(pa.float64(), safe=False).fill_null(0)))
+        found, unsure = self._searched(integers_of(plain.fill_null(0)) - (0 if number else SINCE))
         unsure &= ~missing
         if unsure.any():
             exact = encode(column.take(arrow_integers(np.flatnonzero(unsure))), name)
@@ -335,4 +348,4 @@ def _rounded(texts: Sequence[str], kind: Kind) -> NDArray[Any] | None:
         moments = integers_of(arrow_texts(texts).cast(pa.timestamp("us")).cast(pa.int64()))
     except (pa.ArrowException, UnicodeEncodeError):
         return None
-    return moments - int(ORIGIN.timestamp()) * 1_000_000
+    return moments - SINCE

@@ -164,6 +164,25 @@ def test_typed_columns_are_in_the_bins_of_their_texts(values, start):
         assert shown[0] == [None if k is None else labels[k] for k in exact]
 
 
+@given(
+    st.lists(st.none() | st.datetimes(datetime(2023, 12, 30), datetime(2024, 1, 3)), max_size=20),
+    st.sampled_from([pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms"), pa.date32()]),
+    st.sampled_from(["date", "time", "instant"]),
+)
+def test_typed_moments_are_in_the_bins_of_their_texts(values, kind, cells):
+    edges = ("2024-01-01", "2024-01-02", "inf")
+    if cells != "date":
+        edges = tuple(e if e == "inf" else f"{e} 00:00:00{'+00:00' * (cells == 'instant')}" for e in edges)
+    bins = Bins(kind=cells, edges=edges)
+    variable = Variable(("x",), ((bins.labels[0],),), bins=(bins,))
+    values = [*values, datetime(2024, 1, 1), datetime(2024, 1, 2)]
+    column = pa.array(values, pa.timestamp("us")).cast(pa.timestamp(getattr(kind, "unit", "us")), safe=False)
+    column = column.cast(kind, safe=False)
+    found, by_text = bins.sorted_in(encode_for(column, "x", variable, 0)), bins.sorted_in(encode(column, "x"))
+    shown = [[None if c < 0 else each.texts[c] for c in each.codes.tolist()] for each in (found, by_text)]
+    assert shown[0] == shown[1]
+
+
 weighted = st.dictionaries(st.integers(0, 30), st.integers(1, 5), min_size=2, max_size=9)
 
 
