@@ -20,7 +20,7 @@ from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, r
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, check_outputs
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class CellWriter:
 
 
 class CsvSink:
-    """Writes a CSV file as its source is written; see `opening.Sink`.
+    """Writes a CSV file as its source is written; a context manager that closes it if all went well.
 
     Cells that are kept stay byte for byte, their quotes included. A written cell is quoted only if it holds a
     delimiter, a quote or a line break, or would leave its line blank.
@@ -129,8 +129,8 @@ class CsvSink:
             self._plain.abandoned = True
         self.close()
 
-    def write(self, batch: CsvBatch, written: Sequence[Any]) -> None:
-        """Write a batch of the source; see `opening.Sink`."""
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source, with the columns that were written anew."""
         block = batch.block
         if self._lone is not None:
             written = [batch.texts(self._lone)]
@@ -216,14 +216,14 @@ class CsvSink:
 
 
 class CsvSource:
-    """Reads a CSV file; see `opening.Source`.
+    """Reads a CSV file, of `size` bytes.
 
     Every cell is the text between its delimiters, without the quotes around it. Nothing is guessed.
     """
 
     kind: Literal["CSV"] = "CSV"
-    unit: Literal["bytes"] = "bytes"
     records: int | None = None
+    """How many there are, where the format tells it beforehand."""
 
     def __init__(self, raw: RawInput, options: TextOptions, *, repeated_names: bool = False) -> None:
         self.name = raw.name
@@ -256,7 +256,7 @@ class CsvSource:
     def batches(
         self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
     ) -> Iterator[CsvBatch]:
-        """All records, some at a time."""
+        """All records, some at a time; from the beginning of the file at every call."""
         for name in (*encode, *read):
             require_column(name, self.header)
         if self._begun:
@@ -305,7 +305,7 @@ class CsvSource:
 
 
 class CsvBatch:
-    """Some records of a CSV file; see `opening.Batch`."""
+    """Some records of a CSV file, in order."""
 
     def __init__(
         self, block: TextBlock, header: Sequence[str], quote: str | None, encode: frozenset[str]

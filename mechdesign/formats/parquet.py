@@ -26,7 +26,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, check_outputs
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs
 from mechdesign.formats.parquet_layout import ARROW_SCHEMA, ParquetLayout
 
 SPARK = b"org.apache.spark.sql.parquet.row.metadata"
@@ -80,7 +80,7 @@ PENDING = 48 << 20
 
 
 class ParquetSink:
-    """Writes a Parquet file as its source is stored; see `opening.Sink`.
+    """Writes a Parquet file as its source is stored; a context manager that closes it if all went well.
 
     Row groups are those of the source, less the records left out, unless one takes more than `PENDING` in memory.
     """
@@ -112,8 +112,8 @@ class ParquetSink:
             self._pending.clear()
         self.close()
 
-    def write(self, batch: ParquetBatch, written: Sequence[Any]) -> None:
-        """Write a batch of the source; see `opening.Sink`."""
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source, with the columns that were written anew."""
         import pyarrow as pa
 
         fresh = iter(written)
@@ -317,10 +317,9 @@ def named_errors(path: str) -> Generator[None]:
 
 
 class ParquetSource:
-    """Reads a Parquet file; see `opening.Source`."""
+    """Reads a Parquet file, of `size` rows."""
 
     kind: Literal["Parquet"] = "Parquet"
-    unit: Literal["rows"] = "rows"
 
     def __init__(self, raw: RawInput) -> None:
         import pyarrow.parquet as pq
@@ -416,7 +415,7 @@ class ParquetSource:
 
 
 class ParquetBatch:
-    """Some records of a Parquet file; see `opening.Batch`."""
+    """Some records of a Parquet file, in order."""
 
     def __init__(self, stored: Any, encode: frozenset[str], end: int) -> None:
         self.stored = stored

@@ -28,12 +28,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.formats.digests import Content
+from mechdesign.formats.inputs import STANDARD
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.budgets import joint_budget, local_budget
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.ledger import Ledger
-from mechdesign.sanitise.source import STANDARD
 
 REFUSE = "refuse"
 

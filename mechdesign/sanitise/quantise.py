@@ -20,7 +20,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.inputs import STANDARD, TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.designs import LAYOUTS, Layout
@@ -28,7 +28,7 @@ from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, release_table
-from mechdesign.sanitise.source import STANDARD, GuardedInput
+from mechdesign.sanitise.source import GuardedInput
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,16 +28,9 @@ from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import (
-    Batch,
-    KeptColumn,
-    Output,
-    Source,
-    WrittenColumn,
-    open_source,
-    packing_of,
-)
+from mechdesign.formats.inputs import STANDARD, TextOptions
+from mechdesign.formats.opening import Batch, Source, open_source, packing_of
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
@@ -50,7 +43,7 @@ from mechdesign.nonstochastic.mechanism_file import (
 )
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.sanitise.source import STANDARD, GuardedInput
+from mechdesign.sanitise.source import GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.tables.reading import coded_columns
 

@@ -32,7 +32,7 @@ from mechdesign.core.files import (
     reason,
     sync_folder,
 )
-from mechdesign.sanitise.source import BLOCK, STANDARD
+from mechdesign.formats.inputs import BLOCK, STANDARD
 
 ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a program to stop; SIGKILL does not ask."""

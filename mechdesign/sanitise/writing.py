@@ -15,7 +15,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.opening import KeptColumn, Output, Source, WrittenColumn
+from mechdesign.formats.opening import Source
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.entries import Use
 from mechdesign.sanitise.job import Earlier
