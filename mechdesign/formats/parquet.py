@@ -1,7 +1,7 @@
 """Parquet files: read as batches of records, and written with some columns exchanged.
 
 A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas and Spark have noted
-of its columns is kept true; other notes are named to the user. Encodings, statistics and the order that rows were
+of its columns is kept true (`notes`). Encodings, statistics and the order that rows were
 sorted in are left to the writer.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,54 +25,9 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs
-from mechdesign.formats.parquet_layout import ARROW_SCHEMA, ParquetLayout
-
-SPARK = b"org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark keeps its own schema, which it believes more than the file."""
-
-_HARMLESS = (ARROW_SCHEMA, b"pandas", SPARK, b"org.apache.spark.version")
-"""Notes on the columns as such, which are kept true."""
-
-_ATTRIBUTES = "attributes"
-"""Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
-
-
-def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """Spark's schema for the columns of the output; None if it is not understood, and better left out."""
-    try:
-        notes = json.loads(text)
-        fields = {field["name"]: field for field in notes["fields"]}
-        known = [_spark_field(output, fields, schema) for output in outputs]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return json.dumps(notes | {"fields": known}, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _spark_field(output: Output, fields: Mapping[str, Any], schema: Any) -> Any:
-    if isinstance(output, KeptColumn):
-        return fields[schema.names[output.position]]
-    if output.replaces is not None and output.kind == schema.field(output.replaces).type:
-        return fields[schema.names[output.replaces]] | {"name": output.name}
-    # Any other type has no name here, and the notes are left out.
-    kind = {None: "string", "double": "double"}[output.kind if output.kind is None else str(output.kind)]
-    return {"name": output.name, "type": kind, "nullable": True, "metadata": {}}
-
-
-def free_notes(metadata: Mapping[bytes, bytes] | None) -> list[str]:
-    """Names of the notes in a file that may say anything, and stay in it."""
-    found = [key.decode(errors="replace") for key in metadata or {} if key not in _HARMLESS]
-    try:
-        pandas = json.loads((metadata or {}).get(b"pandas", b"{}"))
-    except ValueError:
-        return found
-    if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
-        found.append(f"pandas: {_ATTRIBUTES}")
-    return found
-
-
-PANDAS = b"pandas"
-"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+from mechdesign.formats.notes import ARROW_SCHEMA, field_of, metadata_of
+from mechdesign.formats.outputs import KeptColumn, Output, check_outputs
+from mechdesign.formats.parquet_layout import ParquetLayout
 
 PENDING = 48 << 20
 """Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
@@ -90,8 +44,8 @@ class ParquetSink:
         self.records = 0
         self._outputs = list(outputs)
         self._layout = source.layout
-        self._fields = [_field(output, source.schema) for output in outputs]
-        self._metadata = _metadata(source.schema, outputs)
+        self._fields = [field_of(output, source.schema) for output in outputs]
+        self._metadata = metadata_of(source.schema, outputs)
         self._target = LeftOpen(target)
         self._writer: Any = None
         self._schema: Any = None
@@ -178,15 +132,6 @@ class ParquetSink:
         return writer
 
 
-def _field(output: Output, schema: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(output, KeptColumn):
-        return schema.field(output.position)
-    nullable = output.replaces is None or schema.field(output.replaces).nullable
-    return pa.field(output.name, output.kind or pa.string(), nullable=nullable)
-
-
 def _coded(column: Any) -> Any:
     """A written column as codes into text: the file stores them so, and is read as its schema says."""
     import pyarrow as pa
@@ -211,65 +156,6 @@ def _plain(column: Any, kind: Any) -> Any:
     if not pa.types.is_dictionary(column.type):
         return column.cast(kind)
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind)).dictionary_decode()
-
-
-def _metadata(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
-    metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
-    for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
-        if key in metadata:
-            notes = rewritten(metadata.pop(key), schema, outputs)
-            if notes is not None:
-                metadata[key] = notes
-    return metadata
-
-
-def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
-
-    None if they are not understood, and better left out.
-    """
-    try:
-        return _rewritten(json.loads(text), schema, outputs)
-    except (ValueError, AttributeError, TypeError):
-        return None
-
-
-def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
-    names = schema.names
-    kept = {names[output.position] for output in outputs if isinstance(output, KeptColumn)}
-    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is not None}
-    columns: list[dict[str, Any]] = []
-    for note in notes.get("columns", []):
-        field = note.get("field_name")
-        if field in fresh:
-            output = fresh[field]
-            own = output.kind == schema.field(field).type
-            name = {"name": output.name, "field_name": output.name}
-            columns.append(note | (name if own else _note(output)))
-        elif field in kept or field not in names:
-            columns.append(note)
-    columns += [
-        _note(o) for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None and o.kind is None
-    ]
-    notes["columns"] = columns
-    notes["index_columns"] = [
-        fresh[index].name if isinstance(index, str) and index in fresh else index
-        for index in notes.get("index_columns", [])
-        if not (isinstance(index, str) and index in names and index not in kept and index not in fresh)
-    ]
-    return json.dumps(notes).encode()
-
-
-def _note(output: WrittenColumn) -> dict[str, Any]:
-    """What pandas would note of a written column."""
-    kind = None if output.kind is None else np.dtype(output.kind.to_pandas_dtype()).name
-    return {
-        "name": output.name,
-        "field_name": output.name,
-        "pandas_type": kind or "unicode",
-        "numpy_type": kind or "object",
-        "metadata": None,
-    }
 
 
 def _codecs(schema: Any, outputs: Sequence[Output], layout: ParquetLayout) -> Any:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any
 
-ARROW_SCHEMA = b"ARROW:schema"
-"""Where Arrow keeps its own types, in the metadata of the file."""
+from mechdesign.formats.notes import ARROW_SCHEMA
 
 DEFAULT_CODEC = "SNAPPY"
 """What Parquet files mostly have, where a file does not tell."""

@@ -20,8 +20,8 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, TextOptions
+from mechdesign.formats.notes import free_notes
 from mechdesign.formats.opening import Source, open_source, packing_of
-from mechdesign.formats.parquet import free_notes
 from mechdesign.release.drawing import LABEL, REMEMBERED, Release
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.job import Earlier, Job, changes_told
@@ -99,68 +99,60 @@ class Applied:
     notices: tuple[str, ...] = ()
 
 
+@dataclass
 class Run:
     """A run, once its input is open and its columns are found."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        guarded: GuardedInput,
-        table: Source,
-        target: PathLike,
-        packing: Compression | None,
-        sides: Sides,
-        force: bool,
-        progress: Progress | None,
-    ) -> None:
-        self._recipe = recipe
-        self._guarded = guarded
-        self._table = table
-        self._target = target
-        self._packing: Compression | None = packing
-        self._sides = sides
-        self._force = force
-        self._progress = progress
-        self._forgotten: tuple[str, ...] = ()
-        tells = sides.codebook is not None and recipe.channels[0].joint is not None
-        self._told: tuple[str, ...] = (_CODEBOOK,) if tells else ()
+    recipe: Recipe
+    guarded: GuardedInput
+    table: Source
+    target: PathLike
+    packing: Compression | None
+    sides: Sides
+    force: bool
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        tells = self.sides.codebook is not None and self.recipe.channels[0].joint is not None
+        self.told: list[str] = [_CODEBOOK] if tells else []
         try:
-            self.plan = recipe.plan(table.header)
+            self.plan = self.recipe.plan(self.table.header)
             self._check_inside()
         except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
+            raise InputError(f"{self.table.name}: {error}") from None
 
     def _check_inside(self) -> None:
         """Columns of a Parquet file can hold others, and the file notes of any kind."""
-        schema = getattr(self._table, "schema", None)
+        schema = getattr(self.table, "schema", None)
         if schema is None:
             return
         notes = free_notes(schema.metadata)
         if notes:
-            self._told += (
-                f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records",
+            self.told.append(
+                f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
-        if not self._recipe.options.keep_sensitive:
+        if not self.recipe.options.keep_sensitive:
             kept = [column.name for column in self.plan.columns if column.release is None]
-            refuse_inner(schema, kept, self._recipe.private_columns)
+            refuse_inner(schema, kept, self.recipe.private_columns)
 
-    def alone(self, *, insecure_seed: bool) -> Applied:
+    def alone(self) -> Applied:
         """With the key of the recipe, which nobody keeps."""
         with self._opened() as out:
-            drawer, records = self._drawn(out, self._recipe.keys)
-            sha256 = self._sealed(out, drawer, records, Earlier(), insecure_seed=insecure_seed)
+            drawer, records = self._drawn(out, self.recipe.keys)
+            sha256 = self._sealed(out, drawer, records, Earlier())
             out.commit()
-        return self._applied(records, sha256, notices=self._forgotten)
+        return self._applied(records, sha256)
 
     def of_job(self, job: Job) -> Applied:
         """With the keys of the job, which knows of this run and of those before."""
         ledger = job.ledger
         vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
-        keep_apart((self._target, *self._sides.paths), vital)
-        done = job.finished(self._target, self._sides.paths)
-        if done is not None and sides_hold(self._sides, self._recipe, done.output or ""):
-            return self._applied(done.records, done.output or "", ledger.path, already=True)
-        with self._opened(leftover=job.unfinished(self._target)) as out:
+        keep_apart((self.target, *self.sides.paths), vital)
+        place = os.fspath(ledger.path)
+        done = job.finished(self.target, self.sides.paths)
+        if done is not None and sides_hold(self.sides, self.recipe, done.output or ""):
+            return self._applied(done.records, done.output or "", place, already=True)
+        with self._opened(leftover=job.unfinished(self.target)) as out:
             while True:
                 census = Census()
                 drawer, records = self._drawn(
@@ -174,7 +166,7 @@ class Run:
                 if earlier is not None:
                     break
             sha256 = self._sealed(out, drawer, records, earlier)
-            entry = job.entry(self._target, sha256, records, content, earlier.joint)
+            entry = job.entry(self.target, sha256, records, content, earlier.joint)
             try:
                 out.commit(
                     before=lambda: job.finish(entry, content, drawer.releases), after=lambda: job.done(entry)
@@ -182,15 +174,15 @@ class Run:
             except BaseException:
                 job.withdraw(entry)
                 raise
-        told = (*earlier.notices, *changes_told(drawer.releases), *self._forgotten)
-        return self._applied(records, sha256, ledger.path, told)
+        self.told += [*earlier.notices, *changes_told(drawer.releases)]
+        return self._applied(records, sha256, place)
 
     def _opened(self, *, leftover: bool = False) -> Target:
         return open_target(
-            self._target,
-            force=self._force,
-            sources=(self._guarded.path,),
-            sides=self._sides.paths,
+            self.target,
+            force=self.force,
+            sources=(self.guarded.path,),
+            sides=self.sides.paths,
             leftover=leftover,
         )
 
@@ -202,54 +194,39 @@ class Run:
         prepare: Callable[[Sequence[Release]], None] | None = None,
     ) -> tuple[Drawer, int]:
         """The output in its temporary place; who drew it, and the number of records."""
-        drawer = Drawer(replace(self._recipe, keys=keys), self._table.header)
+        drawer = Drawer(replace(self.recipe, keys=keys), self.table.header)
         if prepare is not None:
             prepare(drawer.releases)
-        records = write_release(drawer, self._table, out.part, self._packing, self._advance, look)
+        records = write_release(drawer, self.table, out.part, self.packing, self._advance, look)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
-            self._forgotten = (_FORGOTTEN,)
-        self._guarded.check()
+            self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
+        self.guarded.check()
         return drawer, records
 
-    def _sealed(
-        self, out: Target, drawer: Drawer, records: int, earlier: Earlier, *, insecure_seed: bool = False
-    ) -> str:
+    def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
         sha256 = out.seal()
         write_sides(
-            self._sides,
+            self.sides,
             out,
             drawer,
             output=sha256,
             records=records,
-            dataset=self._guarded.sha256,
+            dataset=self.guarded.sha256,
             earlier=earlier,
-            insecure_seed=insecure_seed,
         )
         return sha256
 
     def _advance(self, share: float) -> None:
-        if self._progress is not None:
-            size = self._guarded.size
-            self._progress(size + round(share * size), 2 * size)
+        if self.progress is not None:
+            size = self.guarded.size
+            self.progress(size + round(share * size), 2 * size)
 
     def _applied(
-        self,
-        records: int,
-        sha256: str,
-        ledger: Path | None = None,
-        notices: tuple[str, ...] = (),
-        *,
-        already: bool = False,
+        self, records: int, sha256: str, ledger: str | None = None, *, already: bool = False
     ) -> Applied:
-        return Applied(
-            records,
-            self.plan.released,
-            sha256,
-            ledger=None if ledger is None else os.fspath(ledger),
-            already=already,
-            notices=(*self.plan.notices, *self._told, *notices),
-        )
+        notices = (*self.plan.notices, *self.told)
+        return Applied(records, self.plan.released, sha256, ledger, already, notices)
 
 
 _FORGOTTEN = (
@@ -335,7 +312,7 @@ def sanitise_file(
         packing = compression or packing_of(table, target)
         run = Run(recipe, guarded, table, target, packing, sides, force, progress)
         if ledger is None:
-            return run.alone(insecure_seed=asked.insecure_seed is not None)
+            return run.alone()
         book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files)
         read = asdict(text or TextOptions())
         job = Job(

@@ -8,7 +8,6 @@ beside its columns, in its index or inside of structures, is searched for sensit
 # pyright: basic
 from __future__ import annotations
 
-import json
 import secrets
 import warnings
 from collections import deque
@@ -22,6 +21,8 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
+from mechdesign.formats.notes import field_of, metadata_of
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
@@ -29,10 +30,7 @@ from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.sanitise.writing import uses_of
-from mechdesign.tables.columns import arrow_type, is_text, own_values, rebuild
-
-PANDAS = b"pandas"
-"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+from mechdesign.tables.columns import arrow_type, own_values, rebuild
 
 
 def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
@@ -49,61 +47,18 @@ def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: 
 
 
 def released_schema(schema: Any, drawer: Drawer) -> Any:
-    """The schema of the output: labels in the place of X, all else as it was, pandas' notes kept right."""
+    """The schema of the output: labels in the place of X, all else as it was, notes on the columns kept true."""
     import pyarrow as pa
 
-    plan = drawer.plan
-    fields: list[Any] = []
-    for column in plan.columns:
+    outputs: list[Output] = []
+    for column in drawer.plan.columns:
         if column.release is None:
-            fields.append(schema.field(column.source))
+            outputs.append(KeptColumn(column.source or 0))
         else:
-            like = schema.field(stands_for(plan, column))
-            nullable = column.source is None or like.nullable
-            own = drawer.own and own_values(drawer.labels[column.release], like.type) is not None
-            kind = like.type if own else arrow_type(like.type)
-            fields.append(pa.field(column.name, kind, nullable=nullable))
-    metadata = dict(schema.metadata or {})
-    if PANDAS in metadata:
-        metadata[PANDAS] = _notes(json.loads(metadata[PANDAS]), schema, pa.schema(fields), plan)
-    return pa.schema(fields, metadata)
-
-
-def _notes(notes: dict[str, Any], before: Any, after: Any, plan: Plan) -> bytes:
-    """pandas' own notes, with the released columns as labels: else pandas would turn them into, say, integers."""
-    old = {note.get("field_name"): note for note in notes.get("columns", [])}
-    columns: list[Any] = []
-    renamed: dict[str, str] = {}
-    for column, field in zip(plan.columns, after, strict=True):
-        note = old.get(before.names[stands_for(plan, column)])
-        if column.release is not None:
-            if column.source is not None:
-                renamed[before.names[column.source]] = column.name
-            note = note and note | _as_labels(column.name, field.type)
-        if note:
-            columns.append(note)
-    index = notes.get("index_columns", [])
-    kept = set(after.names) | set(renamed)
-    index = [
-        renamed.get(i, i) if isinstance(i, str) else i for i in index if not isinstance(i, str) or i in kept
-    ]
-    return json.dumps(notes | {"columns": columns, "index_columns": index}).encode()
-
-
-def _as_labels(name: str, kind: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
-    note: dict[str, Any] = {"name": name, "field_name": name}
-    if not (pa.types.is_dictionary(kind) or is_text(kind)):
-        return note  # symbols of the type that the column had
-    note["metadata"] = None
-    if pa.types.is_dictionary(kind):
-        return note | {
-            "pandas_type": "categorical",
-            "numpy_type": str(kind.index_type),
-            "metadata": {"ordered": False},
-        }
-    return note | {"pandas_type": "unicode", "numpy_type": "object"}
+            like = schema.field(stands_for(drawer.plan, column)).type
+            own = drawer.own and own_values(drawer.labels[column.release], like) is not None
+            outputs.append(WrittenColumn(column.name, column.source, like if own else arrow_type(like)))
+    return pa.schema([field_of(output, schema) for output in outputs], metadata_of(schema, outputs))
 
 
 def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,60 +82,57 @@ class Quantised:
     notices: tuple[str, ...] = ()
 
 
+class Writing(TypedDict, total=False):
+    """How a table is read, and what is written."""
+
+    text: TextOptions | None
+    compression: Compression | None
+    mechanism_path: PathLike | None
+    force: bool
+    progress: Progress | None
+
+
+class Asked(Writing, total=False):
+    """What is released, where it is not as the mechanism says."""
+
+    column: str | None
+    individual: str | None
+    equals: str | None
+
+
 def apply_mechanism(
     mechanism: PathLike,
     source: PathLike,
     target: PathLike,
     *,
-    column: str | None = None,
-    individual: str | None = None,
-    equals: str | None = None,
     outside: Outside | None = None,
-    text: TextOptions | None = None,
-    compression: Compression | None = None,
-    mechanism_path: PathLike | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> Quantised:
     """Release a table through a mechanism file: the same column, query, groups, range and budget."""
-    verified = read_verified(mechanism)
-    wanted = outside or ("clip" if verified.mechanism.provenance.get("clipped") is True else "refuse")
+    held = read_verified(mechanism).mechanism
+    wanted = outside or ("clip" if held.provenance.get("clipped") is True else "refuse")
     if wanted not in OUTSIDE:
         raise InputError(f"outside ({quoted(wanted)}) must be one of {', '.join(OUTSIDE)}")
-    return release_table(
-        verified.mechanism,
-        source,
-        target,
-        column=column,
-        individual=individual,
-        equals=equals,
-        outside=wanted,
-        text=text,
-        compression=compression,
-        mechanism_path=mechanism_path,
-        keep=(mechanism,),
-        force=force,
-        progress=progress,
-    )
+    return release_table(lambda _: held, source, target, outside=wanted, keep=(mechanism,), **asked)
 
 
 def release_table(
-    mechanism: MechanismFile,
+    designed: Callable[[Source], MechanismFile],
     source: PathLike,
     target: PathLike,
     *,
-    column: str | None,
-    individual: str | None,
-    equals: str | None,
     outside: Outside,
-    text: TextOptions | None,
-    compression: Compression | None,
-    mechanism_path: PathLike | None,
-    keep: Sequence[PathLike],
-    force: bool,
-    progress: Progress | None,
+    column: str | None = None,
+    individual: str | None = None,
+    equals: str | None = None,
+    text: TextOptions | None = None,
+    compression: Compression | None = None,
+    mechanism_path: PathLike | None = None,
+    keep: Sequence[PathLike] = (),
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Quantised:
-    """As `apply_mechanism`, with a mechanism at hand; it may lack thresholds, which are laid out as needed.
+    """As `apply_mechanism`, with the mechanism for the table at hand; thresholds that it lacks are laid out as needed.
 
     `keep` are files that are still needed and never overwritten.
     """
@@ -150,6 +148,7 @@ def release_table(
             target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []
         ) as out,
     ):
+        mechanism = designed(table)
         run = Answering(mechanism, table, column, equals, outside, progress)
         packing = compression or packing_of(table, target)
         if mechanism.query == "identity":
@@ -165,11 +164,10 @@ def release_table(
 
 
 def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:
-    part = out.part_of_side(beside)
-    scratch = part.with_name(f"{part.name}.json")
-    mechanism.save(scratch, overwrite=True)
-    part.write_bytes(scratch.read_bytes())
-    scratch.unlink()
+    with TemporaryDirectory(prefix="mechdesign-") as folder:
+        scratch = Path(folder) / "mechanism.json"
+        mechanism.save(scratch)
+        out.part_of_side(beside).write_bytes(scratch.read_bytes())
 
 
 class Answering:

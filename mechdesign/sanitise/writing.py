@@ -134,7 +134,6 @@ def write_sides(
     records: int,
     dataset: str,
     earlier: Earlier,
-    insecure_seed: bool,
 ) -> None:
     """Write manifests and codebook to their temporary places."""
     if sides.codebook is not None:
@@ -166,7 +165,7 @@ def write_sides(
         draw=earlier.draws,
         earlier=earlier.runs,
         other_channels=earlier.other_channels,
-        insecure_seed=insecure_seed,
+        insecure_seed=recipe.options.insecure_seed is not None,
     )
     for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
         if path is not None:
