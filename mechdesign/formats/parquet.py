@@ -1,7 +1,7 @@
 """Parquet files: read as batches of records, and written with some columns exchanged.
 
 A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas and Spark have noted
-of its columns is kept true (`notes`). Encodings, statistics and the order that rows were
+of its columns is kept true (`outputs`). Encodings, statistics and the order that rows were
 sorted in are left to the writer.
 """
 
@@ -10,10 +10,10 @@ sorted in are left to the writer.
 from __future__ import annotations
 
 import base64
-import io
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -25,9 +25,15 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.notes import ARROW_SCHEMA, field_of, metadata_of
-from mechdesign.formats.outputs import KeptColumn, Output, check_outputs
-from mechdesign.formats.parquet_layout import ParquetLayout
+from mechdesign.formats.outputs import (
+    ARROW_SCHEMA,
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    metadata_of,
+)
 
 PENDING = 48 << 20
 """Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
@@ -43,17 +49,14 @@ class ParquetSink:
         check_outputs(outputs, len(source.header))
         self.records = 0
         self._outputs = list(outputs)
-        self._layout = source.layout
+        self._source = source
         self._fields = [field_of(output, source.schema) for output in outputs]
         self._metadata = metadata_of(source.schema, outputs)
         self._target = LeftOpen(target)
         self._writer: Any = None
         self._schema: Any = None
-        self._ends = set[int]()
-        end = 0
-        for rows in source.layout.groups:
-            end += rows
-            self._ends.add(end)
+        groups = range(source.metadata.num_row_groups)
+        self._ends = set(accumulate(source.metadata.row_group(i).num_rows for i in groups))
         self._pending: list[Any] = []
         self._pending_bytes = 0
 
@@ -113,7 +116,7 @@ class ParquetSink:
 
         true = pa.schema(self._fields, self._metadata)
         metadata = dict(self._metadata)
-        if self._layout.arrow_schema:
+        if ARROW_SCHEMA in (self._source.metadata.metadata or {}):
             metadata[ARROW_SCHEMA] = base64.b64encode(true.serialize().to_pybytes())
         fields = [
             pa.field(field.name, kind, field.nullable, field.metadata)
@@ -124,12 +127,21 @@ class ParquetSink:
             self._target,
             self._schema,
             store_schema=False,
-            compression=_codecs(self._schema, self._outputs, self._layout),
+            compression=self._codecs(),
             use_compliant_nested_type=False,
         )
         # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
         writer.add_key_value_metadata(metadata)
         return writer
+
+    def _codecs(self) -> Any:
+        """The compression of every column of the file: that of the column which it is or replaces."""
+        codecs, header = self._source.codecs, self._source.header
+        first = next(iter(codecs.values()), DEFAULT_CODEC)
+        if len(set(codecs.values())) < 2:
+            return first
+        written = [output for output in self._outputs if isinstance(output, WrittenColumn)]
+        return codecs | {o.name: codecs.get(header[o.replaces or 0], first) for o in written}
 
 
 def _coded(column: Any) -> Any:
@@ -158,26 +170,28 @@ def _plain(column: Any, kind: Any) -> Any:
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind)).dictionary_decode()
 
 
-def _codecs(schema: Any, outputs: Sequence[Output], layout: ParquetLayout) -> Any:
-    """The compression of every column of the file: that of the column which it is or replaces."""
-    codecs: list[str] = []
-    for output in outputs:
-        if isinstance(output, KeptColumn):
-            codecs.extend(layout.codecs[output.position])
-        else:
-            codecs.append(layout.codecs[output.replaces or 0][0])
-    return dict(zip(_paths(schema), codecs, strict=True))
+DEFAULT_CODEC = "SNAPPY"
+"""What Parquet files mostly have, where a file does not tell."""
+
+REPEATING = 4
+"""Bytes a value, encoded, up to which a column of text is taken to repeat few values."""
 
 
-def _paths(schema: Any) -> list[str]:
-    """What a writer calls the columns of the file that a schema takes, in order."""
-    import pyarrow.parquet as pq
-
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, store_schema=False, use_compliant_nested_type=False):
-        pass
-    columns = pq.ParquetFile(io.BytesIO(sink.getvalue())).schema
-    return [columns.column(i).path for i in range(len(columns))]
+def stored_columns(metadata: Any) -> tuple[dict[str, str], set[str]]:
+    """The compression of every column that is stored, by its path, and those that are codes and repeat few values."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    groups = [group for group in groups if group.num_rows]
+    codecs: dict[str, str] = {}
+    repeating: set[str] = set()
+    for i in range(metadata.num_columns if groups else 0):
+        chunks = [group.column(i) for group in groups]
+        path, codec = chunks[0].path_in_schema, str(chunks[0].compression)
+        codecs[path] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
+        values = sum(chunk.num_values for chunk in chunks)
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if any("DICTIONARY" in each for each in chunks[0].encodings) and values and size / values < REPEATING:
+            repeating.add(path)
+    return codecs, repeating
 
 
 ROWS_PER_BATCH = 1 << 16
@@ -219,7 +233,7 @@ class ParquetSource:
         twice = [name for name, times in Counter(self.header).items() if times > 1]
         if twice:
             raise InputError(f"{self.name}: the column {quoted(twice[0])} is there more than once")
-        self.layout = ParquetLayout.of(self.metadata, self.schema)
+        self.codecs, self._repeating = stored_columns(self.metadata)
         self.records: int = self.metadata.num_rows
         self.size = self.records
         self.position = 0
@@ -243,8 +257,8 @@ class ParquetSource:
             require_column(name, self.header)
         names = self.header if whole else list(dict.fromkeys((*encode, *read)))
         plain = set(read) - set(encode)
-        coded = [name for name in self.layout.repeating(self.schema) if name not in plain]
-        coded += [name for name in encode if self.layout.is_text(self.schema, name) and name not in coded]
+        repeating = [name for name in self.header if name in self._repeating - plain and "." not in name]
+        coded = [name for name in dict.fromkeys((*repeating, *encode)) if self._is_text(name)]
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
         self.position = 0
         with (
@@ -262,6 +276,14 @@ class ParquetSource:
                 for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
                     yield ParquetBatch(batch, frozenset(encode), self.position + batch.num_rows)
                     self.position += batch.num_rows
+
+    def _is_text(self, name: str) -> bool:
+        """Whether a column holds text or bytes, stored as such."""
+        import pyarrow as pa
+
+        kind = self.schema.field(name).type
+        tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+        return any(test(kind) for test in tests)
 
     def where(self, record: int) -> str:
         """The file and the row."""

@@ -20,8 +20,8 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, TextOptions
-from mechdesign.formats.notes import free_notes
 from mechdesign.formats.opening import Source, open_source, packing_of
+from mechdesign.formats.outputs import free_notes
 from mechdesign.release.drawing import LABEL, REMEMBERED, Release
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.job import Earlier, Job, changes_told

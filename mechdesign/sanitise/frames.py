@@ -21,8 +21,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
-from mechdesign.formats.notes import field_of, metadata_of
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger

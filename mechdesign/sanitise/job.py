@@ -31,8 +31,8 @@ from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import STANDARD
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.budgets import joint_budget, local_budget
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
+from mechdesign.sanitise.history import is_same, joint_budget, local_budget, share_of
 from mechdesign.sanitise.ledger import Ledger
 
 REFUSE = "refuse"
@@ -93,24 +93,6 @@ class Earlier:
     other_channels: bool = False
     joint: Mapping[str, Any] | None = None
     notices: tuple[str, ...] = ()
-
-
-def share_of(
-    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
-) -> tuple[float, list[Entry]]:
-    """Which share of the records of a data set was in releases, and in which."""
-    equal = [entry for entry in entries if is_same(entry, content, file)]
-    if equal:
-        return 1.0, equal
-    samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
-    alike = {name for name, sample in samples.items() if content.share_in([sample])}
-    share = content.share_in([samples[name] for name in alike])
-    return share, [entry for entry in entries if entry.unordered in alike]
-
-
-def is_same(entry: Entry, content: Content, file: str | None) -> bool:
-    """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
-    return entry.unordered == content.unordered or (file is not None and entry.file == file)
 
 
 class Job:

@@ -18,7 +18,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.sanitise import apply as run
 from mechdesign.sanitise import sanitise
 from mechdesign.sanitise.apply import sanitise_file
-from mechdesign.sanitise.budgets import local_budget
+from mechdesign.sanitise.history import local_budget
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.writing import write_release
 from mechdesign.tables.joint import Joint

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.formats.notes import SPARK, free_notes
+from mechdesign.formats.outputs import SPARK, free_notes
 from mechdesign.sanitise.apply import sanitise_file
 from mechdesign.sanitise.frames import sanitise
 

@@ -12,8 +12,8 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_split
-from mechdesign.formats.notes import SPARK
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.outputs import SPARK
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from tests.cases.tables import WAYS, StandardInput, csv_text, written
 
