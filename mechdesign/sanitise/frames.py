@@ -29,7 +29,7 @@ from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.sanitise.writing import uses_of
-from mechdesign.tables.columns import arrow_type, own_values, rebuild
+from mechdesign.tables.columns import arrow_type, rebuild
 
 
 def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
@@ -54,9 +54,9 @@ def released_schema(schema: Any, drawer: Drawer) -> Any:
         if column.release is None:
             outputs.append(KeptColumn(column.source or 0))
         else:
+            kind = drawer.own_type(column, lambda at: schema.field(at).type)
             like = schema.field(stands_for(drawer.plan, column)).type
-            own = drawer.own and own_values(drawer.labels[column.release], like) is not None
-            outputs.append(WrittenColumn(column.name, column.source, like if own else arrow_type(like)))
+            outputs.append(WrittenColumn(column.name, column.source, kind or arrow_type(like)))
     return pa.schema([field_of(output, schema) for output in outputs], metadata_of(schema, outputs))
 
 
@@ -307,6 +307,11 @@ def header_of(frame: Any) -> list[Any]:
             hint = next((way for name, way in _WAYS_OUT.items() if name in found), f"not {kind.__name__}")
             raise InputError(f"the table must be a pandas, polars or pyarrow table; {hint}") from None
         names = list(frame.columns)
+    return all_different(names)
+
+
+def all_different(names: list[Any]) -> list[Any]:
+    """The names, which no two columns may share."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two columns have the same name {quoted(twice)}; rename one")

@@ -17,7 +17,7 @@ from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census, Content
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.release.drawing import channel_digest
+from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Drawn, Entry
 from mechdesign.sanitise.ledger import Ledger
@@ -65,7 +65,14 @@ def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tupl
     return budget, (
         f"{_all(len(different))} of a record {'has' if len(different) == 1 else 'together have'} the budget "
         f"eps_l {found.eps_l:.4g}, eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
+        + _REDRAWN * any(draw.use.changed == REDRAW for draw in draws)
     )
+
+
+_REDRAWN = (
+    ", but for records that were drawn anew because their symbol had changed (--changed redraw), of which their "
+    "releases together tell more"
+)
 
 
 def _all(draws: int) -> str:
@@ -76,13 +83,11 @@ def share_of(
     db: Connection, entries: Sequence[Entry], content: Content, file: str | None
 ) -> tuple[float, list[Entry]]:
     """Which share of the records of a data set was in releases, and in which."""
-    equal = [entry for entry in entries if is_same(entry, content, file)]
-    if equal:
-        return 1.0, equal
+    equal = {entry.id for entry in entries if is_same(entry, content, file)}
     samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
     alike = {name for name, sample in samples.items() if content.share_in([sample])}
-    share = content.share_in([samples[name] for name in alike])
-    return share, [entry for entry in entries if entry.unordered in alike]
+    share = 1.0 if equal else content.share_in([samples[name] for name in alike])
+    return share, [entry for entry in entries if entry.id in equal or entry.unordered in alike]
 
 
 def is_same(entry: Entry, content: Content, file: str | None) -> bool:

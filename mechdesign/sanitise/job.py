@@ -121,6 +121,7 @@ class Job:
         # As they come back from the file: lists for tuples.
         self._settings: Settings = json.loads(canonical(dict(settings or {})))
         self._started = _now()
+        self._continued: Entry | None = None
         self._choose(content)
 
     def _choose(self, content: Content | None) -> None:
@@ -251,7 +252,8 @@ class Job:
         repeated = any(entry.id not in again and is_same(entry, content, self._file) for entry in own)
         share, alike = share_of(db, foreign, content, self._file)
         if share >= KNOWN and not self._fresh and not repeated:
-            raise InputError(_refusal(share, alike[-1], self._identity))
+            same = [entry for entry in alike if is_same(entry, content, self._file)] or alike
+            raise InputError(_refusal(share, same[-1], self._identity))
         before += alike if share >= KNOWN else []
         likeness, others = share_of(db, others, content, self._file)
         drawn = [old for entry in before for old in entry.drawn if old.use.channel in ours]
@@ -279,8 +281,8 @@ class Job:
             last = self.ledger.last_of(db, entry.target)
             if last is not None and last.state == FINISHING and last.same_release(entry):
                 # Killed at this point, it was going to write the same bytes.
-                db.execute("UPDATE known SET release = ? WHERE release = ?", (entry.id, last.id))
-                self.ledger.remove(db, last)
+                self.ledger.take_over(db, last, entry)
+                self._continued = last
             self.ledger.enter(db, entry, content)
             pairs = zip(releases, self.drawn, self.keys, strict=True) if self._identity and releases else ()
             for release, drawn, key in pairs:
@@ -300,7 +302,11 @@ class Job:
         if entry.target != STANDARD and not holds(entry.target, entry.output):
             # The first error is the one to tell; an entry too many does no harm.
             with suppress(InputError), self.ledger.changing() as db:
-                self.ledger.remove(db, entry)
+                if self._continued is None:
+                    self.ledger.remove(db, entry)
+                else:  # what that run wrote may have been seen before it was removed
+                    self.ledger.take_over(db, entry, self._continued)
+                    self.ledger.enter(db, self._continued)
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:

@@ -258,6 +258,12 @@ class Ledger:
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
 
     @staticmethod
+    def take_over(db: sqlite3.Connection, old: Entry, new: Entry) -> None:
+        """Remove a release for another one that has its records."""
+        db.execute("UPDATE known SET release = ? WHERE release = ?", (new.id, old.id))
+        db.execute("DELETE FROM releases WHERE id = ?", (old.id,))
+
+    @staticmethod
     def known(db: sqlite3.Connection, drawn: Drawn, key: Key) -> list[tuple[Hashes, Integers]]:
         """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
         rows = db.execute(

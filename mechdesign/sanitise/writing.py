@@ -22,7 +22,7 @@ from mechdesign.sanitise.entries import Use
 from mechdesign.sanitise.job import Earlier
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
 from mechdesign.sanitise.plan import Plan
-from mechdesign.sanitise.recipe import BadRecord, Drawer, DrawnColumn, Recipe, stands_for
+from mechdesign.sanitise.recipe import BadRecord, Drawer, DrawnColumn, Recipe
 from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
 
@@ -55,19 +55,23 @@ def write_release(
     `advance` is told the share that is done; `look` sees every batch.
     """
     plan, header = drawer.plan, table.header
-    kinds = _own_kinds(drawer, table)
+    schema: Any = getattr(table, "schema", None)  # in Parquet alone: text has no types
+    kinds: dict[tuple[int, int], Any] = {
+        column.release: None if schema is None else drawer.own_type(column, lambda at: schema.field(at).type)
+        for column in plan.columns
+        if column.release is not None
+    }
     outputs: list[Output] = [
         KeptColumn(column.source or 0)
         if column.release is None
-        else WrittenColumn(column.name, column.source, kinds.get(column.release))
+        else WrittenColumn(column.name, column.source, kinds[column.release])
         for column in plan.columns
     ]
-    released = [column.release for column in plan.columns if column.release is not None]
     symbols = [header[at] for places in plan.inputs for at in places]
     identifiers = [header[at] for at in plan.identity]
     # One array each for the whole table, of text where the column has no type of its own.
     labels = {
-        key: arrow_texts(texts) if key not in kinds else own_values(texts, kinds[key])
+        key: arrow_texts(texts) if kinds[key] is None else own_values(texts, kinds[key])
         for key, texts in drawer.labels.items()
     }
     with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
@@ -82,23 +86,10 @@ def write_release(
                 raise InputError(f"{table.name}: {error}") from None
             if look is not None:
                 look(batch)
-            sink.write(batch, [_column(drawn[key], labels[key]) for key in released])
+            sink.write(batch, [_column(drawn[key], labels[key]) for key in kinds])
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
-
-
-def _own_kinds(drawer: Drawer, table: Source) -> dict[tuple[int, int], Any]:
-    """The types of released symbols of X that are of the type of their column: in Parquet alone, text has none."""
-    schema = getattr(table, "schema", None)
-    if schema is None or not drawer.own:
-        return {}
-    kinds = {
-        column.release: schema.field(stands_for(drawer.plan, column)).type
-        for column in drawer.plan.columns
-        if column.release is not None
-    }
-    return {key: kind for key, kind in kinds.items() if own_values(drawer.labels[key], kind) is not None}
 
 
 def _column(drawn: DrawnColumn, labels: Any) -> Any:
