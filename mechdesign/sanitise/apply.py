@@ -26,7 +26,7 @@ from mechdesign.release.drawing import LABEL, REMEMBERED, Release
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.ledger import Ledger, begins
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
@@ -41,35 +41,17 @@ def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]
         if os.fspath(output) == STANDARD:
             continue
         place = real_path(output)
-        if _holds_key(place):
+        if begins(place, TAG.encode()):
             raise InputError(
                 f"{os.fspath(output)} holds the key of a job, which is never overwritten; give another name"
             )
         for what, path in vital:
-            if real_path(path) in (place, part_of(place)) or _same(place, Path(path)):
+            there = place.exists() and Path(path).exists()
+            if real_path(path) in (place, part_of(place)) or (there and place.samefile(path)):
                 raise InputError(
                     f"{os.fspath(output)} would overwrite {what} {os.fspath(path)}, which is still needed; give "
                     "another name"
                 )
-
-
-def _holds_key(path: Path) -> bool:
-    """Whether it is the key file of whichever job."""
-    if not path.is_file():  # a pipe would wait for somebody to write to it
-        return False
-    try:
-        with open(path, "rb", buffering=0) as stream:
-            return stream.read(len(TAG)) == TAG.encode()
-    except OSError:  # what cannot be read is told where it is written
-        return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether both are names of one file."""
-    try:
-        return one.samefile(other)
-    except OSError:  # one of them is not there
-        return False
 
 
 @dataclass(frozen=True)
@@ -295,11 +277,7 @@ def sanitise_file(
         (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
         written, records that would be drawn a second time, a file that changes meanwhile.
     """
-    asked = ReleaseOptions(**options)
-    if ledger is not None and asked.insecure_seed is not None:
-        raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
-    if asked.fresh_draw and ledger is None:
-        raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
+    asked = ReleaseOptions(**options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger)
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)

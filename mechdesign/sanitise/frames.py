@@ -64,8 +64,9 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
     """Refuse an index, or a field inside of a column, that is called like a sensitive column."""
     if recipe.options.keep_sensitive:
         return
-    secret = recipe.private_columns
-    for name, like in lookalikes(_index_names(frame), secret, ()):
+    secret, index = recipe.private_columns, getattr(frame, "index", None)  # of pandas
+    names = [name for name in getattr(index, "names", ()) if name is not None]
+    for name, like in lookalikes(names, secret, ()):
         raise InputError(
             f"the index {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
             "take it off (reset_index), or keep it knowingly (keep_sensitive)"
@@ -74,11 +75,6 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
     if schema is not None:
         kept = [column.name for column in plan.columns if column.release is None]
         refuse_inner(schema, kept, secret)
-
-
-def _index_names(frame: Any) -> list[Any]:
-    """Names of a pandas index."""
-    return [name for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None]
 
 
 def _arrow_schema(frame: Any) -> Any:
@@ -140,10 +136,6 @@ def sanitise(
         )
     recipe, header = Recipe.of(channel, asked), header_of(frame)
     columns = arrow_columns(frame)
-    if asked.ledger is None and asked.fresh_draw:
-        raise InputError(
-            "without a ledger nothing is known of earlier draws; give the ledger, or leave fresh_draw out"
-        )
     if asked.ledger is None:
         drawer = Drawer(recipe, header)
         released = sanitised(frame, drawer, first_row=first_row)
@@ -259,7 +251,8 @@ def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     if not options.identifiers:
         raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
     uses = uses_of(recipe, recipe.plan(header), header)
-    job = Job(Ledger(options.ledger), uses, identity=options.identifiers, source=CLUSTER)
+    identity, fresh = options.identifiers, options.fresh_draw
+    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=CLUSTER)
     entry = job.entry(CLUSTER, None, 0)
     job.finish(entry)
     job.done(entry)

@@ -65,7 +65,8 @@ def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tupl
     return budget, (
         f"{_all(len(different))} of a record {'has' if len(different) == 1 else 'together have'} the budget "
         f"eps_l {found.eps_l:.4g}, eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
-        + _REDRAWN * any(draw.use.changed == REDRAW for draw in draws)
+        + _REDRAWN
+        * any(draw.use.changed == REDRAW for draw in draws)
     )
 
 

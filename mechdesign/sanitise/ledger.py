@@ -81,7 +81,7 @@ class Ledger:
         self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
             raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
-        old = _begins(self.path, OLD)
+        old = begins(self.path, OLD)
         if old:
             self.path, given = self.path.with_suffix(SUFFIX), self.path
         self.key_path = self.path.with_name(self.path.name + KEY_SUFFIX)
@@ -102,7 +102,7 @@ class Ledger:
                         "back, or remove the key if nothing was ever released with it"
                     )
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
-            elif self.path.stat().st_size and not _begins(self.path, MAGIC):
+            elif self.path.stat().st_size and not begins(self.path, MAGIC):
                 raise InputError(
                     f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)"
                 )
@@ -180,9 +180,8 @@ class Ledger:
             place = f"file:{quote(os.fspath(self.path))}?mode=rw"
             db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
             try:
-                db.execute(
-                    "PRAGMA synchronous = EXTRA"
-                )  # the folder is written, too, before a journal counts as gone
+                # The folder is written, too, before a journal counts as gone.
+                db.execute("PRAGMA synchronous = EXTRA")
                 yield db
             finally:
                 db.close()
@@ -286,15 +285,8 @@ class Ledger:
         if len(hashes):
             nonce = secrets.token_bytes(NONCE)
             symbols = _ciphered(key, nonce, codes.astype("<i4").tobytes())
-            row = (
-                drawn.job,
-                drawn.use.channel,
-                drawn.draw,
-                entry.id,
-                nonce,
-                hashes.astype("<u8").tobytes(),
-                symbols,
-            )
+            which, records = (drawn.job, drawn.use.channel, drawn.draw, entry.id), hashes.astype("<u8")
+            row = (*which, nonce, records.tobytes(), symbols)
             db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod
@@ -338,11 +330,12 @@ def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
     )
 
 
-def _begins(path: Path, start: bytes) -> bool:
-    if not path.is_file():
+def begins(path: Path, start: bytes) -> bool:
+    """Whether a file begins with these bytes."""
+    if not path.is_file():  # a pipe would wait for somebody to write to it
         return False
     try:
         with open(path, "rb") as stream:
             return stream.read(len(start)) == start
-    except OSError:  # what cannot be read is told where it is opened
+    except OSError:  # which is told where it is opened
         return False

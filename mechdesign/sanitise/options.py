@@ -139,8 +139,12 @@ class ReleaseOptions:
             raise InputError(
                 "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
             )
-        if self.ledger is not None and (self.key is not None or self.insecure_seed is not None):
-            raise InputError("a ledger has its own key; give it alone, or a key or a seed")
+        if self.ledger is not None and self.key is not None:
+            raise InputError("a ledger has its own key; give it alone, or a key")
+        if self.ledger is not None and self.insecure_seed is not None:
+            raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
+        if self.fresh_draw and self.ledger is None:
+            raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
         if self.changed != REFUSE and not self.identity:
             raise InputError(
                 f"changed={self.changed} is about records that are known by identity; name their column"

@@ -20,17 +20,8 @@ from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.options import ReleaseOptions
 
 
-def refuse_lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> None:
-    """Refuse a column that is called like a sensitive one but for case, blanks, signs and invisible characters."""
-    for name, like in lookalikes(header, secret, known):
-        raise InputError(
-            f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
-            "remove it from the input, rename it if it is another one, or keep it knowingly (--keep-sensitive)"
-        )
-
-
 def lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> list[tuple[Any, Any]]:
-    """Columns that are called like a sensitive one, as in `refuse_lookalikes`, and which one."""
+    """Columns that are called like a sensitive one but for case, blanks, signs and invisible characters; which one."""
     plain = {_plain(name): name for name in secret}
     plain.pop("", None)
     return [(name, plain[_plain(name)]) for name in header if name not in known and _plain(name) in plain]
@@ -130,8 +121,12 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
                 f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
                 "knowingly (--keep-sensitive)"
             )
-    if not options.keep_sensitive:
-        refuse_lookalikes(header, secret, [*useful, *secret, *options.more_private])
+    known = [*useful, *secret, *options.more_private]
+    for name, like in [] if options.keep_sensitive else lookalikes(header, secret, known):
+        raise InputError(
+            f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
+            "remove it from the input, rename it if it is another one, or keep it knowingly (--keep-sensitive)"
+        )
     notices = [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
     if options.into is not None:
         notices.append(
@@ -151,7 +146,8 @@ def _useful(
     channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions
 ) -> list[tuple[str, ...]]:
     """The useful columns of each channel, by their names in the table."""
-    known = list(dict.fromkeys(name for channel in channels for name in _columns_of(channel)))
+    variables = [each for channel in channels for each in (channel.useful, channel.sensitive)]
+    known = list(dict.fromkeys(name for each in variables if each is not None for name in each.columns))
     unknown = [name for name in options.renamed if name not in known]
     if unknown:
         whose, theirs = ("the channel has", "its") if len(channels) == 1 else ("the channels have", "their")
@@ -170,10 +166,6 @@ def _useful(
             "either promises; use one of them"
         )
     return inside
-
-
-def _columns_of(channel: FileChannel) -> tuple[str, ...]:
-    return channel.useful.columns + (channel.sensitive.columns if channel.sensitive is not None else ())
 
 
 def secret_columns(channels: Sequence[FileChannel], options: ReleaseOptions) -> list[str]:
