@@ -1,12 +1,14 @@
 """The content of a data file, whatever holds it: a path, a file object, a pipe or standard input.
 
-A file is recognised by its first bytes (`RawInput`), can be read from its beginning as often as needed, and the text
+What a job reads is hashed, and certain not to have changed meanwhile (`GuardedInput`). A file is recognised by its
+first bytes (`RawInput`), can be read from its beginning as often as needed, and the text
 of a CSV comes as UTF-8 whatever its encoding and compression (`TextInput`). `TextOptions` say how a CSV is written.
 """
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import io
 import os
 import stat
@@ -19,6 +21,7 @@ from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reason
+from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of, write_all
 
 STANDARD = "-"
@@ -128,6 +131,73 @@ def _telling(failed: str) -> Generator[None]:
         raise InputError(f"{failed}: {reason(error)}") from None
 
 
+class GuardedInput:
+    """An input that can be read by path as often as is needed; use it in a ``with`` block.
+
+    What cannot be read twice (standard input, a pipe) is copied first, to the folder `spool`.
+    """
+
+    def __init__(
+        self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
+    ) -> None:
+        self._file = OpenedFile(path, folder=spool)
+        self.name, self.path = self._file.name, self._file.path
+        try:
+            status = os.fstat(self._file.stream.fileno())
+            self.size = status.st_size
+            self.sha256 = self._hashed(progress)
+            self._stamp = _stamp(status)
+            self.check()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
+            raise
+
+    def _hashed(self, progress: Progress | None) -> str:
+        digest = hashlib.sha256()
+        done = 0
+        while block := self._file.stream.read(BLOCK):
+            digest.update(block)
+            done += len(block)
+            if progress is not None:
+                progress(done, self.size)
+            if done > self.size:  # somebody appends to it, perhaps for ever; `check` will say so
+                break
+        return digest.hexdigest()
+
+    def check(self) -> None:
+        """See whether the input is still the one that was hashed; to be called when all of it has been read."""
+        try:
+            now = _stamp(os.stat(self.path))
+        except OSError:
+            now = None
+        if now != self._stamp:
+            raise InputError(
+                f"{self.name} changed while it was read, and nothing was written; start again when it is complete"
+            )
+
+    def close(self) -> None:
+        """Close it, and remove the copy, if there is one."""
+        self._file.close()
+
+    def __enter__(self) -> GuardedInput:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            # A row that breaks off, say, because the file was not complete yet.
+            if isinstance(error, InputError) and str(error).startswith(self.name):
+                self.check()
+        finally:
+            self.close()
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file does, short of reading it. The time of reading it is no part of that."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 class RawInput:
     """A file, by path or as a binary file object that can seek; recognised by its content."""
 
@@ -208,9 +278,14 @@ class TextInput:
         mark = _MARKS.get(self.encoding, b"")
         self.mark = mark if mark and raw.head.startswith(mark) else b""
         if self.encoding == "utf-8":
-            _require_text(raw)
+            for magic, kind in _OTHER_KINDS.items():
+                if raw.head.startswith(magic):
+                    raise InputError(f"{raw.name} {kind}")
+            if b"\0" in raw.head:
+                raise InputError(f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)")
         self.cursor, self._stream = raw.from_start()
-        self._reader = _reader(self._stream, self.encoding)
+        plain = self.encoding == "utf-8"
+        self._reader: Readable = self._stream if plain else _Recoded(self._stream, self.encoding)
         skipped = self._stream.read(len(self.mark)) if self.mark else b""
         if len(skipped) < len(self.mark):
             raise InputError(f"{raw.name} is empty")
@@ -218,18 +293,6 @@ class TextInput:
     def read(self, size: int, /) -> bytes:
         """Some of the text, about `size` bytes; none at the end."""
         return self._reader.read(size)
-
-
-def _require_text(raw: RawInput) -> None:
-    for magic, kind in _OTHER_KINDS.items():
-        if raw.head.startswith(magic):
-            raise InputError(f"{raw.name} {kind}")
-    if b"\0" in raw.head:
-        raise InputError(f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)")
-
-
-def _reader(stream: Readable, encoding: str) -> Readable:
-    return stream if encoding == "utf-8" else _Recoded(stream, encoding)
 
 
 class _Recoded:

@@ -19,7 +19,7 @@ from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
-from mechdesign.formats.inputs import STANDARD, TextOptions
+from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
 from mechdesign.release.drawing import LABEL, REMEMBERED, Release
@@ -30,7 +30,6 @@ from mechdesign.sanitise.ledger import Ledger, begins
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
-from mechdesign.sanitise.source import GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.sanitise.writing import Sides, sides_hold, uses_of, write_release, write_sides
 

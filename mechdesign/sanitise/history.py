@@ -15,13 +15,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census, Content
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Drawn, Entry
 from mechdesign.sanitise.ledger import Ledger
-from mechdesign.sanitise.source import GuardedInput
 
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`."""

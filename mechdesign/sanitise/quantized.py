@@ -29,7 +29,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import STANDARD, TextOptions
+from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
@@ -44,7 +44,6 @@ from mechdesign.nonstochastic.mechanism_file import (
 )
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.sanitise.source import GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.tables.reading import coded_columns
 
