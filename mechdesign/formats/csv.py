@@ -7,6 +7,7 @@ from __future__ import annotations
 import codecs
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO, Literal
@@ -85,7 +86,7 @@ class CellWriter:
         return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
 
 
-class CsvSink:
+class CsvSink(AbstractContextManager["CsvSink"]):
     """Writes a CSV file as its source is written; a context manager that closes it if all went well.
 
     Cells that are kept stay byte for byte, their quotes included. A written cell is quoted only if it holds a
@@ -120,9 +121,6 @@ class CsvSink:
         self._open = compression is not None
         write_all(self._target, source.text.mark)
         self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
-
-    def __enter__(self) -> CsvSink:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
@@ -215,7 +213,7 @@ class CsvSink:
         write_all(self._target, data)
 
 
-class CsvSource:
+class CsvSource(AbstractContextManager["CsvSource"]):
     """Reads a CSV file, of `size` bytes.
 
     Every cell is the text between its delimiters, without the quotes around it. Nothing is guessed.
@@ -241,9 +239,6 @@ class CsvSource:
 
     def _blocks(self, text: TextInput) -> Blocks:
         return Blocks(text, self.name, self.options.delimiter, self.options.quote)
-
-    def __enter__(self) -> CsvSource:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -131,7 +131,7 @@ def _telling(failed: str) -> Generator[None]:
         raise InputError(f"{failed}: {reason(error)}") from None
 
 
-class GuardedInput:
+class GuardedInput(AbstractContextManager["GuardedInput"]):
     """An input that can be read by path as often as is needed; use it in a ``with`` block.
 
     What cannot be read twice (standard input, a pipe) is copied first, to the folder `spool`.
@@ -180,9 +180,6 @@ class GuardedInput:
     def close(self) -> None:
         """Close it, and remove the copy, if there is one."""
         self._file.close()
-
-    def __enter__(self) -> GuardedInput:
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
 from typing import Any, BinaryIO, Literal
 
@@ -39,7 +39,7 @@ PENDING = 48 << 20
 """Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
 
 
-class ParquetSink:
+class ParquetSink(AbstractContextManager["ParquetSink"]):
     """Writes a Parquet file as its source is stored; a context manager that closes it if all went well.
 
     Row groups are those of the source, less the records left out, unless one takes more than `PENDING` in memory.
@@ -59,9 +59,6 @@ class ParquetSink:
         self._ends = set(accumulate(source.metadata.row_group(i).num_rows for i in groups))
         self._pending: list[Any] = []
         self._pending_bytes = 0
-
-    def __enter__(self) -> ParquetSink:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
@@ -216,7 +213,7 @@ def named_errors(path: str) -> Generator[None]:
         raise InputError(f"{path} cannot be read as Parquet: {text}") from None
 
 
-class ParquetSource:
+class ParquetSource(AbstractContextManager["ParquetSource"]):
     """Reads a Parquet file, of `size` rows."""
 
     kind: Literal["Parquet"] = "Parquet"
@@ -237,9 +234,6 @@ class ParquetSource:
         self.records: int = self.metadata.num_rows
         self.size = self.records
         self.position = 0
-
-    def __enter__(self) -> ParquetSource:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()

@@ -175,12 +175,10 @@ class Job:
         So a job that was killed after its files had their names has nothing left to do, and one that is asked for
         the same thing again need not do it.
         """
-        if os.fspath(target) == STANDARD or not all(Path(path).is_file() for path in (target, *sides)):
+        run = self._last(target)
+        if run is None or not all(Path(path).is_file() for path in (target, *sides)):
             return None
-        wanted = self.entry(target, None, 0)
-        with self.ledger.reading() as db:
-            run = self.ledger.last_of(db, wanted.target)
-        if run is None or not run.same_release(wanted) or not holds(run.target, run.output):
+        if not run.same_release(self.entry(target, None, 0)) or not holds(run.target, run.output):
             return None
         if run.state == FINISHING:
             self.done(run)
@@ -188,11 +186,14 @@ class Job:
 
     def unfinished(self, target: PathLike) -> bool:
         """Whether a run was killed while the files of `target` were getting their names."""
-        if os.fspath(target) == STANDARD:
-            return False
-        with self.ledger.reading() as db:
-            run = self.ledger.last_of(db, os.fspath(real_path(target)))
+        run = self._last(target)
         return run is not None and run.state == FINISHING
+
+    def _last(self, target: PathLike) -> Entry | None:
+        if os.fspath(target) == STANDARD:
+            return None
+        with self.ledger.reading() as db:
+            return self.ledger.last_of(db, os.fspath(real_path(target)))
 
     def entry(
         self,

@@ -207,6 +207,8 @@ class Answering:
         The columns are the numbers, the groups and, if it is named, the individual, all coded; only stored numbers stay
         an array.
         """
+        from pyarrow import types
+
         names = [*self.mechanism.group_by, *([individual] if individual else [])]
         for name in names:
             require_column(name, self.table.header)
@@ -215,7 +217,8 @@ class Answering:
         first, identity = 0, self.mechanism.query == "identity"
         for batch in self.table.batches(encode=[*coded, *names], read=plain, whole=identity):
             own = batch.column(self.column) if stored else None
-            texts = [] if own is not None and _is_number(own) else [self.column]
+            numbers = own is not None and (types.is_integer(own.type) or types.is_floating(own.type))
+            texts = [] if numbers else [self.column]
             columns: list[Any] = coded_columns(self.table, batch, [*texts, *names])
             columns = columns if texts else [own, *columns]
             rows = np.arange(first, first + batch.num_rows)
@@ -293,7 +296,9 @@ class Answering:
             for batch, rows, columns in self.batches(individual):
                 numbers = self._numbers(columns[0], rows)
                 cells = quantizer.cells(self._inside(numbers, rows)).astype(np.int32)
-                self._count(np.abs(middles[cells] - numbers.values)[numbers.codes])
+                errors = np.abs(middles[cells] - numbers.values)[numbers.codes]
+                self.errors += float(errors.sum())
+                self.worst = max(self.worst, float(errors.max(initial=0.0)))
                 if individual is not None:
                     people.add([], np.zeros(len(rows)), columns[-1])
                 codes = arrow_integers(cells[numbers.codes])
@@ -309,10 +314,6 @@ class Answering:
         if not self.records:
             raise InputError(f"{self.table.name}: no records; an answer needs at least one")
 
-    def _count(self, each: np.ndarray) -> None:
-        self.errors += float(each.sum())
-        self.worst = max(self.worst, float(each.max(initial=0.0)))
-
     def grouped(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """One answer for each group, from its exact sum."""
         groups, keys = Groups(), self.mechanism.group_by
@@ -326,9 +327,7 @@ class Answering:
         self.each = self._most(groups)
         released = self._answers(groups)
         self.answers = len(released)
-        columns: dict[str, Sequence[Any]] = {
-            key: [group[k] for group in groups.keys] for k, key in enumerate(keys)
-        }
+        columns: dict[str, Any] = {key: [group[k] for group in groups.keys] for k, key in enumerate(keys)}
         columns |= {RECORDS: groups.sizes, f"{self.mechanism.query}_{self.mechanism.column}": released}
         with open(target, "wb") as stream:
             self.table.write_table(stream, columns, compression=packing)
@@ -391,12 +390,6 @@ class Answering:
             sha256=sha256,
             notices=tuple(notices),
         )
-
-
-def _is_number(column: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
 
 
 def _is_empty(column: Any) -> NDArray[np.bool_]:
