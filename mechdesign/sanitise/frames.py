@@ -214,16 +214,10 @@ def by_ledger(
     census = Census()
     census.add(book.hasher.columns(columns, records))
     content = census.content()
-    plan = recipe.plan(header)
-    uses = uses_of(recipe, plan, header)
+    uses = uses_of(recipe, recipe.plan(header), header)
+    identity, fresh, channels = recipe.options.identifiers, recipe.options.fresh_draw, recipe.channels
     job = Job(
-        book,
-        uses,
-        content=content,
-        identity=recipe.options.identifiers,
-        fresh_draw=recipe.options.fresh_draw,
-        source=FRAME,
-        channels=recipe.channels,
+        book, uses, content=content, identity=identity, fresh_draw=fresh, source=FRAME, channels=channels
     )
     while (earlier := job.met(content)) is None:
         pass
@@ -267,7 +261,7 @@ def arrow_columns(frame: Any) -> list[Any]:
     """The columns of a frame, for hashing; those that arrow does not hold count as empty."""
     import pyarrow as pa
 
-    if isinstance(frame, (pa.Table, pa.RecordBatch)) or hasattr(frame, "to_arrow"):
+    if hasattr(frame, "to_arrow") or isinstance(frame, (pa.Table, pa.RecordBatch)):
         return list((frame.to_arrow() if hasattr(frame, "to_arrow") else frame).columns)
     columns: list[Any] = []
     for at in range(frame.shape[1]):
@@ -339,11 +333,8 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     new = {header[part.source]: part.name for part in plan.columns if part.source is not None}
     new = {old: name for old, name in new.items() if old != name}
     if is_polars:
-        return (
-            frame.with_columns(*(series.alias(name) for name, series in released.items()))
-            .drop(gone)
-            .rename(new)
-        )
+        columns = [series.alias(name) for name, series in released.items()]
+        return frame.with_columns(*columns).drop(gone).rename(new)
     result = frame.copy(deep=False)
     for name, series in released.items():
         result[name] = series

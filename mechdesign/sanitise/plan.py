@@ -170,13 +170,14 @@ def _useful(
 
 def secret_columns(channels: Sequence[FileChannel], options: ReleaseOptions) -> list[str]:
     """The sensitive columns of the channels, by their names in the table."""
-    names = [
-        options.renamed.get(name, name)
-        for channel in channels
-        if channel.sensitive is not None
-        for name in channel.sensitive.columns
-    ]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name for each in channels for name in sensitive_of(each, options) or ()))
+
+
+def sensitive_of(channel: FileChannel, options: ReleaseOptions) -> tuple[str, ...] | None:
+    """The sensitive columns of a channel, by their names in the table; None where it does not say."""
+    if channel.sensitive is None:
+        return None
+    return tuple(options.renamed.get(name, name) for name in channel.sensitive.columns)
 
 
 def _layout(

@@ -134,17 +134,14 @@ def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
     from pyspark.sql.types import ArrayType, BinaryType, FractionalType, MapType, StructType
 
     for at in (*(at for places in plan.inputs for at in places), *plan.identity):
-        field = schema.fields[at]
-        if isinstance(field.dataType, (ArrayType, BinaryType, MapType, StructType)):
+        kind = schema.fields[at].dataType
+        name, shown = quoted(schema.fields[at].name), kind.simpleString()
+        if isinstance(kind, (ArrayType, BinaryType, MapType, StructType)):
+            raise InputError(f"the column {name} holds {shown}, which is no symbol; turn it into text first")
+        if at in plan.identity and isinstance(kind, FractionalType):
             raise InputError(
-                f"the column {quoted(field.name)} holds {field.dataType.simpleString()}, which is no symbol; turn it "
-                "into text first"
-            )
-    for at in plan.identity:
-        if isinstance(schema.fields[at].dataType, FractionalType):
-            raise InputError(
-                f"the column {quoted(schema.fields[at].name)} holds {schema.fields[at].dataType.simpleString()}, which "
-                "has more than one text and identifies nothing; turn it into integers or text"
+                f"the column {name} holds {shown}, which has more than one text and identifies nothing; turn it into "
+                "integers or text"
             )
     if recipe.options.row_numbers is not None:
         kind = schema[recipe.options.row_numbers].dataType.simpleString()

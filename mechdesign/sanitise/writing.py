@@ -21,8 +21,8 @@ from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.entries import Use
 from mechdesign.sanitise.job import Earlier
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
-from mechdesign.sanitise.plan import Plan
-from mechdesign.sanitise.recipe import BadRecord, Drawer, DrawnColumn, Recipe
+from mechdesign.sanitise.plan import Plan, sensitive_of
+from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
 from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
 
@@ -54,6 +54,8 @@ def write_release(
 
     `advance` is told the share that is done; `look` sees every batch.
     """
+    import pyarrow as pa
+
     plan, header = drawer.plan, table.header
     schema: Any = getattr(table, "schema", None)  # in Parquet alone: text has no types
     kinds: dict[tuple[int, int], Any] = {
@@ -86,17 +88,11 @@ def write_release(
                 raise InputError(f"{table.name}: {error}") from None
             if look is not None:
                 look(batch)
-            sink.write(batch, [_column(drawn[key], labels[key]) for key in kinds])
+            codes = {key: arrow_integers(drawn[key].codes.astype(np.int32, copy=False)) for key in kinds}
+            sink.write(batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds])
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
-
-
-def _column(drawn: DrawnColumn, labels: Any) -> Any:
-    """Codes into the labels."""
-    import pyarrow as pa
-
-    return pa.DictionaryArray.from_arrays(arrow_integers(drawn.codes.astype(np.int32, copy=False)), labels)
 
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
@@ -142,7 +138,7 @@ def write_sides(
                 release,
                 use,
                 tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
-                sensitive=_sensitive(recipe, k),
+                sensitive=sensitive_of(recipe.channels[k], recipe.options),
                 record=getattr(recipe.channels[k], "record", None),
                 channel_file=sha256_of(sides.channel_files[k]) if k < len(sides.channel_files) else None,
             )
@@ -173,10 +169,3 @@ def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
     except InputError:  # some other file has the name
         return False
     return sides.codebook is None or is_codebook(recipe.channels[0], sides.codebook)
-
-
-def _sensitive(recipe: Recipe, k: int) -> tuple[str, ...] | None:
-    variable = recipe.channels[k].sensitive
-    if variable is None:
-        return None
-    return tuple(recipe.options.renamed.get(name, name) for name in variable.columns)
