@@ -111,7 +111,7 @@ class Ledger:
         if self._is_ready():
             return
         with self.changing() as db:
-            if not db.execute("PRAGMA application_id").fetchone()[0]:
+            if not self._has_tables(db):
                 for statement in TABLES.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -131,17 +131,28 @@ class Ledger:
         if not self.path.stat().st_size or not os.path.lexists(self.key_path):
             return False
         with self.reading() as db:
-            if (application := db.execute("PRAGMA application_id").fetchone()[0]) == 0:
+            if not self._has_tables(db):
                 return False
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if application != APPLICATION or version != VERSION:
-                known = f"of version {version}" if application == APPLICATION else "of another program"
-                raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
             row = db.execute("SELECT fingerprint FROM keys WHERE job = ''").fetchone()
             if row is None:
                 return False
             self._read_key(row[0], used=bool(self._count(db)))
             return check_of(self.key) == row[0]
+
+    def _has_tables(self, db: sqlite3.Connection) -> bool:
+        """Whether the file is a ledger, or is empty; refuses what it is of anything else."""
+        application, version, tables = (
+            db.execute(question).fetchone()[0]
+            for question in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_master",
+            )
+        )
+        if tables and (application, version) != (APPLICATION, VERSION):
+            known = f"of version {version}" if application == APPLICATION else "of another program"
+            raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
+        return bool(tables)
 
     @staticmethod
     def _count(db: sqlite3.Connection) -> int:
