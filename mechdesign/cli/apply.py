@@ -140,9 +140,9 @@ def apply(
     killed is run again, and writes the same bytes. OUT is complete or not there at all.
     """
     from mechdesign.channel.channel import Channel
+    from mechdesign.formats.inputs import STANDARD
     from mechdesign.sanitise.apply import keep_apart, sanitise_file
     from mechdesign.sanitise.ledger import default_path
-    from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
     source, target = files.source, files.target

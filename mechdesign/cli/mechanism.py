@@ -96,9 +96,9 @@ def apply_to(
     force: bool,
 ) -> int:
     """Release the numbers of a table through the mechanism."""
+    from mechdesign.formats.inputs import STANDARD
     from mechdesign.report.ranges import applied_record, applied_text
     from mechdesign.sanitise.quantized import OUTSIDE, apply_mechanism
-    from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
     if len(individual) > 1 or len(renamed) > 1:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,9 +162,11 @@ def encode(column: Any, name: str) -> Encoded:
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise InputError(f"the column {quoted(name)} must have one dimension, not {column.ndim}")
-        return (
-            _encode_values(column.tolist(), name) if column.dtype.kind == "O" else _encode_numpy(column, name)
-        )
+        if column.dtype.kind in "OUT":
+            return _encode_values(column.tolist(), name)
+        if column.dtype.kind not in "iufbM":
+            raise _not_a_symbol(name, str(column.dtype))
+        return _encode_arrow(pa.array(column), name)
     if isinstance(column, (list, tuple)):
         return _encode_values(column, name)
     return _encode_series(column, name)
@@ -178,11 +180,8 @@ def encoded_columns(frame: Any, names: Sequence[str]) -> list[Encoded]:
         table = nw.from_native(frame)
         available = table.collect_schema().names()
     except (TypeError, nw.exceptions.DuplicateError) as error:
-        reason = (
-            "two columns have the same name"
-            if isinstance(error, nw.exceptions.DuplicateError)
-            else (f"not {type(frame).__name__}")
-        )
+        twice = isinstance(error, nw.exceptions.DuplicateError)
+        reason = "two columns have the same name" if twice else f"not {type(frame).__name__}"
         raise InputError(f"the table must be a pandas, polars or pyarrow table; {reason}") from None
     for name in names:
         require_column(name, available)
@@ -218,21 +217,12 @@ def _encode_series(column: Any, name: str) -> Encoded:
     if hasattr(native, "cat") and hasattr(
         native.cat, "categories"
     ):  # pandas: categories of any kind, even intervals
-        texts, codes = _texts(native.cat.categories.tolist(), name), native.cat.codes.to_numpy()
-        return Encoded(codes, texts, native.cat.categories.dtype.kind == "f")
+        kinds = native.cat.categories
+        texts = tuple(text_of(value, name) or "" for value in kinds.tolist())
+        return Encoded(native.cat.codes.to_numpy(), texts, kinds.dtype.kind == "f")
     if series.dtype in (nw.Object, nw.Unknown):
         return _encode_values(series.to_list(), name)
     return _encode_arrow(series.to_arrow(), name)
-
-
-def _encode_numpy(column: NDArray[Any], name: str) -> Encoded:
-    if column.dtype.kind not in "iufbUMT":
-        raise _not_a_symbol(name, str(column.dtype))
-    if column.dtype.kind in "UT":
-        return _encode_values(column.tolist(), name)
-    import pyarrow as pa
-
-    return _encode_arrow(pa.array(column), name)
 
 
 def _encode_values(values: Sequence[Any], name: str) -> Encoded:
@@ -288,16 +278,8 @@ def _arrow_texts(values: Any, name: str) -> list[str | None]:
             None if math.isnan(number) or not valid else str(number)
             for number, valid in zip(shown, values.is_valid().to_pylist(), strict=True)
         ]
-    simple = (
-        types.is_string,
-        types.is_large_string,
-        types.is_integer,
-        types.is_boolean,
-        types.is_decimal,
-        types.is_date,
-        types.is_null,
-        types.is_string_view,
-    )
+    texts = (types.is_string, types.is_large_string, types.is_string_view)
+    simple = (*texts, types.is_integer, types.is_boolean, types.is_decimal, types.is_date, types.is_null)
     if any(test(kind) for test in simple):
         return [None if value is None else str(value) for value in values.to_pylist()]
     raise _not_a_symbol(name, str(kind))
@@ -306,10 +288,6 @@ def _arrow_texts(values: Any, name: str) -> list[str | None]:
 def _plain_time(text: str) -> str:
     text = _ZERO_FRACTION.sub("", text[:-1] + "+0000" if text.endswith("Z") else text)
     return _ZONE.sub(r"\1:\2", text)
-
-
-def _texts(values: Iterable[Any], name: str) -> tuple[str, ...]:
-    return tuple(text_of(value, name) or "" for value in values)
 
 
 def _not_a_symbol(name: str, kind: str) -> InputError:

@@ -4,11 +4,11 @@
 # pyright: basic
 from __future__ import annotations
 
+import gzip
 import io
 import os
-import zlib
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, reason
@@ -19,9 +19,6 @@ SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd", ".zstd": "zst
 
 GZIP_LEVEL = 6
 """That of the program gzip; nine takes twice as long for some per cent."""
-
-_GZIP_HEADER = 16
-"""What zlib adds to its window bits to write the header of a gzip file, with no name and no time in it."""
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
@@ -81,25 +78,10 @@ def compressed(target: LeftOpen, compression: Compression) -> Any:
     The bytes depend on the data alone: no name, no time.
     """
     if compression == "gzip":
-        return _Gzip(target)
+        return gzip.GzipFile("", "wb", GZIP_LEVEL, cast("Any", target), mtime=0)
     import pyarrow as pa
 
     return pa.CompressedOutputStream(target, compression)
-
-
-class _Gzip:
-    """Gzip at the level that is usual; pyarrow's is the slowest there is."""
-
-    def __init__(self, target: LeftOpen) -> None:
-        self._target = target
-        self._packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS + _GZIP_HEADER)
-
-    def write(self, data: Any) -> int:
-        self._target.write(self._packer.compress(data))
-        return len(data)
-
-    def close(self) -> None:
-        self._target.write(self._packer.flush())
 
 
 class LeftOpen(io.RawIOBase):

@@ -7,6 +7,7 @@ from __future__ import annotations
 import codecs
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, BinaryIO, Literal
@@ -20,7 +21,7 @@ from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, r
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, check_outputs
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ class CellWriter:
         return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
 
 
-class CsvSink:
-    """Writes a CSV file as its source is written; see `opening.Sink`.
+class CsvSink(AbstractContextManager["CsvSink"]):
+    """Writes a CSV file as its source is written; a context manager that closes it if all went well.
 
     Cells that are kept stay byte for byte, their quotes included. A written cell is quoted only if it holds a
     delimiter, a quote or a line break, or would leave its line blank.
@@ -121,16 +122,13 @@ class CsvSink:
         write_all(self._target, source.text.mark)
         self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
 
-    def __enter__(self) -> CsvSink:
-        return self
-
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
             self._plain.abandoned = True
         self.close()
 
-    def write(self, batch: CsvBatch, written: Sequence[Any]) -> None:
-        """Write a batch of the source; see `opening.Sink`."""
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source, with the columns that were written anew."""
         block = batch.block
         if self._lone is not None:
             written = [batch.texts(self._lone)]
@@ -215,15 +213,15 @@ class CsvSink:
         write_all(self._target, data)
 
 
-class CsvSource:
-    """Reads a CSV file; see `opening.Source`.
+class CsvSource(AbstractContextManager["CsvSource"]):
+    """Reads a CSV file, of `size` bytes.
 
     Every cell is the text between its delimiters, without the quotes around it. Nothing is guessed.
     """
 
     kind: Literal["CSV"] = "CSV"
-    unit: Literal["bytes"] = "bytes"
     records: int | None = None
+    """How many there are, where the format tells it beforehand."""
 
     def __init__(self, raw: RawInput, options: TextOptions, *, repeated_names: bool = False) -> None:
         self.name = raw.name
@@ -242,9 +240,6 @@ class CsvSource:
     def _blocks(self, text: TextInput) -> Blocks:
         return Blocks(text, self.name, self.options.delimiter, self.options.quote)
 
-    def __enter__(self) -> CsvSource:
-        return self
-
     def __exit__(self, *raised: object) -> None:
         self.close()
 
@@ -256,7 +251,7 @@ class CsvSource:
     def batches(
         self, *, encode: Sequence[str] = (), read: Sequence[str] = (), whole: bool = True
     ) -> Iterator[CsvBatch]:
-        """All records, some at a time."""
+        """All records, some at a time; from the beginning of the file at every call."""
         for name in (*encode, *read):
             require_column(name, self.header)
         if self._begun:
@@ -305,7 +300,7 @@ class CsvSource:
 
 
 class CsvBatch:
-    """Some records of a CSV file; see `opening.Batch`."""
+    """Some records of a CSV file, in order."""
 
     def __init__(
         self, block: TextBlock, header: Sequence[str], quote: str | None, encode: frozenset[str]

@@ -162,8 +162,9 @@ class Splitter:
         returns = CR in text
         if returns:
             np.equal(data, CR, out=other)
-        edges = self._edges(marks, breaks, other if returns else None) if quotes else None
+        edges = bits_of(marks) | bits_of(breaks) if quotes else None
         if returns:
+            edges = edges if edges is None else edges | bits_of(other)
             breaks |= other
             np.logical_not(other, out=other)
             breaks[1:] &= other[:-1] | (data[1:] == CR)
@@ -185,11 +186,6 @@ class Splitter:
         end = int(after[-1]) if len(after) else 0
         starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
         return Rows(ends, last, starts, end, quotes, int(np.count_nonzero(breaks[:end])) if quotes else count)
-
-    def _edges(self, delimiters: Mask, breaks: Mask, returns: Mask | None) -> Words:
-        """Delimiters and all bytes of line breaks."""
-        edges = bits_of(delimiters) | bits_of(breaks)
-        return edges if returns is None else edges | bits_of(returns)
 
     def _last(self, data: Bytes, ends: Positions, breaks: int | None, width: int) -> Positions:
         """Which of the cells end a row, where there are so many line breaks among the ends (None: not counted)."""

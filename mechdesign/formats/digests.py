@@ -100,7 +100,7 @@ class RowHasher:
             return distinct[integers_of(codes)]
         if types.is_string(kind) or types.is_large_string(kind):
             hashes = self._texts(column, self._seed, plain=False)
-        elif types.is_integer(kind) and self._short(column):
+        elif types.is_integer(kind) and bool((np.abs(integers_of(column).astype(np.float64)) < WHOLE).all()):
             hashes = self._doubles(integers_of(column).astype(np.float64))
         elif types.is_float64(kind) or types.is_float32(kind):
             hashes = self._doubles(
@@ -121,10 +121,6 @@ class RowHasher:
         hashes = np.zeros(len(values), np.uint64)
         _rowhash.add_doubles(hashes, self._seed, np.ascontiguousarray(values))
         return hashes
-
-    def _short(self, column: Any) -> bool:
-        values = integers_of(column)
-        return not len(values) or (int(values.max()) < WHOLE and int(values.min()) > -WHOLE)
 
 
 @dataclass(frozen=True)

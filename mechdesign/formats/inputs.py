@@ -1,29 +1,34 @@
 """The content of a data file, whatever holds it: a path, a file object, a pipe or standard input.
 
-A file is recognised by its first bytes (`RawInput`), can be read from its beginning as often as needed, and the text
+What a job reads is hashed, and certain not to have changed meanwhile (`GuardedInput`). A file is recognised by its
+first bytes (`RawInput`), can be read from its beginning as often as needed, and the text
 of a CSV comes as UTF-8 whatever its encoding and compression (`TextInput`). `TextOptions` say how a CSV is written.
 """
 
 from __future__ import annotations
 
 import codecs
+import hashlib
 import io
 import os
-import shutil
 import stat
 import sys
-import tempfile
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, PathLike, reason
-from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of
+from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reason
+from mechdesign.core.progress import Progress
+from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of, write_all
 
 STANDARD = "-"
-"""Names standard input among the inputs."""
+"""Names standard input among the inputs, and standard output among the outputs."""
 
+BLOCK = 1 << 20
+"""Bytes hashed or copied at a time."""
 
 PARQUET_MAGIC = b"PAR1"
 """First (and last) bytes of a Parquet file."""
@@ -65,30 +70,144 @@ class Cursor(io.RawIOBase):
         return data
 
 
-class RawInput:
-    """A file, by path or as a binary file object that can seek; recognised by its content.
+class OpenedFile:
+    """A file that is open to be read, also by its `path`, as often as needed.
 
-    What can be read only once (standard input, which is called ``-``, or a pipe) is copied to a temporary file first.
+    What can be read only once (standard input, which is called ``-``, or a pipe) is copied first, to a file without a
+    name in `folder`.
     """
+
+    def __init__(self, path: PathLike, name: str | None = None, folder: Path | None = None) -> None:
+        standard = os.fspath(path) == STANDARD
+        self.name = name or ("standard input" if standard else os.fspath(path))
+        self.path = Path(path)
+        self.copy: NamelessFile | None = None
+        if standard and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InputError(f"{self.name} is closed; open it, or name a file to read")
+        try:
+            # A pipe blocks until somebody writes to it, as it does for every program.
+            self.stream: BinaryIO = sys.stdin.buffer if standard else open(path, "rb", buffering=0)  # noqa: SIM115
+            if standard:
+                self._spool(folder)
+            elif not stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode):
+                with self.stream:
+                    self._spool(folder)
+        except FileNotFoundError:
+            raise InputError(f"{self.name}: there is no such file") from None
+        except IsADirectoryError:
+            raise InputError(f"{self.name} is a folder, not a file") from None
+        except OSError as error:
+            raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
+
+    def _spool(self, folder: Path | None) -> None:
+        try:
+            failed = f"{self.name} cannot be copied to {folder or 'the folder of temporary files'}"
+            with _telling(failed):
+                self.copy = NamelessFile(folder)
+                sink = open(self.copy.path, "wb", buffering=0)  # noqa: SIM115 (its errors are not those of the input)
+            with sink:
+                while block := self.stream.read(BLOCK):
+                    with _telling(failed):
+                        write_all(sink, block)
+            self.path = self.copy.path
+            self.stream = open(self.path, "rb", buffering=0)  # noqa: SIM115
+        except BaseException:
+            if self.copy is not None:
+                self.copy.close()
+            raise
+
+    def close(self) -> None:
+        """Close it, and remove the copy, if there is one."""
+        self.stream.close()
+        if self.copy is not None:
+            self.copy.close()
+
+
+@contextmanager
+def _telling(failed: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{failed}: {reason(error)}") from None
+
+
+class GuardedInput(AbstractContextManager["GuardedInput"]):
+    """An input that can be read by path as often as is needed; use it in a ``with`` block.
+
+    What cannot be read twice (standard input, a pipe) is copied first, to the folder `spool`.
+    """
+
+    def __init__(
+        self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
+    ) -> None:
+        self._file = OpenedFile(path, folder=spool)
+        self.name, self.path = self._file.name, self._file.path
+        try:
+            status = os.fstat(self._file.stream.fileno())
+            self.size = status.st_size
+            self.sha256 = self._hashed(progress)
+            self._stamp = _stamp(status)
+            self.check()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError):
+                raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
+            raise
+
+    def _hashed(self, progress: Progress | None) -> str:
+        digest = hashlib.sha256()
+        done = 0
+        while block := self._file.stream.read(BLOCK):
+            digest.update(block)
+            done += len(block)
+            if progress is not None:
+                progress(done, self.size)
+            if done > self.size:  # somebody appends to it, perhaps for ever; `check` will say so
+                break
+        return digest.hexdigest()
+
+    def check(self) -> None:
+        """See whether the input is still the one that was hashed; to be called when all of it has been read."""
+        try:
+            now = _stamp(os.stat(self.path))
+        except OSError:
+            now = None
+        if now != self._stamp:
+            raise InputError(
+                f"{self.name} changed while it was read, and nothing was written; start again when it is complete"
+            )
+
+    def close(self) -> None:
+        """Close it, and remove the copy, if there is one."""
+        self._file.close()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            # A row that breaks off, say, because the file was not complete yet.
+            if isinstance(error, InputError) and str(error).startswith(self.name):
+                self.check()
+        finally:
+            self.close()
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    """What changes when a file does, short of reading it. The time of reading it is no part of that."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+class RawInput:
+    """A file, by path or as a binary file object that can seek; recognised by its content."""
 
     def __init__(self, source: PathLike | BinaryIO, name: str | None) -> None:
         self.path: str | None = None
-        self._opened = True
-        if not isinstance(source, (str, os.PathLike)):
-            self.name = name or str(getattr(source, "name", "the input"))
-            self.stream: BinaryIO = source
-            self._opened = False
-        elif os.fspath(source) == STANDARD:
-            self.name = name or "standard input"
-            self.stream = _standard_input(self.name)
+        self._opened: OpenedFile | None = None
+        if isinstance(source, (str, os.PathLike)):
+            self._opened = OpenedFile(source, name)
+            self.name, self.path = self._opened.name, os.fspath(self._opened.path)
+            self.stream: BinaryIO = self._opened.stream
         else:
-            self.name = name or os.fspath(source)
-            self.stream = _opened(source, self.name)
-            if stat.S_ISREG(os.fstat(self.stream.fileno()).st_mode):
-                self.path = os.fspath(source)
-            else:
-                with self.stream as pipe:
-                    self.stream = _spooled(pipe, self.name)
+            self.name = name or str(getattr(source, "name", "the input"))
+            self.stream = source
         try:
             self._look()
         except BaseException:
@@ -122,39 +241,8 @@ class RawInput:
 
     def close(self) -> None:
         """Close the file if it was opened here."""
-        if self._opened:
-            self.stream.close()
-
-
-def _opened(path: PathLike, name: str) -> BinaryIO:
-    try:
-        return open(path, "rb", buffering=0)
-    except FileNotFoundError:
-        raise InputError(f"{name}: there is no such file") from None
-    except IsADirectoryError:
-        raise InputError(f"{name} is a folder, not a file") from None
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {reason(error)}") from None
-
-
-def _standard_input(name: str) -> BinaryIO:
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
-        raise InputError(f"{name} is closed; open it, or name a file to read")
-    return _spooled(sys.stdin.buffer, name)
-
-
-def _spooled(stream: BinaryIO, name: str) -> BinaryIO:
-    """A copy, without a name, of what can be read only once; gone when it is closed."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 (its owner closes it)
-    try:
-        shutil.copyfileobj(stream, copy)
-        copy.flush()
-    except OSError as error:
-        copy.close()
-        raise InputError(
-            f"{name} cannot be copied to the folder of temporary files: {reason(error)}"
-        ) from None
-    return copy  # pyright: ignore[reportReturnType]
+        if self._opened is not None:
+            self._opened.close()
 
 
 _MARKS = {
@@ -187,9 +275,14 @@ class TextInput:
         mark = _MARKS.get(self.encoding, b"")
         self.mark = mark if mark and raw.head.startswith(mark) else b""
         if self.encoding == "utf-8":
-            _require_text(raw)
+            for magic, kind in _OTHER_KINDS.items():
+                if raw.head.startswith(magic):
+                    raise InputError(f"{raw.name} {kind}")
+            if b"\0" in raw.head:
+                raise InputError(f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)")
         self.cursor, self._stream = raw.from_start()
-        self._reader = _reader(self._stream, self.encoding)
+        plain = self.encoding == "utf-8"
+        self._reader: Readable = self._stream if plain else _Recoded(self._stream, self.encoding)
         skipped = self._stream.read(len(self.mark)) if self.mark else b""
         if len(skipped) < len(self.mark):
             raise InputError(f"{raw.name} is empty")
@@ -197,18 +290,6 @@ class TextInput:
     def read(self, size: int, /) -> bytes:
         """Some of the text, about `size` bytes; none at the end."""
         return self._reader.read(size)
-
-
-def _require_text(raw: RawInput) -> None:
-    for magic, kind in _OTHER_KINDS.items():
-        if raw.head.startswith(magic):
-            raise InputError(f"{raw.name} {kind}")
-    if b"\0" in raw.head:
-        raise InputError(f"{raw.name} is neither a CSV nor a Parquet file (it has binary content)")
-
-
-def _reader(stream: Readable, encoding: str) -> Readable:
-    return stream if encoding == "utf-8" else _Recoded(stream, encoding)
 
 
 class _Recoded:

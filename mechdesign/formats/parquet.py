@@ -1,7 +1,7 @@
 """Parquet files: read as batches of records, and written with some columns exchanged.
 
 A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas and Spark have noted
-of its columns is kept true; other notes are named to the user. Encodings, statistics and the order that rows were
+of its columns is kept true (`outputs`). Encodings, statistics and the order that rows were
 sorted in are left to the writer.
 """
 
@@ -10,11 +10,10 @@ sorted in are left to the writer.
 from __future__ import annotations
 
 import base64
-import io
-import json
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -26,61 +25,22 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
-from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, check_outputs
-from mechdesign.formats.parquet_layout import ARROW_SCHEMA, ParquetLayout
-
-SPARK = b"org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark keeps its own schema, which it believes more than the file."""
-
-_HARMLESS = (ARROW_SCHEMA, b"pandas", SPARK, b"org.apache.spark.version")
-"""Notes on the columns as such, which are kept true."""
-
-_ATTRIBUTES = "attributes"
-"""Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
-
-
-def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """Spark's schema for the columns of the output; None if it is not understood, and better left out."""
-    try:
-        notes = json.loads(text)
-        fields = {field["name"]: field for field in notes["fields"]}
-        known = [_spark_field(output, fields, schema) for output in outputs]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return json.dumps(notes | {"fields": known}, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _spark_field(output: Output, fields: Mapping[str, Any], schema: Any) -> Any:
-    if isinstance(output, KeptColumn):
-        return fields[schema.names[output.position]]
-    if output.replaces is not None and output.kind == schema.field(output.replaces).type:
-        return fields[schema.names[output.replaces]] | {"name": output.name}
-    # Any other type has no name here, and the notes are left out.
-    kind = {None: "string", "double": "double"}[output.kind if output.kind is None else str(output.kind)]
-    return {"name": output.name, "type": kind, "nullable": True, "metadata": {}}
-
-
-def free_notes(metadata: Mapping[bytes, bytes] | None) -> list[str]:
-    """Names of the notes in a file that may say anything, and stay in it."""
-    found = [key.decode(errors="replace") for key in metadata or {} if key not in _HARMLESS]
-    try:
-        pandas = json.loads((metadata or {}).get(b"pandas", b"{}"))
-    except ValueError:
-        return found
-    if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
-        found.append(f"pandas: {_ATTRIBUTES}")
-    return found
-
-
-PANDAS = b"pandas"
-"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+from mechdesign.formats.outputs import (
+    ARROW_SCHEMA,
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    metadata_of,
+)
 
 PENDING = 48 << 20
 """Bytes of a row group that are held until they are written (48 MB); a larger one is split."""
 
 
-class ParquetSink:
-    """Writes a Parquet file as its source is stored; see `opening.Sink`.
+class ParquetSink(AbstractContextManager["ParquetSink"]):
+    """Writes a Parquet file as its source is stored; a context manager that closes it if all went well.
 
     Row groups are those of the source, less the records left out, unless one takes more than `PENDING` in memory.
     """
@@ -89,22 +49,16 @@ class ParquetSink:
         check_outputs(outputs, len(source.header))
         self.records = 0
         self._outputs = list(outputs)
-        self._layout = source.layout
-        self._fields = [_field(output, source.schema) for output in outputs]
-        self._metadata = _metadata(source.schema, outputs)
+        self._source = source
+        self._fields = [field_of(output, source.schema) for output in outputs]
+        self._metadata = metadata_of(source.schema, outputs)
         self._target = LeftOpen(target)
         self._writer: Any = None
         self._schema: Any = None
-        self._ends = set[int]()
-        end = 0
-        for rows in source.layout.groups:
-            end += rows
-            self._ends.add(end)
+        groups = range(source.metadata.num_row_groups)
+        self._ends = set(accumulate(source.metadata.row_group(i).num_rows for i in groups))
         self._pending: list[Any] = []
         self._pending_bytes = 0
-
-    def __enter__(self) -> ParquetSink:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
@@ -112,8 +66,8 @@ class ParquetSink:
             self._pending.clear()
         self.close()
 
-    def write(self, batch: ParquetBatch, written: Sequence[Any]) -> None:
-        """Write a batch of the source; see `opening.Sink`."""
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source, with the columns that were written anew."""
         import pyarrow as pa
 
         fresh = iter(written)
@@ -159,7 +113,7 @@ class ParquetSink:
 
         true = pa.schema(self._fields, self._metadata)
         metadata = dict(self._metadata)
-        if self._layout.arrow_schema:
+        if ARROW_SCHEMA in (self._source.metadata.metadata or {}):
             metadata[ARROW_SCHEMA] = base64.b64encode(true.serialize().to_pybytes())
         fields = [
             pa.field(field.name, kind, field.nullable, field.metadata)
@@ -170,21 +124,21 @@ class ParquetSink:
             self._target,
             self._schema,
             store_schema=False,
-            compression=_codecs(self._schema, self._outputs, self._layout),
+            compression=self._codecs(),
             use_compliant_nested_type=False,
         )
         # Without `store_schema`, which would store the types of the codes, the writer leaves all metadata out.
         writer.add_key_value_metadata(metadata)
         return writer
 
-
-def _field(output: Output, schema: Any) -> Any:
-    import pyarrow as pa
-
-    if isinstance(output, KeptColumn):
-        return schema.field(output.position)
-    nullable = output.replaces is None or schema.field(output.replaces).nullable
-    return pa.field(output.name, output.kind or pa.string(), nullable=nullable)
+    def _codecs(self) -> Any:
+        """The compression of every column of the file: that of the column which it is or replaces."""
+        codecs, header = self._source.codecs, self._source.header
+        first = next(iter(codecs.values()), DEFAULT_CODEC)
+        if len(set(codecs.values())) < 2:
+            return first
+        written = [output for output in self._outputs if isinstance(output, WrittenColumn)]
+        return codecs | {o.name: codecs.get(header[o.replaces or 0], first) for o in written}
 
 
 def _coded(column: Any) -> Any:
@@ -213,85 +167,28 @@ def _plain(column: Any, kind: Any) -> Any:
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind)).dictionary_decode()
 
 
-def _metadata(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
-    metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
-    for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
-        if key in metadata:
-            notes = rewritten(metadata.pop(key), schema, outputs)
-            if notes is not None:
-                metadata[key] = notes
-    return metadata
+DEFAULT_CODEC = "SNAPPY"
+"""What Parquet files mostly have, where a file does not tell."""
+
+REPEATING = 4
+"""Bytes a value, encoded, up to which a column of text is taken to repeat few values."""
 
 
-def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
-
-    None if they are not understood, and better left out.
-    """
-    try:
-        return _rewritten(json.loads(text), schema, outputs)
-    except (ValueError, AttributeError, TypeError):
-        return None
-
-
-def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
-    names = schema.names
-    kept = {names[output.position] for output in outputs if isinstance(output, KeptColumn)}
-    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is not None}
-    columns: list[dict[str, Any]] = []
-    for note in notes.get("columns", []):
-        field = note.get("field_name")
-        if field in fresh:
-            output = fresh[field]
-            own = output.kind == schema.field(field).type
-            name = {"name": output.name, "field_name": output.name}
-            columns.append(note | (name if own else _note(output)))
-        elif field in kept or field not in names:
-            columns.append(note)
-    columns += [
-        _note(o) for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None and o.kind is None
-    ]
-    notes["columns"] = columns
-    notes["index_columns"] = [
-        fresh[index].name if isinstance(index, str) and index in fresh else index
-        for index in notes.get("index_columns", [])
-        if not (isinstance(index, str) and index in names and index not in kept and index not in fresh)
-    ]
-    return json.dumps(notes).encode()
-
-
-def _note(output: WrittenColumn) -> dict[str, Any]:
-    """What pandas would note of a written column."""
-    kind = None if output.kind is None else np.dtype(output.kind.to_pandas_dtype()).name
-    return {
-        "name": output.name,
-        "field_name": output.name,
-        "pandas_type": kind or "unicode",
-        "numpy_type": kind or "object",
-        "metadata": None,
-    }
-
-
-def _codecs(schema: Any, outputs: Sequence[Output], layout: ParquetLayout) -> Any:
-    """The compression of every column of the file: that of the column which it is or replaces."""
-    codecs: list[str] = []
-    for output in outputs:
-        if isinstance(output, KeptColumn):
-            codecs.extend(layout.codecs[output.position])
-        else:
-            codecs.append(layout.codecs[output.replaces or 0][0])
-    return dict(zip(_paths(schema), codecs, strict=True))
-
-
-def _paths(schema: Any) -> list[str]:
-    """What a writer calls the columns of the file that a schema takes, in order."""
-    import pyarrow.parquet as pq
-
-    sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, store_schema=False, use_compliant_nested_type=False):
-        pass
-    columns = pq.ParquetFile(io.BytesIO(sink.getvalue())).schema
-    return [columns.column(i).path for i in range(len(columns))]
+def stored_columns(metadata: Any) -> tuple[dict[str, str], set[str]]:
+    """The compression of every column that is stored, by its path, and those that are codes and repeat few values."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    groups = [group for group in groups if group.num_rows]
+    codecs: dict[str, str] = {}
+    repeating: set[str] = set()
+    for i in range(metadata.num_columns if groups else 0):
+        chunks = [group.column(i) for group in groups]
+        path, codec = chunks[0].path_in_schema, str(chunks[0].compression)
+        codecs[path] = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}.get(codec, codec)
+        values = sum(chunk.num_values for chunk in chunks)
+        size = sum(chunk.total_uncompressed_size for chunk in chunks)
+        if any("DICTIONARY" in each for each in chunks[0].encodings) and values and size / values < REPEATING:
+            repeating.add(path)
+    return codecs, repeating
 
 
 ROWS_PER_BATCH = 1 << 16
@@ -316,11 +213,10 @@ def named_errors(path: str) -> Generator[None]:
         raise InputError(f"{path} cannot be read as Parquet: {text}") from None
 
 
-class ParquetSource:
-    """Reads a Parquet file; see `opening.Source`."""
+class ParquetSource(AbstractContextManager["ParquetSource"]):
+    """Reads a Parquet file, of `size` rows."""
 
     kind: Literal["Parquet"] = "Parquet"
-    unit: Literal["rows"] = "rows"
 
     def __init__(self, raw: RawInput) -> None:
         import pyarrow.parquet as pq
@@ -334,13 +230,10 @@ class ParquetSource:
         twice = [name for name, times in Counter(self.header).items() if times > 1]
         if twice:
             raise InputError(f"{self.name}: the column {quoted(twice[0])} is there more than once")
-        self.layout = ParquetLayout.of(self.metadata, self.schema)
+        self.codecs, self._repeating = stored_columns(self.metadata)
         self.records: int = self.metadata.num_rows
         self.size = self.records
         self.position = 0
-
-    def __enter__(self) -> ParquetSource:
-        return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()
@@ -358,8 +251,8 @@ class ParquetSource:
             require_column(name, self.header)
         names = self.header if whole else list(dict.fromkeys((*encode, *read)))
         plain = set(read) - set(encode)
-        coded = [name for name in self.layout.repeating(self.schema) if name not in plain]
-        coded += [name for name in encode if self.layout.is_text(self.schema, name) and name not in coded]
+        repeating = [name for name in self.header if name in self._repeating - plain and "." not in name]
+        coded = [name for name in dict.fromkeys((*repeating, *encode)) if self._is_text(name)]
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
         self.position = 0
         with (
@@ -377,6 +270,14 @@ class ParquetSource:
                 for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
                     yield ParquetBatch(batch, frozenset(encode), self.position + batch.num_rows)
                     self.position += batch.num_rows
+
+    def _is_text(self, name: str) -> bool:
+        """Whether a column holds text or bytes, stored as such."""
+        import pyarrow as pa
+
+        kind = self.schema.field(name).type
+        tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+        return any(test(kind) for test in tests)
 
     def where(self, record: int) -> str:
         """The file and the row."""
@@ -416,7 +317,7 @@ class ParquetSource:
 
 
 class ParquetBatch:
-    """Some records of a Parquet file; see `opening.Batch`."""
+    """Some records of a Parquet file, in order."""
 
     def __init__(self, stored: Any, encode: frozenset[str], end: int) -> None:
         self.stored = stored

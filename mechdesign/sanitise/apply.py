@@ -19,18 +19,17 @@ from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.digests import Census
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Source, open_source, packing_of
-from mechdesign.formats.parquet import free_notes
+from mechdesign.formats.outputs import free_notes
 from mechdesign.release.drawing import LABEL, REMEMBERED, Release
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
-from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.ledger import Ledger, begins
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
-from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.sanitise.writing import Sides, sides_hold, uses_of, write_release, write_sides
 
@@ -41,35 +40,17 @@ def keep_apart(outputs: Sequence[PathLike], vital: Sequence[tuple[str, PathLike]
         if os.fspath(output) == STANDARD:
             continue
         place = real_path(output)
-        if _holds_key(place):
+        if begins(place, TAG.encode()):
             raise InputError(
                 f"{os.fspath(output)} holds the key of a job, which is never overwritten; give another name"
             )
         for what, path in vital:
-            if real_path(path) in (place, part_of(place)) or _same(place, Path(path)):
+            there = place.exists() and Path(path).exists()
+            if real_path(path) in (place, part_of(place)) or (there and place.samefile(path)):
                 raise InputError(
                     f"{os.fspath(output)} would overwrite {what} {os.fspath(path)}, which is still needed; give "
                     "another name"
                 )
-
-
-def _holds_key(path: Path) -> bool:
-    """Whether it is the key file of whichever job."""
-    if not path.is_file():  # a pipe would wait for somebody to write to it
-        return False
-    try:
-        with open(path, "rb", buffering=0) as stream:
-            return stream.read(len(TAG)) == TAG.encode()
-    except OSError:  # what cannot be read is told where it is written
-        return False
-
-
-def _same(one: Path, other: Path) -> bool:
-    """Whether both are names of one file."""
-    try:
-        return one.samefile(other)
-    except OSError:  # one of them is not there
-        return False
 
 
 @dataclass(frozen=True)
@@ -99,68 +80,60 @@ class Applied:
     notices: tuple[str, ...] = ()
 
 
+@dataclass
 class Run:
     """A run, once its input is open and its columns are found."""
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        guarded: GuardedInput,
-        table: Source,
-        target: PathLike,
-        packing: Compression | None,
-        sides: Sides,
-        force: bool,
-        progress: Progress | None,
-    ) -> None:
-        self._recipe = recipe
-        self._guarded = guarded
-        self._table = table
-        self._target = target
-        self._packing: Compression | None = packing
-        self._sides = sides
-        self._force = force
-        self._progress = progress
-        self._forgotten: tuple[str, ...] = ()
-        tells = sides.codebook is not None and recipe.channels[0].joint is not None
-        self._told: tuple[str, ...] = (_CODEBOOK,) if tells else ()
+    recipe: Recipe
+    guarded: GuardedInput
+    table: Source
+    target: PathLike
+    packing: Compression | None
+    sides: Sides
+    force: bool
+    progress: Progress | None
+
+    def __post_init__(self) -> None:
+        tells = self.sides.codebook is not None and self.recipe.channels[0].joint is not None
+        self.told: list[str] = [_CODEBOOK] if tells else []
         try:
-            self.plan = recipe.plan(table.header)
+            self.plan = self.recipe.plan(self.table.header)
             self._check_inside()
         except InputError as error:
-            raise InputError(f"{table.name}: {error}") from None
+            raise InputError(f"{self.table.name}: {error}") from None
 
     def _check_inside(self) -> None:
         """Columns of a Parquet file can hold others, and the file notes of any kind."""
-        schema = getattr(self._table, "schema", None)
+        schema = getattr(self.table, "schema", None)
         if schema is None:
             return
         notes = free_notes(schema.metadata)
         if notes:
-            self._told += (
-                f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records",
+            self.told.append(
+                f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
-        if not self._recipe.options.keep_sensitive:
+        if not self.recipe.options.keep_sensitive:
             kept = [column.name for column in self.plan.columns if column.release is None]
-            refuse_inner(schema, kept, self._recipe.private_columns)
+            refuse_inner(schema, kept, self.recipe.private_columns)
 
-    def alone(self, *, insecure_seed: bool) -> Applied:
+    def alone(self) -> Applied:
         """With the key of the recipe, which nobody keeps."""
         with self._opened() as out:
-            drawer, records = self._drawn(out, self._recipe.keys)
-            sha256 = self._sealed(out, drawer, records, Earlier(), insecure_seed=insecure_seed)
+            drawer, records = self._drawn(out, self.recipe.keys)
+            sha256 = self._sealed(out, drawer, records, Earlier())
             out.commit()
-        return self._applied(records, sha256, notices=self._forgotten)
+        return self._applied(records, sha256)
 
     def of_job(self, job: Job) -> Applied:
         """With the keys of the job, which knows of this run and of those before."""
         ledger = job.ledger
         vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
-        keep_apart((self._target, *self._sides.paths), vital)
-        done = job.finished(self._target, self._sides.paths)
-        if done is not None and sides_hold(self._sides, self._recipe, done.output or ""):
-            return self._applied(done.records, done.output or "", ledger.path, already=True)
-        with self._opened(leftover=job.unfinished(self._target)) as out:
+        keep_apart((self.target, *self.sides.paths), vital)
+        place = os.fspath(ledger.path)
+        done = job.finished(self.target, self.sides.paths)
+        if done is not None and sides_hold(self.sides, self.recipe, done.output or ""):
+            return self._applied(done.records, done.output or "", place, already=True)
+        with self._opened(leftover=job.unfinished(self.target)) as out:
             while True:
                 census = Census()
                 drawer, records = self._drawn(
@@ -174,7 +147,7 @@ class Run:
                 if earlier is not None:
                     break
             sha256 = self._sealed(out, drawer, records, earlier)
-            entry = job.entry(self._target, sha256, records, content, earlier.joint)
+            entry = job.entry(self.target, sha256, records, content, earlier.joint)
             try:
                 out.commit(
                     before=lambda: job.finish(entry, content, drawer.releases), after=lambda: job.done(entry)
@@ -182,15 +155,15 @@ class Run:
             except BaseException:
                 job.withdraw(entry)
                 raise
-        told = (*earlier.notices, *changes_told(drawer.releases), *self._forgotten)
-        return self._applied(records, sha256, ledger.path, told)
+        self.told += [*earlier.notices, *changes_told(drawer.releases)]
+        return self._applied(records, sha256, place)
 
     def _opened(self, *, leftover: bool = False) -> Target:
         return open_target(
-            self._target,
-            force=self._force,
-            sources=(self._guarded.path,),
-            sides=self._sides.paths,
+            self.target,
+            force=self.force,
+            sources=(self.guarded.path,),
+            sides=self.sides.paths,
             leftover=leftover,
         )
 
@@ -202,54 +175,39 @@ class Run:
         prepare: Callable[[Sequence[Release]], None] | None = None,
     ) -> tuple[Drawer, int]:
         """The output in its temporary place; who drew it, and the number of records."""
-        drawer = Drawer(replace(self._recipe, keys=keys), self._table.header)
+        drawer = Drawer(replace(self.recipe, keys=keys), self.table.header)
         if prepare is not None:
             prepare(drawer.releases)
-        records = write_release(drawer, self._table, out.part, self._packing, self._advance, look)
+        records = write_release(drawer, self.table, out.part, self.packing, self._advance, look)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
-            self._forgotten = (_FORGOTTEN,)
-        self._guarded.check()
+            self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
+        self.guarded.check()
         return drawer, records
 
-    def _sealed(
-        self, out: Target, drawer: Drawer, records: int, earlier: Earlier, *, insecure_seed: bool = False
-    ) -> str:
+    def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
         sha256 = out.seal()
         write_sides(
-            self._sides,
+            self.sides,
             out,
             drawer,
             output=sha256,
             records=records,
-            dataset=self._guarded.sha256,
+            dataset=self.guarded.sha256,
             earlier=earlier,
-            insecure_seed=insecure_seed,
         )
         return sha256
 
     def _advance(self, share: float) -> None:
-        if self._progress is not None:
-            size = self._guarded.size
-            self._progress(size + round(share * size), 2 * size)
+        if self.progress is not None:
+            size = self.guarded.size
+            self.progress(size + round(share * size), 2 * size)
 
     def _applied(
-        self,
-        records: int,
-        sha256: str,
-        ledger: Path | None = None,
-        notices: tuple[str, ...] = (),
-        *,
-        already: bool = False,
+        self, records: int, sha256: str, ledger: str | None = None, *, already: bool = False
     ) -> Applied:
-        return Applied(
-            records,
-            self.plan.released,
-            sha256,
-            ledger=None if ledger is None else os.fspath(ledger),
-            already=already,
-            notices=(*self.plan.notices, *self._told, *notices),
-        )
+        notices = (*self.plan.notices, *self.told)
+        return Applied(records, self.plan.released, sha256, ledger, already, notices)
 
 
 _FORGOTTEN = (
@@ -318,11 +276,7 @@ def sanitise_file(
         (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
         written, records that would be drawn a second time, a file that changes meanwhile.
     """
-    asked = ReleaseOptions(**options)
-    if ledger is not None and asked.insecure_seed is not None:
-        raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
-    if asked.fresh_draw and ledger is None:
-        raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
+    asked = ReleaseOptions(**options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger)
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
     recipe = Recipe.of(channel, asked)
@@ -335,7 +289,7 @@ def sanitise_file(
         packing = compression or packing_of(table, target)
         run = Run(recipe, guarded, table, target, packing, sides, force, progress)
         if ledger is None:
-            return run.alone(insecure_seed=asked.insecure_seed is not None)
+            return run.alone()
         book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files)
         read = asdict(text or TextOptions())
         job = Job(

@@ -8,7 +8,6 @@ beside its columns, in its index or inside of structures, is searched for sensit
 # pyright: basic
 from __future__ import annotations
 
-import json
 import secrets
 import warnings
 from collections import deque
@@ -22,6 +21,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
@@ -29,10 +29,7 @@ from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.sanitise.writing import uses_of
-from mechdesign.tables.columns import arrow_type, is_text, own_values, rebuild
-
-PANDAS = b"pandas"
-"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+from mechdesign.tables.columns import arrow_type, rebuild
 
 
 def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
@@ -49,69 +46,27 @@ def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: 
 
 
 def released_schema(schema: Any, drawer: Drawer) -> Any:
-    """The schema of the output: labels in the place of X, all else as it was, pandas' notes kept right."""
+    """The schema of the output: labels in the place of X, all else as it was, notes on the columns kept true."""
     import pyarrow as pa
 
-    plan = drawer.plan
-    fields: list[Any] = []
-    for column in plan.columns:
+    outputs: list[Output] = []
+    for column in drawer.plan.columns:
         if column.release is None:
-            fields.append(schema.field(column.source))
+            outputs.append(KeptColumn(column.source or 0))
         else:
-            like = schema.field(stands_for(plan, column))
-            nullable = column.source is None or like.nullable
-            own = drawer.own and own_values(drawer.labels[column.release], like.type) is not None
-            kind = like.type if own else arrow_type(like.type)
-            fields.append(pa.field(column.name, kind, nullable=nullable))
-    metadata = dict(schema.metadata or {})
-    if PANDAS in metadata:
-        metadata[PANDAS] = _notes(json.loads(metadata[PANDAS]), schema, pa.schema(fields), plan)
-    return pa.schema(fields, metadata)
-
-
-def _notes(notes: dict[str, Any], before: Any, after: Any, plan: Plan) -> bytes:
-    """pandas' own notes, with the released columns as labels: else pandas would turn them into, say, integers."""
-    old = {note.get("field_name"): note for note in notes.get("columns", [])}
-    columns: list[Any] = []
-    renamed: dict[str, str] = {}
-    for column, field in zip(plan.columns, after, strict=True):
-        note = old.get(before.names[stands_for(plan, column)])
-        if column.release is not None:
-            if column.source is not None:
-                renamed[before.names[column.source]] = column.name
-            note = note and note | _as_labels(column.name, field.type)
-        if note:
-            columns.append(note)
-    index = notes.get("index_columns", [])
-    kept = set(after.names) | set(renamed)
-    index = [
-        renamed.get(i, i) if isinstance(i, str) else i for i in index if not isinstance(i, str) or i in kept
-    ]
-    return json.dumps(notes | {"columns": columns, "index_columns": index}).encode()
-
-
-def _as_labels(name: str, kind: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
-    note: dict[str, Any] = {"name": name, "field_name": name}
-    if not (pa.types.is_dictionary(kind) or is_text(kind)):
-        return note  # symbols of the type that the column had
-    note["metadata"] = None
-    if pa.types.is_dictionary(kind):
-        return note | {
-            "pandas_type": "categorical",
-            "numpy_type": str(kind.index_type),
-            "metadata": {"ordered": False},
-        }
-    return note | {"pandas_type": "unicode", "numpy_type": "object"}
+            kind = drawer.own_type(column, lambda at: schema.field(at).type)
+            like = schema.field(stands_for(drawer.plan, column)).type
+            outputs.append(WrittenColumn(column.name, column.source, kind or arrow_type(like)))
+    return pa.schema([field_of(output, schema) for output in outputs], metadata_of(schema, outputs))
 
 
 def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
     """Refuse an index, or a field inside of a column, that is called like a sensitive column."""
     if recipe.options.keep_sensitive:
         return
-    secret = recipe.private_columns
-    for name, like in lookalikes(_index_names(frame), secret, ()):
+    secret, index = recipe.private_columns, getattr(frame, "index", None)  # of pandas
+    names = [name for name in getattr(index, "names", ()) if name is not None]
+    for name, like in lookalikes(names, secret, ()):
         raise InputError(
             f"the index {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
             "take it off (reset_index), or keep it knowingly (keep_sensitive)"
@@ -120,11 +75,6 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
     if schema is not None:
         kept = [column.name for column in plan.columns if column.release is None]
         refuse_inner(schema, kept, secret)
-
-
-def _index_names(frame: Any) -> list[Any]:
-    """Names of a pandas index."""
-    return [name for name in getattr(getattr(frame, "index", None), "names", ()) if name is not None]
 
 
 def _arrow_schema(frame: Any) -> Any:
@@ -186,10 +136,6 @@ def sanitise(
         )
     recipe, header = Recipe.of(channel, asked), header_of(frame)
     columns = arrow_columns(frame)
-    if asked.ledger is None and asked.fresh_draw:
-        raise InputError(
-            "without a ledger nothing is known of earlier draws; give the ledger, or leave fresh_draw out"
-        )
     if asked.ledger is None:
         drawer = Drawer(recipe, header)
         released = sanitised(frame, drawer, first_row=first_row)
@@ -268,16 +214,10 @@ def by_ledger(
     census = Census()
     census.add(book.hasher.columns(columns, records))
     content = census.content()
-    plan = recipe.plan(header)
-    uses = uses_of(recipe, plan, header)
+    uses = uses_of(recipe, recipe.plan(header), header)
+    identity, fresh, channels = recipe.options.identifiers, recipe.options.fresh_draw, recipe.channels
     job = Job(
-        book,
-        uses,
-        content=content,
-        identity=recipe.options.identifiers,
-        fresh_draw=recipe.options.fresh_draw,
-        source=FRAME,
-        channels=recipe.channels,
+        book, uses, content=content, identity=identity, fresh_draw=fresh, source=FRAME, channels=channels
     )
     while (earlier := job.met(content)) is None:
         pass
@@ -305,7 +245,8 @@ def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     if not options.identifiers:
         raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
     uses = uses_of(recipe, recipe.plan(header), header)
-    job = Job(Ledger(options.ledger), uses, identity=options.identifiers, source=CLUSTER)
+    identity, fresh = options.identifiers, options.fresh_draw
+    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=CLUSTER)
     entry = job.entry(CLUSTER, None, 0)
     job.finish(entry)
     job.done(entry)
@@ -320,7 +261,7 @@ def arrow_columns(frame: Any) -> list[Any]:
     """The columns of a frame, for hashing; those that arrow does not hold count as empty."""
     import pyarrow as pa
 
-    if isinstance(frame, (pa.Table, pa.RecordBatch)) or hasattr(frame, "to_arrow"):
+    if hasattr(frame, "to_arrow") or isinstance(frame, (pa.Table, pa.RecordBatch)):
         return list((frame.to_arrow() if hasattr(frame, "to_arrow") else frame).columns)
     columns: list[Any] = []
     for at in range(frame.shape[1]):
@@ -353,6 +294,11 @@ def header_of(frame: Any) -> list[Any]:
             hint = next((way for name, way in _WAYS_OUT.items() if name in found), f"not {kind.__name__}")
             raise InputError(f"the table must be a pandas, polars or pyarrow table; {hint}") from None
         names = list(frame.columns)
+    return all_different(names)
+
+
+def all_different(names: list[Any]) -> list[Any]:
+    """The names, which no two columns may share."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two columns have the same name {quoted(twice)}; rename one")
@@ -387,11 +333,8 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     new = {header[part.source]: part.name for part in plan.columns if part.source is not None}
     new = {old: name for old, name in new.items() if old != name}
     if is_polars:
-        return (
-            frame.with_columns(*(series.alias(name) for name, series in released.items()))
-            .drop(gone)
-            .rename(new)
-        )
+        columns = [series.alias(name) for name, series in released.items()]
+        return frame.with_columns(*columns).drop(gone).rename(new)
     result = frame.copy(deep=False)
     for name, series in released.items():
         result[name] = series

@@ -1,22 +1,98 @@
-"""What a ledger knows of a data file: the releases of its records, and their joint budget."""
+"""What a ledger knows of a data set: the releases of its records, and the budget of several draws of them together."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from sqlite3 import Connection
+from typing import Any, TypeAlias
 
+from mechdesign.auditing.exponentials import log_upper
 from mechdesign.core.documents import canonical
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.progress import Progress
-from mechdesign.formats.digests import Census
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.digests import Census, Content
+from mechdesign.formats.inputs import GuardedInput, TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.release.drawing import REDRAW, channel_digest
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.budgets import Budget, joint_budget
-from mechdesign.sanitise.entries import Entry
-from mechdesign.sanitise.job import share_of
+from mechdesign.sanitise.entries import Drawn, Entry
 from mechdesign.sanitise.ledger import Ledger
-from mechdesign.sanitise.source import GuardedInput
+
+Budget: TypeAlias = dict[str, Any]
+"""`draws`, `eps_l`, `eps_u` and `eps_ldp`."""
+
+
+def local_budget(rows: Sequence[Sequence[int]]) -> float:
+    """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
+
+    A record that is drawn independently k times tells at most k times as much.
+    """
+    columns = list(zip(*rows, strict=True))
+    return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
+
+
+def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[Budget | None, str]:
+    """The joint budget of independent draws, exactly, and a sentence that says it; None where it cannot be known.
+
+    Draws of the same number count once. Channels that are not at hand are read from the files that they came from.
+    """
+    from mechdesign.auditing.joint_leakage import compose
+    from mechdesign.channel.channel import Channel
+
+    places = {draw.use.channel: draw.channel_file for draw in draws}
+    different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
+    known = {channel_digest(channel): channel for channel in channels}
+    for name, place in places.items():
+        if name not in known and place is not None:
+            with suppress(InputError):
+                channel = Channel.load(place)
+                known[channel_digest(channel)] = channel
+        if name not in known:
+            return None, (
+                f"the joint budget of {_all(len(different))} is not known: the channel {name[:12]}.. of one of "
+                f"them is not at hand{f' ({place} is gone, or another one now)' if place else ''}"
+            )
+    try:
+        found: Any = compose([known[name] for name, _, _ in different])  # type: ignore[misc]
+    except InputError as error:
+        return None, f"the joint budget of {_all(len(different))} is not known: {error}"
+    budget = {"draws": len(different), "eps_l": found.eps_l, "eps_u": found.eps_u, "eps_ldp": found.eps_ldp}
+    return budget, (
+        f"{_all(len(different))} of a record {'has' if len(different) == 1 else 'together have'} the budget "
+        f"eps_l {found.eps_l:.4g}, eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
+        + _REDRAWN
+        * any(draw.use.changed == REDRAW for draw in draws)
+    )
+
+
+_REDRAWN = (
+    ", but for records that were drawn anew because their symbol had changed (--changed redraw), of which their "
+    "releases together tell more"
+)
+
+
+def _all(draws: int) -> str:
+    return "the one draw" if draws == 1 else f"all {draws} draws"
+
+
+def share_of(
+    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
+) -> tuple[float, list[Entry]]:
+    """Which share of the records of a data set was in releases, and in which."""
+    equal = {entry.id for entry in entries if is_same(entry, content, file)}
+    samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
+    alike = {name for name, sample in samples.items() if content.share_in([sample])}
+    share = 1.0 if equal else content.share_in([samples[name] for name in alike])
+    return share, [entry for entry in entries if entry.id in equal or entry.unordered in alike]
+
+
+def is_same(entry: Entry, content: Content, file: str | None) -> bool:
+    """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
+    return entry.unordered == content.unordered or (file is not None and entry.file == file)
 
 
 def history_of(

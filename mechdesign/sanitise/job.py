@@ -28,12 +28,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.formats.digests import Content
+from mechdesign.formats.inputs import STANDARD
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.budgets import joint_budget, local_budget
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
+from mechdesign.sanitise.history import is_same, joint_budget, local_budget, share_of
 from mechdesign.sanitise.ledger import Ledger
-from mechdesign.sanitise.source import STANDARD
 
 REFUSE = "refuse"
 
@@ -95,24 +95,6 @@ class Earlier:
     notices: tuple[str, ...] = ()
 
 
-def share_of(
-    db: Connection, entries: Sequence[Entry], content: Content, file: str | None
-) -> tuple[float, list[Entry]]:
-    """Which share of the records of a data set was in releases, and in which."""
-    equal = [entry for entry in entries if is_same(entry, content, file)]
-    if equal:
-        return 1.0, equal
-    samples = {e.unordered: Ledger.sample(db, e.unordered) for e in entries if e.unordered}
-    alike = {name for name, sample in samples.items() if content.share_in([sample])}
-    share = content.share_in([samples[name] for name in alike])
-    return share, [entry for entry in entries if entry.unordered in alike]
-
-
-def is_same(entry: Entry, content: Content, file: str | None) -> bool:
-    """Whether a release was of these very records, in whatever order; those before ledgers show in their bytes."""
-    return entry.unordered == content.unordered or (file is not None and entry.file == file)
-
-
 class Job:
     """A job that is ready to draw, with `keys`, one for each channel."""
 
@@ -139,6 +121,7 @@ class Job:
         # As they come back from the file: lists for tuples.
         self._settings: Settings = json.loads(canonical(dict(settings or {})))
         self._started = _now()
+        self._continued: Entry | None = None
         self._choose(content)
 
     def _choose(self, content: Content | None) -> None:
@@ -192,12 +175,10 @@ class Job:
         So a job that was killed after its files had their names has nothing left to do, and one that is asked for
         the same thing again need not do it.
         """
-        if os.fspath(target) == STANDARD or not all(Path(path).is_file() for path in (target, *sides)):
+        run = self._last(target)
+        if run is None or not all(Path(path).is_file() for path in (target, *sides)):
             return None
-        wanted = self.entry(target, None, 0)
-        with self.ledger.reading() as db:
-            run = self.ledger.last_of(db, wanted.target)
-        if run is None or not run.same_release(wanted) or not holds(run.target, run.output):
+        if not run.same_release(self.entry(target, None, 0)) or not holds(run.target, run.output):
             return None
         if run.state == FINISHING:
             self.done(run)
@@ -205,11 +186,14 @@ class Job:
 
     def unfinished(self, target: PathLike) -> bool:
         """Whether a run was killed while the files of `target` were getting their names."""
-        if os.fspath(target) == STANDARD:
-            return False
-        with self.ledger.reading() as db:
-            run = self.ledger.last_of(db, os.fspath(real_path(target)))
+        run = self._last(target)
         return run is not None and run.state == FINISHING
+
+    def _last(self, target: PathLike) -> Entry | None:
+        if os.fspath(target) == STANDARD:
+            return None
+        with self.ledger.reading() as db:
+            return self.ledger.last_of(db, os.fspath(real_path(target)))
 
     def entry(
         self,
@@ -269,7 +253,8 @@ class Job:
         repeated = any(entry.id not in again and is_same(entry, content, self._file) for entry in own)
         share, alike = share_of(db, foreign, content, self._file)
         if share >= KNOWN and not self._fresh and not repeated:
-            raise InputError(_refusal(share, alike[-1], self._identity))
+            same = [entry for entry in alike if is_same(entry, content, self._file)] or alike
+            raise InputError(_refusal(share, same[-1], self._identity))
         before += alike if share >= KNOWN else []
         likeness, others = share_of(db, others, content, self._file)
         drawn = [old for entry in before for old in entry.drawn if old.use.channel in ours]
@@ -297,8 +282,8 @@ class Job:
             last = self.ledger.last_of(db, entry.target)
             if last is not None and last.state == FINISHING and last.same_release(entry):
                 # Killed at this point, it was going to write the same bytes.
-                db.execute("UPDATE known SET release = ? WHERE release = ?", (entry.id, last.id))
-                self.ledger.remove(db, last)
+                self.ledger.take_over(db, last, entry)
+                self._continued = last
             self.ledger.enter(db, entry, content)
             pairs = zip(releases, self.drawn, self.keys, strict=True) if self._identity and releases else ()
             for release, drawn, key in pairs:
@@ -318,7 +303,11 @@ class Job:
         if entry.target != STANDARD and not holds(entry.target, entry.output):
             # The first error is the one to tell; an entry too many does no harm.
             with suppress(InputError), self.ledger.changing() as db:
-                self.ledger.remove(db, entry)
+                if self._continued is None:
+                    self.ledger.remove(db, entry)
+                else:  # what that run wrote may have been seen before it was removed
+                    self.ledger.take_over(db, entry, self._continued)
+                    self.ledger.enter(db, self._continued)
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class Ledger:
         self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
             raise InputError(f"{given} is a folder; give the name of a file for the ledger (--ledger)")
-        old = _begins(self.path, OLD)
+        old = begins(self.path, OLD)
         if old:
             self.path, given = self.path.with_suffix(SUFFIX), self.path
         self.key_path = self.path.with_name(self.path.name + KEY_SUFFIX)
@@ -102,7 +102,7 @@ class Ledger:
                         "back, or remove the key if nothing was ever released with it"
                     )
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
-            elif self.path.stat().st_size and not _begins(self.path, MAGIC):
+            elif self.path.stat().st_size and not begins(self.path, MAGIC):
                 raise InputError(
                     f"{self.path} is not a ledger (no SQLite file); give another name (--ledger)"
                 )
@@ -111,7 +111,7 @@ class Ledger:
         if self._is_ready():
             return
         with self.changing() as db:
-            if not db.execute("PRAGMA application_id").fetchone()[0]:
+            if not self._has_tables(db):
                 for statement in TABLES.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -131,17 +131,28 @@ class Ledger:
         if not self.path.stat().st_size or not os.path.lexists(self.key_path):
             return False
         with self.reading() as db:
-            if (application := db.execute("PRAGMA application_id").fetchone()[0]) == 0:
+            if not self._has_tables(db):
                 return False
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if application != APPLICATION or version != VERSION:
-                known = f"of version {version}" if application == APPLICATION else "of another program"
-                raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
             row = db.execute("SELECT fingerprint FROM keys WHERE job = ''").fetchone()
             if row is None:
                 return False
             self._read_key(row[0], used=bool(self._count(db)))
             return check_of(self.key) == row[0]
+
+    def _has_tables(self, db: sqlite3.Connection) -> bool:
+        """Whether the file is a ledger, or is empty; refuses what it is of anything else."""
+        application, version, tables = (
+            db.execute(question).fetchone()[0]
+            for question in (
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT count(*) FROM sqlite_master",
+            )
+        )
+        if tables and (application, version) != (APPLICATION, VERSION):
+            known = f"of version {version}" if application == APPLICATION else "of another program"
+            raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
+        return bool(tables)
 
     @staticmethod
     def _count(db: sqlite3.Connection) -> int:
@@ -180,9 +191,8 @@ class Ledger:
             place = f"file:{quote(os.fspath(self.path))}?mode=rw"
             db = sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)
             try:
-                db.execute(
-                    "PRAGMA synchronous = EXTRA"
-                )  # the folder is written, too, before a journal counts as gone
+                # The folder is written, too, before a journal counts as gone.
+                db.execute("PRAGMA synchronous = EXTRA")
                 yield db
             finally:
                 db.close()
@@ -258,6 +268,12 @@ class Ledger:
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
 
     @staticmethod
+    def take_over(db: sqlite3.Connection, old: Entry, new: Entry) -> None:
+        """Remove a release for another one that has its records."""
+        db.execute("UPDATE known SET release = ? WHERE release = ?", (new.id, old.id))
+        db.execute("DELETE FROM releases WHERE id = ?", (old.id,))
+
+    @staticmethod
     def known(db: sqlite3.Connection, drawn: Drawn, key: Key) -> list[tuple[Hashes, Integers]]:
         """Hashes of the records that a draw was used on, sorted, and the symbols that they had."""
         rows = db.execute(
@@ -280,15 +296,8 @@ class Ledger:
         if len(hashes):
             nonce = secrets.token_bytes(NONCE)
             symbols = _ciphered(key, nonce, codes.astype("<i4").tobytes())
-            row = (
-                drawn.job,
-                drawn.use.channel,
-                drawn.draw,
-                entry.id,
-                nonce,
-                hashes.astype("<u8").tobytes(),
-                symbols,
-            )
+            which, records = (drawn.job, drawn.use.channel, drawn.draw, entry.id), hashes.astype("<u8")
+            row = (*which, nonce, records.tobytes(), symbols)
             db.execute("INSERT INTO known VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     @staticmethod
@@ -332,11 +341,12 @@ def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
     )
 
 
-def _begins(path: Path, start: bytes) -> bool:
-    if not path.is_file():
+def begins(path: Path, start: bytes) -> bool:
+    """Whether a file begins with these bytes."""
+    if not path.is_file():  # a pipe would wait for somebody to write to it
         return False
     try:
         with open(path, "rb") as stream:
             return stream.read(len(start)) == start
-    except OSError:  # what cannot be read is told where it is opened
+    except OSError:  # which is told where it is opened
         return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
@@ -44,37 +44,27 @@ from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import Entry, Use
 from mechdesign.tables.confidence import scope_of
-from mechdesign.tables.joint import Joint
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
 
 
-def covers(
-    use: Use,
-    names: Sequence[str],
-    sensitive: Sequence[str] | None,
-    notion: Mapping[str, Any] | None,
-    *,
-    confidence: Mapping[str, Any] | None = None,
-    table_records: int | None = None,
-    zero_cells: int | None = None,
-) -> list[str]:
+def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
     """What the promise for one channel's columns is."""
-    released = _named(names)
-    about = f" for {listed(list(sensitive))}" if sensitive else ""
-    promise = f"the promise {_notion(notion)}{about}" if notion else f"no promise on record{about}"
+    use = released.told
+    about = f" for {listed(list(use.sensitive))}" if use.sensitive else ""
+    promise = f"the promise {_notion(use.notion)}{about}" if use.notion else f"no promise on record{about}"
     size = ""
-    if table_records is not None:
-        size = f" of {table_records:,} {'record' if table_records == 1 else 'records'}"
-        if zero_cells:
-            size += f" ({zero_cells:,} {'cell' if zero_cells == 1 else 'cells'} zero)"
+    if internal and use.table_records is not None:
+        size = f" of {use.table_records:,} {'record' if use.table_records == 1 else 'records'}"
+        if use.zero_cells:
+            size += f" ({use.zero_cells:,} {'cell' if use.zero_cells == 1 else 'cells'} zero)"
     told = [
-        f"{released} released through a channel with {promise}.",
+        f"{_named(use.names)} released through a channel with {promise}.",
         "It is about each record alone, and about the released value alone, against an observer who knows the channel "
         "and the table that it was designed for, and nothing else of the record.",
     ]
-    if confidence is not None:
-        told += scope_of(confidence)
+    if released.confidence is not None:
+        told += scope_of(released.confidence)
     else:
         told.append(
             f"It is about that table{size}: on the population that its records come from, or on other data that the "
@@ -104,20 +94,13 @@ def covers(
     return told
 
 
-def voids(
-    *,
-    columns: Sequence[str],
-    uses: Sequence[Use],
-    names: Sequence[str],
-    kept_private: Sequence[str],
-    identity: Sequence[str],
-    draw: int,
-    other_channels: bool,
-    insecure_seed: bool,
-) -> list[str]:
+def voids(manifest: Manifest) -> list[str]:
     """What the promise does not survive: first what is the case here, then what may be."""
+    uses = [released.told for released in manifest.released]
+    columns, names = manifest.columns, [name for use in uses for name in use.names]
+    kept_private, identity, draw = manifest.kept_private, manifest.identity, manifest.draw
     told: list[str] = []
-    if insecure_seed:
+    if manifest.insecure_seed:
         told.append(
             "The draws come from a number and not from a secret key (--insecure-seed): whoever guesses it undoes the "
             "release. This is for tests only."
@@ -136,7 +119,7 @@ def voids(
         told.append(
             f"{_named(others)} left in the data unchanged: whatever {tell} of a record voids the promise."
         )
-    if len(uses) > 1 or other_channels:
+    if len(uses) > 1 or manifest.other_channels:
         told.append(
             "Several channels have been applied to the same records: each keeps its own promise, but together they can "
             "tell more than any of them."
@@ -146,7 +129,15 @@ def voids(
             f"These records were released before, with {draw} other {'draw' if draw == 1 else 'draws'}: independent "
             "releases of a record can tell far more than the sum of what each may."
         )
-    told += _policies(uses)
+    for use in uses:
+        for rule, kind in _KINDS.items():
+            value: str = getattr(use, rule)
+            if value.startswith(OUTPUT):
+                label = quoted(value.removeprefix(OUTPUT))
+                told.append(
+                    f"A record with {kind} in {listed(list(use.columns))} gets {label}: what "
+                    "that tells of it, the promise does not cover."
+                )
     told.append(
         f"Other knowledge of {listed(list(dict.fromkeys(useful)))} voids it; so does a second independent release of "
         "the same records: with another key, from another copy of the data, or in another job."
@@ -164,20 +155,6 @@ _CHANGES = {
     REDRAW: "A record whose symbol changed since an earlier release was drawn anew: its releases together tell more "
     "than each.",
 }
-
-
-def _policies(uses: Sequence[Use]) -> list[str]:
-    told: list[str] = []
-    for use in uses:
-        for rule, kind in _KINDS.items():
-            value: str = getattr(use, rule)
-            if value.startswith(OUTPUT):
-                label = quoted(value.removeprefix(OUTPUT))
-                told.append(
-                    f"A record with {kind} in {listed(list(use.columns))} gets {label}: what "
-                    "that tells of it, the promise does not cover."
-                )
-    return told
 
 
 def _named(names: Sequence[str]) -> str:
@@ -280,30 +257,11 @@ class InternalManifest(_Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counted:
-    """What only the internal manifest tells of a released column."""
-
-    channel_file: str | None
-    achieved: Mapping[str, Any] | None
-    table_records: int | None
-    zero_cells: int | None
-    symbols: tuple[tuple[tuple[str, ...], int], ...]
-    missing: int
-    unknown: int
-    changes: int
-    outputs: tuple[tuple[tuple[str, ...], int], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReleasedColumn:
     """One channel, and what was done with it."""
 
-    use: Use
-    names: tuple[str, ...]
-    sensitive: tuple[str, ...] | None
-    notion: Mapping[str, Any] | None
+    told: InternalColumn
     confidence: Mapping[str, Any] | None
-    counted: Counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,40 +285,11 @@ class Manifest:
         """The manifest as it is written: JSON with the hash of its content."""
         internal = audience == "internal"
         content: dict[str, Any] = {
-            "output": self.output,
-            "records": self.records,
-            "columns": self.columns,
-            "columns_before": self.columns_before,
-            "released": tuple(_column(column, internal=internal) for column in self.released),
-            "identity": self.identity,
-            "draw": self.draw,
-            "insecure_seed": self.insecure_seed,
+            **{name: getattr(self, name) for name in _AS_IT_IS},
+            "released": tuple(column.told if internal else _public(column.told) for column in self.released),
             "versions": versions(),
-            "covers": tuple(
-                sentence
-                for column in self.released
-                for sentence in covers(
-                    column.use,
-                    column.names,
-                    column.sensitive,
-                    column.notion,
-                    confidence=column.confidence,
-                    table_records=column.counted.table_records if internal else None,
-                    zero_cells=column.counted.zero_cells if internal else None,
-                )
-            ),
-            "voids": tuple(
-                voids(
-                    columns=self.columns,
-                    uses=[column.use for column in self.released],
-                    names=[name for column in self.released for name in column.names],
-                    kept_private=self.kept_private,
-                    identity=self.identity,
-                    draw=self.draw,
-                    other_channels=self.other_channels,
-                    insecure_seed=self.insecure_seed,
-                )
-            ),
+            "covers": tuple(line for column in self.released for line in covers(column, internal=internal)),
+            "voids": tuple(voids(self)),
         }
         if internal:
             earlier = tuple(
@@ -372,6 +301,13 @@ class Manifest:
             content |= {"dataset": self.dataset, "earlier": earlier}
         kind = InternalManifest if internal else PublicManifest
         return document_text(kind.model_validate(content))
+
+
+_AS_IT_IS = ("output", "records", "columns", "columns_before", "identity", "draw", "insecure_seed")
+
+
+def _public(column: InternalColumn) -> PublicColumn:
+    return PublicColumn.model_validate(column.model_dump(include=set(PublicColumn.model_fields)))
 
 
 def released_column(
@@ -388,57 +324,34 @@ def released_column(
     counts = [int(count) for count in release.symbol_counts]
     size = len(channel.useful)
     values = channel.useful.symbols if release.form in OF_SYMBOLS else [(y,) for y in channel.outputs]
-    return ReleasedColumn(
-        use=use,
+    cells = None if channel.joint is None else [cell for row in channel.joint.counts for cell in row]
+    told = InternalColumn(
+        **use.model_dump(),
         names=names,
         sensitive=sensitive,
-        notion=record.notion if record is not None else None,
-        confidence=record.confidence if record is not None else None,
-        counted=Counted(
-            channel_file=channel_file,
-            achieved=record.achieved if record is not None else None,
-            table_records=None if channel.joint is None else channel.joint.records,
-            zero_cells=None if channel.joint is None else _zero_cells(channel.joint),
-            symbols=tuple(zip(channel.useful.symbols, counts[:size], strict=True)),
-            missing=counts[size],
-            unknown=counts[size + 1],
-            changes=release.changes,
-            outputs=tuple(zip(values, map(int, release.output_counts), strict=True)),
+        notion=without_infinities(record.notion) if record is not None else None,
+        channel_file=channel_file,
+        achieved=without_infinities(record.achieved) if record is not None else None,
+        table_records=None if channel.joint is None else channel.joint.records,
+        zero_cells=None if cells is None else cells.count(0),
+        symbols=tuple(
+            SymbolCount(symbol=symbol, records=count)
+            for symbol, count in zip(channel.useful.symbols, counts[:size], strict=True)
+        ),
+        missing=counts[size],
+        unknown_symbols=counts[size + 1],
+        changes=release.changes,
+        outputs=tuple(
+            ValueCount(value=value, records=int(count))
+            for value, count in zip(values, release.output_counts, strict=True)
         ),
     )
+    return ReleasedColumn(told=told, confidence=record.confidence if record is not None else None)
 
 
 def read_manifest(path: PathLike, audience: Audience) -> PublicManifest | InternalManifest:
     """Read a manifest."""
     return read_document(path, InternalManifest if audience == "internal" else PublicManifest)
-
-
-def _column(column: ReleasedColumn, *, internal: bool) -> PublicColumn:
-    use, counted = column.use, column.counted
-    told: dict[str, Any] = {
-        **use.model_dump(),
-        "names": column.names,
-        "sensitive": column.sensitive,
-        "notion": None if column.notion is None else without_infinities(column.notion),
-    }
-    if not internal:
-        return PublicColumn.model_validate(told)
-    return InternalColumn(
-        **told,
-        channel_file=counted.channel_file,
-        achieved=None if counted.achieved is None else without_infinities(counted.achieved),
-        table_records=counted.table_records,
-        zero_cells=counted.zero_cells,
-        symbols=tuple(SymbolCount(symbol=symbol, records=count) for symbol, count in counted.symbols),
-        missing=counted.missing,
-        unknown_symbols=counted.unknown,
-        changes=counted.changes,
-        outputs=tuple(ValueCount(value=value, records=count) for value, count in counted.outputs),
-    )
-
-
-def _zero_cells(joint: Joint) -> int:
-    return sum(cell == 0 for row in joint.counts for cell in row)
 
 
 OUTPUT_COLUMN = "output"
@@ -455,8 +368,12 @@ def codebook_text(channel: Releasable) -> str:
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([OUTPUT_COLUMN, *channel.useful.columns, FORWARD, BACKWARD])
-    for label, symbol, forward, backward in _entries(channel):
-        writer.writerow([label, *symbol, repr(forward), "" if backward is None else repr(backward)])
+    weight = None if channel.joint is None else channel.joint.useful_counts
+    for label, (at, values) in zip(channel.outputs, IntegerRows.of(channel.rows).columns, strict=True):
+        masses = [] if weight is None else [weight[x] * w for x, w in zip(at, values, strict=True)]
+        for i, (x, w) in enumerate(zip(at, values, strict=True)):
+            backward = repr(masses[i] / sum(masses)) if masses else ""
+            writer.writerow([label, *channel.useful.symbols[x], repr(w / channel.denominator), backward])
     return stream.getvalue()
 
 
@@ -471,13 +388,3 @@ def is_codebook(channel: Releasable, path: PathLike) -> bool:
         return Path(path).read_bytes() == codebook_text(channel).encode()
     except OSError:
         return False
-
-
-def _entries(channel: Releasable) -> Iterator[tuple[str, tuple[str, ...], float, float | None]]:
-    weight = None if channel.joint is None else channel.joint.useful_counts
-    columns = IntegerRows.of(channel.rows).columns
-    for label, (at, values) in zip(channel.outputs, columns, strict=True):
-        masses = [] if weight is None else [weight[x] * w for x, w in zip(at, values, strict=True)]
-        for i, (x, w) in enumerate(zip(at, values, strict=True)):
-            backward = masses[i] / sum(masses) if masses else None
-            yield label, channel.useful.symbols[x], w / channel.denominator, backward

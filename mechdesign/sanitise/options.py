@@ -139,8 +139,12 @@ class ReleaseOptions:
             raise InputError(
                 "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
             )
-        if self.ledger is not None and (self.key is not None or self.insecure_seed is not None):
-            raise InputError("a ledger has its own key; give it alone, or a key or a seed")
+        if self.ledger is not None and self.key is not None:
+            raise InputError("a ledger has its own key; give it alone, or a key")
+        if self.ledger is not None and self.insecure_seed is not None:
+            raise InputError("an insecure seed is for tests and has no ledger; give one of the two")
+        if self.fresh_draw and self.ledger is None:
+            raise InputError("without a ledger every draw is fresh; give the ledger, or leave fresh_draw out")
         if self.changed != REFUSE and not self.identity:
             raise InputError(
                 f"changed={self.changed} is about records that are known by identity; name their column"
@@ -209,38 +213,35 @@ def takes(keywords: type[Any]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     TypeError
         From the function, on a keyword that it does not take.
     """
-    names: list[str] = [each.name for each in fields(ReleaseOptions) if each.name in keywords.__annotations__]
-    defaults = {each.name: each.default for each in fields(ReleaseOptions)}
+    wanted = [each for each in fields(ReleaseOptions) if each.name in keywords.__annotations__]
+    names = [each.name for each in wanted]
 
     def documented(function: Callable[P, R]) -> Callable[P, R]:
-        own = [
-            each
-            for each in inspect.signature(function).parameters.values()
-            if each.kind is not inspect.Parameter.VAR_KEYWORD
-        ]
+        given = inspect.signature(function).parameters.values()
+        own = [each for each in given if each.kind is not inspect.Parameter.VAR_KEYWORD]
         known = {each.name for each in own} | set(names)
 
         @wraps(function)
         def run(*args: P.args, **kwargs: P.kwargs) -> R:
             for name in kwargs:
                 if name not in known:
-                    raise TypeError(_unknown(function.__qualname__, name, known))
+                    near = get_close_matches(name, known, 1)
+                    hint = f"; did you mean {near[0]!r}?" if near else ""
+                    what = f"{function.__qualname__}() got an unexpected keyword argument"
+                    raise TypeError(f"{what} {name!r}{hint}")
             return function(*args, **kwargs)
 
         kind = inspect.Parameter.KEYWORD_ONLY
         hints = ReleaseOptions.__annotations__
-        more = [inspect.Parameter(n, kind, default=defaults[n], annotation=hints[n]) for n in names]
+        more = [
+            inspect.Parameter(each.name, kind, default=each.default, annotation=hints[each.name])
+            for each in wanted
+        ]
         vars(run)["__signature__"] = inspect.signature(function).replace(parameters=[*own, *more])
         run.__doc__ = _with_parameters(function.__doc__ or "", names)
         return run
 
     return documented
-
-
-def _unknown(function: str, name: str, known: set[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"{function}() got an unexpected keyword argument {name!r}{hint}"
 
 
 def _with_parameters(doc: str, names: Sequence[str]) -> str:

@@ -20,17 +20,8 @@ from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.options import ReleaseOptions
 
 
-def refuse_lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> None:
-    """Refuse a column that is called like a sensitive one but for case, blanks, signs and invisible characters."""
-    for name, like in lookalikes(header, secret, known):
-        raise InputError(
-            f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
-            "remove it from the input, rename it if it is another one, or keep it knowingly (--keep-sensitive)"
-        )
-
-
 def lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> list[tuple[Any, Any]]:
-    """Columns that are called like a sensitive one, as in `refuse_lookalikes`, and which one."""
+    """Columns that are called like a sensitive one but for case, blanks, signs and invisible characters; which one."""
     plain = {_plain(name): name for name in secret}
     plain.pop("", None)
     return [(name, plain[_plain(name)]) for name in header if name not in known and _plain(name) in plain]
@@ -110,68 +101,65 @@ class Plan:
 def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> Plan:
     """Decide what happens to each column of a table."""
     inside, secret = _useful(channels, header, options), secret_columns(channels, options)
-    for name in inside.names:
+    useful = [name for names in inside for name in names]
+    for name in useful:
         if name in secret:
             raise InputError(
                 f"the column {quoted(name)} cannot stand for a sensitive and a useful column at once"
             )
-    for name in options.more_private:
+    for name in (*options.more_private, *(name for name in secret if name in options.renamed.values())):
         require_column(name, header)
     for name in options.identifiers:
         require_column(name, header)
-        if name in inside.names or name in secret:
+        if name in useful or name in secret:
             raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
-    for name in secret:
-        if name in options.renamed.values():
-            require_column(name, header)
-    kept = _kept_private(header, inside, secret, options)
-    if not options.keep_sensitive:
-        refuse_lookalikes(header, secret, [*inside.names, *secret, *options.more_private])
-    columns = _layout(header, inside, options)
-    notices: list[str] = []
-    if any(channel.sensitive is None for channel in channels):
-        notices.append(_CANNOT_TELL)
+    replaced = useful if options.into is None else []
+    for kind, names in (("sensitive", secret), ("correlated", options.more_private)):
+        left = [name for name in names if name in header and name not in replaced]
+        if left and not options.keep_sensitive:
+            raise InputError(
+                f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
+                "knowingly (--keep-sensitive)"
+            )
+    known = [*useful, *secret, *options.more_private]
+    for name, like in [] if options.keep_sensitive else lookalikes(header, secret, known):
+        raise InputError(
+            f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
+            "remove it from the input, rename it if it is another one, or keep it knowingly (--keep-sensitive)"
+        )
+    notices = [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
     if options.into is not None:
         notices.append(
-            f"{listed(inside.names)} stays in the output beside the released column: no release yet, remove it first"
+            f"{listed(useful)} stays in the output beside the released column: no release yet, remove it first"
         )
-    if len(channels) > 1:
-        notices.append(_SEVERAL)
+    private = {*secret, *options.more_private} - {*replaced}
     return Plan(
-        tuple(tuple(header.index(name) for name in names) for names in inside.by_channel),
+        tuple(tuple(header.index(name) for name in names) for names in inside),
         tuple(header.index(name) for name in options.identifiers),
-        columns,
-        kept,
-        tuple(notices),
+        _layout(header, inside, options),
+        tuple(name for name in header if name in private),
+        (*notices, *([_SEVERAL] if len(channels) > 1 else [])),
     )
 
 
-@dataclass(frozen=True)
-class _Useful:
-    by_channel: tuple[tuple[str, ...], ...]
-
-    @property
-    def names(self) -> list[str]:
-        return [name for names in self.by_channel for name in names]
-
-
-def _useful(channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions) -> _Useful:
-    known = list(dict.fromkeys(name for channel in channels for name in _columns_of(channel)))
+def _useful(
+    channels: Sequence[FileChannel], header: Sequence[str], options: ReleaseOptions
+) -> list[tuple[str, ...]]:
+    """The useful columns of each channel, by their names in the table."""
+    variables = [each for channel in channels for each in (channel.useful, channel.sensitive)]
+    known = list(dict.fromkeys(name for each in variables if each is not None for name in each.columns))
     unknown = [name for name in options.renamed if name not in known]
     if unknown:
         whose, theirs = ("the channel has", "its") if len(channels) == 1 else ("the channels have", "their")
         raise InputError(f"{whose} no column {listed(unknown)} to rename ({theirs} columns: {listed(known)})")
-    inside = _Useful(
-        tuple(
-            tuple(options.renamed.get(name, name) for name in channel.useful.columns) for channel in channels
-        )
-    )
-    for name in inside.names:
+    inside = [tuple(options.renamed.get(name, name) for name in each.useful.columns) for each in channels]
+    useful = [name for names in inside for name in names]
+    for name in useful:
         require_column(name, header)
-    for names in inside.by_channel:
+    for names in inside:
         if len(set(names)) < len(names):
             raise InputError(f"one column of the file cannot stand for two of the channel ({listed(names)})")
-    twice = [name for name in dict.fromkeys(inside.names) if inside.names.count(name) > 1]
+    twice = [name for name in dict.fromkeys(useful) if useful.count(name) > 1]
     if twice:
         raise InputError(
             f"two channels release the column {quoted(twice[0])}: together they would tell more of a record than "
@@ -180,52 +168,41 @@ def _useful(channels: Sequence[FileChannel], header: Sequence[str], options: Rel
     return inside
 
 
-def _columns_of(channel: FileChannel) -> tuple[str, ...]:
-    return channel.useful.columns + (channel.sensitive.columns if channel.sensitive is not None else ())
-
-
 def secret_columns(channels: Sequence[FileChannel], options: ReleaseOptions) -> list[str]:
     """The sensitive columns of the channels, by their names in the table."""
-    names = [
-        options.renamed.get(name, name)
-        for channel in channels
-        if channel.sensitive is not None
-        for name in channel.sensitive.columns
-    ]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(name for each in channels for name in sensitive_of(each, options) or ()))
 
 
-def _kept_private(
-    header: Sequence[str], inside: _Useful, secret: Sequence[str], options: ReleaseOptions
-) -> tuple[str, ...]:
-    """Sensitive and correlated columns that stay; refused unless the user wants it so."""
-    replaced = inside.names if options.into is None else []
-    for kind, names in (("sensitive", secret), ("correlated", options.more_private)):
-        left = [name for name in names if name in header and name not in replaced]
-        if left and not options.keep_sensitive:
-            raise InputError(
-                f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
-                "knowingly (--keep-sensitive)"
-            )
-    private = [*secret, *options.more_private]
-    return tuple(name for name in header if name in private and name not in replaced)
+def sensitive_of(channel: FileChannel, options: ReleaseOptions) -> tuple[str, ...] | None:
+    """The sensitive columns of a channel, by their names in the table; None where it does not say."""
+    if channel.sensitive is None:
+        return None
+    return tuple(options.renamed.get(name, name) for name in channel.sensitive.columns)
 
 
-def _layout(header: Sequence[str], inside: _Useful, options: ReleaseOptions) -> tuple[OutputColumn, ...]:
-    label = options.form == LABEL
-    names = [[",".join(names)] if label else list(names) for names in inside.by_channel]
+def _layout(
+    header: Sequence[str], inside: Sequence[tuple[str, ...]], options: ReleaseOptions
+) -> tuple[OutputColumn, ...]:
+    """The released columns at the end, or each in the place of the column of X that it stands for."""
+    names = [(",".join(names),) if options.form == LABEL else names for names in inside]
     added = options.added(len(names))
     if added is None:
-        columns = _replaced(header, inside, names)
+        filled = {
+            inside[k][part]: OutputColumn(name, header.index(inside[k][part]), (k, part))
+            for k, released in enumerate(names)
+            for part, name in enumerate(released)
+        }
+        gone = {name for each in inside for name in each} - {*filled}
+        columns = [
+            filled.get(name, OutputColumn(name, i)) for i, name in enumerate(header) if name not in gone
+        ]
     else:
-        columns = [OutputColumn(name, i) for i, name in enumerate(header)]
-        if len(added) != len(names) or any(
-            len(new) != len(old) for new, old in zip(added, names, strict=True)
-        ):
+        if [len(new) for new in added] != [len(old) for old in names]:
             raise InputError(
                 "give a name for every column that is added: "
                 + ", ".join(f"one for {quoted(name)}" for old in names for name in old)
             )
+        columns = [OutputColumn(name, i) for i, name in enumerate(header)]
         for k, new in enumerate(added):
             columns += [OutputColumn(name, None, (k, part)) for part, name in enumerate(new)]
     output = [column.name for column in columns]
@@ -235,17 +212,6 @@ def _layout(header: Sequence[str], inside: _Useful, options: ReleaseOptions) -> 
                 f"the file has another column {quoted(column.name)}, the name of the released one; rename it"
             )
     return tuple(columns)
-
-
-def _replaced(header: Sequence[str], inside: _Useful, names: Sequence[Sequence[str]]) -> list[OutputColumn]:
-    """Each released column in the place of the column of X that it stands for; those that none stands for are gone."""
-    filled = {
-        inside.by_channel[k][part]: OutputColumn(name, header.index(inside.by_channel[k][part]), (k, part))
-        for k, released in enumerate(names)
-        for part, name in enumerate(released)
-    }
-    gone = set(inside.names) - set(filled)
-    return [filled.get(name, OutputColumn(name, i)) for i, name in enumerate(header) if name not in gone]
 
 
 _CANNOT_TELL = (

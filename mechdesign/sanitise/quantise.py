@@ -9,26 +9,21 @@ one individual takes part.
 from __future__ import annotations
 
 import math
-import os
 import re
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
-from mechdesign.core.progress import Progress
-from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.designs import LAYOUTS, Layout
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
-from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, release_table
-from mechdesign.sanitise.source import STANDARD, GuardedInput
+from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +136,7 @@ def quantise_table(
     options: QuantizeOptions,
     *,
     total_epsilon: object = None,
-    text: TextOptions | None = None,
-    compression: Compression | None = None,
-    mechanism_path: PathLike | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
+    **writing: Unpack[Writing],
 ) -> Quantised:
     """Release a quantised column (identity), or a quantised answer for each group, in bounded memory.
 
@@ -159,64 +150,51 @@ def quantise_table(
         if options.query == "count"
         else parse_range(options.range_text, f"the {options.query} of {quoted(options.column)}")
     )
-    # What can be read once only is copied first; everything else is guarded where it is released.
-    with GuardedInput(source) if os.fspath(source) == STANDARD else nullcontext() as copied:
-        path = source if copied is None else copied.path
-
-        def mechanism(epsilon: float) -> MechanismFile:
-            return MechanismFile(
-                query=options.query,
-                column=options.column,
-                group_by=options.group_by,
-                domain=domain,
-                epsilon=epsilon,
-                mechanisms=(),
-                provenance={
-                    "tool": "mechdesign",
-                    "layout": options.layout,
-                    "clipped": options.clip,
-                    "missing": options.missing,
-                },
-            )
-
-        if total_epsilon is None:
-            allowed = allowance(nearest_double(options.epsilon))
-            epsilon, notices = float(allowed.epsilon), [allowed.notice] if allowed.notice else []
-            if allowed.outputs == 1:
-                notices.append("epsilon allows one output: every answer is the same, and nothing is released")
-        else:
-            if options.individual is None:
-                raise InputError(
-                    "a total budget is one of an individual: name the column that identifies individuals "
-                    "(--individual)"
-                )
-            total = nearest_double(total_epsilon)
-            with open_source(path, text) as table:
-                answers = Answering(mechanism(0.0), table).most_answers(options.individual)
-            share = share_of(total, answers)
-            epsilon = share.epsilon
-            if share.outputs == 1:
-                raise InputError(
-                    f"{total_epsilon} bits for {share.answers} answers are less than one bit for each: all would be "
-                    "the same, and nothing be released; make fewer answers (coarser groups), or raise the total"
-                )
-            notices = [
-                f"each of the {share.answers} answers that one individual takes part in may have {share.outputs} "
-                f"outputs: {share.outputs}^{share.answers} in all"
-            ]
-        done = release_table(
-            mechanism(epsilon),
-            path,
-            target,
-            column=None,
-            individual=options.individual,
-            equals=options.equals,
-            outside="clip" if options.clip else "refuse",
-            text=text,
-            compression=compression,
-            mechanism_path=mechanism_path,
-            keep=(),
-            force=force,
-            progress=progress,
+    told = {"tool": "mechdesign", "layout": options.layout}
+    told |= {"clipped": options.clip, "missing": options.missing}
+    made = MechanismFile(
+        query=options.query,
+        column=options.column,
+        group_by=options.group_by,
+        domain=domain,
+        epsilon=0.0,
+        mechanisms=(),
+        provenance=told,
+    )
+    notices: list[str] = []
+    if total_epsilon is None:
+        allowed = allowance(nearest_double(options.epsilon))
+        made, notices = replace(made, epsilon=float(allowed.epsilon)), [allowed.notice or ""]
+        if allowed.outputs == 1:
+            notices.append("epsilon allows one output: every answer is the same, and nothing is released")
+    elif options.individual is None:
+        raise InputError(
+            "a total budget is one of an individual: name the column that identifies individuals (--individual)"
         )
-    return replace(done, notices=(*notices, *done.notices))
+
+    def designed(table: Source) -> MechanismFile:
+        if total_epsilon is None or options.individual is None:
+            return made
+        answers = Answering(made, table).most_answers(options.individual)
+        share = share_of(nearest_double(total_epsilon), answers)
+        if share.outputs == 1:
+            raise InputError(
+                f"{total_epsilon} bits for {answers} answers are less than one bit for each: all would be the same, "
+                "and nothing be released; make fewer answers (coarser groups), or raise the total"
+            )
+        notices.append(
+            f"each of the {answers} answers that one individual takes part in may have {share.outputs} outputs: "
+            f"{share.outputs}^{answers} in all"
+        )
+        return replace(made, epsilon=share.epsilon)
+
+    done = release_table(
+        designed,
+        source,
+        target,
+        individual=options.individual,
+        equals=options.equals,
+        outside="clip" if options.clip else "refuse",
+        **writing,
+    )
+    return replace(done, notices=(*filter(None, notices), *done.notices))

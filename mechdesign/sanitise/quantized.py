@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,9 @@ from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
 from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import (
-    Batch,
-    KeptColumn,
-    Output,
-    Source,
-    WrittenColumn,
-    open_source,
-    packing_of,
-)
+from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
+from mechdesign.formats.opening import Batch, Source, open_source, packing_of
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
 from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
@@ -50,7 +44,6 @@ from mechdesign.nonstochastic.mechanism_file import (
 )
 from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.sanitise.source import STANDARD, GuardedInput
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.tables.reading import coded_columns
 
@@ -88,60 +81,57 @@ class Quantised:
     notices: tuple[str, ...] = ()
 
 
+class Writing(TypedDict, total=False):
+    """How a table is read, and what is written."""
+
+    text: TextOptions | None
+    compression: Compression | None
+    mechanism_path: PathLike | None
+    force: bool
+    progress: Progress | None
+
+
+class Asked(Writing, total=False):
+    """What is released, where it is not as the mechanism says."""
+
+    column: str | None
+    individual: str | None
+    equals: str | None
+
+
 def apply_mechanism(
     mechanism: PathLike,
     source: PathLike,
     target: PathLike,
     *,
-    column: str | None = None,
-    individual: str | None = None,
-    equals: str | None = None,
     outside: Outside | None = None,
-    text: TextOptions | None = None,
-    compression: Compression | None = None,
-    mechanism_path: PathLike | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> Quantised:
     """Release a table through a mechanism file: the same column, query, groups, range and budget."""
-    verified = read_verified(mechanism)
-    wanted = outside or ("clip" if verified.mechanism.provenance.get("clipped") is True else "refuse")
+    held = read_verified(mechanism).mechanism
+    wanted = outside or ("clip" if held.provenance.get("clipped") is True else "refuse")
     if wanted not in OUTSIDE:
         raise InputError(f"outside ({quoted(wanted)}) must be one of {', '.join(OUTSIDE)}")
-    return release_table(
-        verified.mechanism,
-        source,
-        target,
-        column=column,
-        individual=individual,
-        equals=equals,
-        outside=wanted,
-        text=text,
-        compression=compression,
-        mechanism_path=mechanism_path,
-        keep=(mechanism,),
-        force=force,
-        progress=progress,
-    )
+    return release_table(lambda _: held, source, target, outside=wanted, keep=(mechanism,), **asked)
 
 
 def release_table(
-    mechanism: MechanismFile,
+    designed: Callable[[Source], MechanismFile],
     source: PathLike,
     target: PathLike,
     *,
-    column: str | None,
-    individual: str | None,
-    equals: str | None,
     outside: Outside,
-    text: TextOptions | None,
-    compression: Compression | None,
-    mechanism_path: PathLike | None,
-    keep: Sequence[PathLike],
-    force: bool,
-    progress: Progress | None,
+    column: str | None = None,
+    individual: str | None = None,
+    equals: str | None = None,
+    text: TextOptions | None = None,
+    compression: Compression | None = None,
+    mechanism_path: PathLike | None = None,
+    keep: Sequence[PathLike] = (),
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Quantised:
-    """As `apply_mechanism`, with a mechanism at hand; it may lack thresholds, which are laid out as needed.
+    """As `apply_mechanism`, with the mechanism for the table at hand; thresholds that it lacks are laid out as needed.
 
     `keep` are files that are still needed and never overwritten.
     """
@@ -157,6 +147,7 @@ def release_table(
             target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []
         ) as out,
     ):
+        mechanism = designed(table)
         run = Answering(mechanism, table, column, equals, outside, progress)
         packing = compression or packing_of(table, target)
         if mechanism.query == "identity":
@@ -172,11 +163,10 @@ def release_table(
 
 
 def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:
-    part = out.part_of_side(beside)
-    scratch = part.with_name(f"{part.name}.json")
-    mechanism.save(scratch, overwrite=True)
-    part.write_bytes(scratch.read_bytes())
-    scratch.unlink()
+    with TemporaryDirectory(prefix="mechdesign-") as folder:
+        scratch = Path(folder) / "mechanism.json"
+        mechanism.save(scratch)
+        out.part_of_side(beside).write_bytes(scratch.read_bytes())
 
 
 class Answering:
@@ -217,6 +207,8 @@ class Answering:
         The columns are the numbers, the groups and, if it is named, the individual, all coded; only stored numbers stay
         an array.
         """
+        from pyarrow import types
+
         names = [*self.mechanism.group_by, *([individual] if individual else [])]
         for name in names:
             require_column(name, self.table.header)
@@ -225,7 +217,8 @@ class Answering:
         first, identity = 0, self.mechanism.query == "identity"
         for batch in self.table.batches(encode=[*coded, *names], read=plain, whole=identity):
             own = batch.column(self.column) if stored else None
-            texts = [] if own is not None and _is_number(own) else [self.column]
+            numbers = own is not None and (types.is_integer(own.type) or types.is_floating(own.type))
+            texts = [] if numbers else [self.column]
             columns: list[Any] = coded_columns(self.table, batch, [*texts, *names])
             columns = columns if texts else [own, *columns]
             rows = np.arange(first, first + batch.num_rows)
@@ -303,7 +296,9 @@ class Answering:
             for batch, rows, columns in self.batches(individual):
                 numbers = self._numbers(columns[0], rows)
                 cells = quantizer.cells(self._inside(numbers, rows)).astype(np.int32)
-                self._count(np.abs(middles[cells] - numbers.values)[numbers.codes])
+                errors = np.abs(middles[cells] - numbers.values)[numbers.codes]
+                self.errors += float(errors.sum())
+                self.worst = max(self.worst, float(errors.max(initial=0.0)))
                 if individual is not None:
                     people.add([], np.zeros(len(rows)), columns[-1])
                 codes = arrow_integers(cells[numbers.codes])
@@ -319,10 +314,6 @@ class Answering:
         if not self.records:
             raise InputError(f"{self.table.name}: no records; an answer needs at least one")
 
-    def _count(self, each: np.ndarray) -> None:
-        self.errors += float(each.sum())
-        self.worst = max(self.worst, float(each.max(initial=0.0)))
-
     def grouped(self, target: Path, packing: Compression | None, individual: str | None) -> None:
         """One answer for each group, from its exact sum."""
         groups, keys = Groups(), self.mechanism.group_by
@@ -336,9 +327,7 @@ class Answering:
         self.each = self._most(groups)
         released = self._answers(groups)
         self.answers = len(released)
-        columns: dict[str, Sequence[Any]] = {
-            key: [group[k] for group in groups.keys] for k, key in enumerate(keys)
-        }
+        columns: dict[str, Any] = {key: [group[k] for group in groups.keys] for k, key in enumerate(keys)}
         columns |= {RECORDS: groups.sizes, f"{self.mechanism.query}_{self.mechanism.column}": released}
         with open(target, "wb") as stream:
             self.table.write_table(stream, columns, compression=packing)
@@ -401,12 +390,6 @@ class Answering:
             sha256=sha256,
             notices=tuple(notices),
         )
-
-
-def _is_number(column: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
 
 
 def _is_empty(column: Any) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records,
 from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
-from mechdesign.tables.columns import UnknownSymbol, encode_for
+from mechdesign.tables.columns import UnknownSymbol, encode_for, own_values
 
 Codes = NDArray[np.integer[Any]]
 
@@ -121,6 +121,13 @@ class Drawer:
     def own(self) -> bool:
         """Whether what is released are symbols of X, which may have the type of their column."""
         return self.recipe.options.form != LABEL
+
+    def own_type(self, column: OutputColumn, type_of: Callable[[int], Any]) -> Any:
+        """The arrow type that a released column has in common with that of X, None where it holds labels."""
+        kind = type_of(stands_for(self.plan, column)) if self.own else None
+        return (
+            None if kind is None or own_values(self.labels[column.release or (0, 0)], kind) is None else kind
+        )
 
     @property
     def labels(self) -> dict[tuple[int, int], tuple[str, ...]]:

@@ -53,21 +53,6 @@ class LearningTable:
     frame: Any = None
     array: Any = None
 
-    @staticmethod
-    def is_frame(table: Any) -> bool:
-        """Whether it has named columns (else it is for scikit-learn to make an array of it)."""
-        return hasattr(table, "columns") and (hasattr(table, "iloc") or hasattr(table, "schema"))
-
-    @classmethod
-    def of_frame(cls, frame: Any) -> LearningTable:
-        """Raises InputError as `frame.header_of`."""
-        return cls(tuple(header_of(frame)), frame=frame)
-
-    @classmethod
-    def of_array(cls, array: Any) -> LearningTable:
-        """Of an array with two dimensions."""
-        return cls(tuple(f"x{i}" for i in range(array.shape[1])), array=array)
-
     @property
     def count(self) -> int:
         """Number of records."""
@@ -84,8 +69,11 @@ class LearningTable:
         """The joint table of the columns, or of `target` (called y) and the useful ones."""
         columns = [encode(self.column(name), name) for name in (*sensitive, *useful)]
         if target is not None:
-            sensitive = (_free_name("y", self.names),)
-            columns.insert(0, encode(target, sensitive[0]))
+            name = "y"
+            while name in self.names:
+                name += "_"
+            sensitive = (name,)
+            columns.insert(0, encode(target, name))
         tally = Tally(Roles(tuple(sensitive), tuple(useful)), missing)
         tally.add_columns(columns)
         return Joint.from_tally(tally)
@@ -93,9 +81,9 @@ class LearningTable:
     def without(self, names: Sequence[str]) -> LearningTable:
         """The table without these columns, as far as it has them."""
         gone = [name for name in names if name in self.names]
+        kept = [name for name in self.names if name not in gone]
         if not gone:
             return self
-        kept = [name for name in self.names if name not in gone]
         if self.frame is None:
             return LearningTable(tuple(kept), array=self.array[:, [self.names.index(name) for name in kept]])
         frame = self.frame.select(kept) if hasattr(self.frame, "select") else self.frame[kept]
@@ -107,12 +95,6 @@ def _names(columns: ColumnNames | None) -> tuple[str, ...]:
     if columns is None:
         return ()
     return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _free_name(name: str, taken: Sequence[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def released_array(table: LearningTable, drawer: Drawer) -> Any:
@@ -138,13 +120,8 @@ def released_array(table: LearningTable, drawer: Drawer) -> Any:
 
 def _numbers(drawn: DrawnColumn, dtype: Any) -> Any:
     """Symbols that were written from numbers of this type, as numbers again; the empty symbol is NaN."""
-    if dtype.kind == "b":
-        values = [label == "True" for label in drawn.labels]
-    elif dtype.kind == "f":
-        values = [float(label) if label else np.nan for label in drawn.labels]
-    else:
-        values = [int(label) for label in drawn.labels]
-    return np.array(values, dtype=dtype)[drawn.codes]
+    read: dict[str, Any] = {"b": "True".__eq__, "f": lambda label: float(label or "nan")}
+    return np.array([read.get(dtype.kind, int)(label) for label in drawn.labels], dtype=dtype)[drawn.codes]
 
 
 OTHER_DATA = (
@@ -301,8 +278,9 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
 
     def _table(self, X: Any, *, reset: bool) -> LearningTable:
         """The columns of X, its shape and names checked as scikit-learn does."""
-        if LearningTable.is_frame(X):
-            table = LearningTable.of_frame(X)
+        # What has no named columns is for scikit-learn to make an array of.
+        if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema")):
+            table = LearningTable(tuple(header_of(X)), frame=X)
             known: Any = getattr(self, "feature_names_in_", ())
             left = [] if reset else self._sensitive_columns()
             if not left or list(table.names) != [name for name in known if name not in left]:
@@ -311,7 +289,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         finite: Any = "allow-nan" if self._allows_gaps() else True
         least = 2 if reset else 1  # one record makes no table of S and X
         checks: Any = {"dtype": None, "ensure_all_finite": finite, "ensure_min_samples": least}
-        return LearningTable.of_array(validate_data(self, X, reset=reset, **checks))
+        array: Any = validate_data(self, X, reset=reset, **checks)
+        return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array=array)
 
     def _allows_gaps(self) -> bool:
         policy: Policy | None = vars(self)["policy"]
@@ -338,14 +317,8 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         useful = _names(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
         target = None if sensitive else self._target(table, y)
         joint = table.counted(sensitive, useful, target, cast("Missing", self.missing))
-        result = design(
-            joint,
-            self.notion,
-            mechanism=self.mechanism,
-            gap=self.gap,
-            time_limit=self.time_limit,
-        )
-        return result.channel
+        how = {"mechanism": self.mechanism, "gap": self.gap, "time_limit": self.time_limit}
+        return design(joint, self.notion, **how).channel
 
     def _target(self, table: LearningTable, y: Any) -> Any:
         if y is None:

@@ -9,11 +9,10 @@ from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.frames import cluster_recipe
+from mechdesign.sanitise.frames import all_different, cluster_recipe
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
-from mechdesign.tables.columns import own_values
 
 # pyspark and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -71,10 +70,7 @@ def sanitise_spark(
             "column of row numbers that is stored with the data with row_numbers"
         )
     recipe = Recipe.of(channel, asked)
-    header = list(frame.columns)
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise InputError(f"two columns have the same name {quoted(twice)}; rename one")
+    header = all_different(list(frame.columns))
     recipe = cluster_recipe(recipe, header)
     drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
     _check_types(frame.schema, recipe, drawer.plan)
@@ -117,31 +113,20 @@ def _partition_worker(recipe: Recipe, header: Sequence[str]) -> Callable[[Iterat
 
 def _schema(schema: Any, drawer: Drawer) -> Any:
     """The types of the output: strings in the place of X (or its own type, for symbols), all else as it was."""
-    from pyspark.sql.types import StructField, StructType
-
-    plan = drawer.plan
-    return StructType(
-        [
-            schema.fields[column.source]
-            if column.release is None
-            else StructField(
-                column.name,
-                _kind(schema.fields[stands_for(plan, column)].dataType, drawer, column.release),
-                nullable=column.source is None or schema.fields[column.source].nullable,
-            )
-            for column in plan.columns
-        ]
-    )
-
-
-def _kind(had: Any, drawer: Drawer, release: tuple[int, int]) -> Any:
-    """The type of a released column, as `arrow_table.released_schema` has it."""
     from pyspark.sql.pandas.types import to_arrow_type
-    from pyspark.sql.types import StringType
+    from pyspark.sql.types import StringType, StructField, StructType
 
-    if drawer.own and own_values(drawer.labels[release], to_arrow_type(had)) is not None:
-        return had
-    return StringType()
+    fields: list[Any] = []
+    for column in drawer.plan.columns:
+        if column.release is None:
+            fields.append(schema.fields[column.source])
+        else:
+            had = schema.fields[stands_for(drawer.plan, column)].dataType
+            own = drawer.own_type(column, lambda at: to_arrow_type(schema.fields[at].dataType))
+            nullable = column.source is None or schema.fields[column.source].nullable
+            kind = StringType() if own is None else had
+            fields.append(StructField(column.name, kind, nullable=nullable))
+    return StructType(fields)
 
 
 def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
@@ -149,17 +134,14 @@ def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
     from pyspark.sql.types import ArrayType, BinaryType, FractionalType, MapType, StructType
 
     for at in (*(at for places in plan.inputs for at in places), *plan.identity):
-        field = schema.fields[at]
-        if isinstance(field.dataType, (ArrayType, BinaryType, MapType, StructType)):
+        kind = schema.fields[at].dataType
+        name, shown = quoted(schema.fields[at].name), kind.simpleString()
+        if isinstance(kind, (ArrayType, BinaryType, MapType, StructType)):
+            raise InputError(f"the column {name} holds {shown}, which is no symbol; turn it into text first")
+        if at in plan.identity and isinstance(kind, FractionalType):
             raise InputError(
-                f"the column {quoted(field.name)} holds {field.dataType.simpleString()}, which is no symbol; turn it "
-                "into text first"
-            )
-    for at in plan.identity:
-        if isinstance(schema.fields[at].dataType, FractionalType):
-            raise InputError(
-                f"the column {quoted(schema.fields[at].name)} holds {schema.fields[at].dataType.simpleString()}, which "
-                "has more than one text and identifies nothing; turn it into integers or text"
+                f"the column {name} holds {shown}, which has more than one text and identifies nothing; turn it into "
+                "integers or text"
             )
     if recipe.options.row_numbers is not None:
         kind = schema[recipe.options.row_numbers].dataType.simpleString()

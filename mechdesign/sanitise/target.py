@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from mechdesign.core.errors import InputError, MechdesignError
@@ -32,7 +32,7 @@ from mechdesign.core.files import (
     reason,
     sync_folder,
 )
-from mechdesign.sanitise.source import BLOCK, STANDARD
+from mechdesign.formats.inputs import BLOCK, STANDARD
 
 ASKED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals that ask a program to stop; SIGKILL does not ask."""
@@ -72,8 +72,7 @@ def _what(signum: int) -> str:
 class _Stop:
     """The handler inside `stoppable`, until the work is done."""
 
-    def __init__(self) -> None:
-        self.done = False
+    done = False
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
         if self.done:
@@ -160,7 +159,7 @@ class Target:
         sides: Sequence[PathLike] = (),
         leftover: bool = False,
     ) -> None:
-        self.name = os.fspath(path)
+        self.name = "standard output" if os.fspath(path) == STANDARD else os.fspath(path)
         self._given = Path(path)
         self._path = real_path(path)
         self.part = part_of(self._path)
@@ -214,9 +213,7 @@ class Target:
                 self._publish()
             self._conclude(after)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._discard()
         if isinstance(error, OSError) and self._concerns(error):
             raise InputError(self._refused(error)) from error
@@ -264,17 +261,15 @@ class Target:
 
     def _discard(self) -> None:
         """Remove the temporary files that are still ours, and let go of the locks."""
-        if sys.platform == "win32":
-            self._let_go()
+        descriptors, self._locks = [*self._locks.values()], {}
+        if sys.platform == "win32":  # which removes no open file
+            while descriptors:
+                os.close(descriptors.pop())
         for part in self._ours:
             part.unlink(missing_ok=True)
         self._ours.clear()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        for descriptor in self._locks.values():
+        for descriptor in descriptors:
             os.close(descriptor)
-        self._locks.clear()
 
     @contextmanager
     def _refusals(self) -> Generator[None]:
@@ -295,17 +290,7 @@ class StandardOutput(Target):
     """The same for standard output: what is written reaches it in one go, only when all is well and complete."""
 
     _ends_here = False
-
-    def __init__(
-        self,
-        *,
-        force: bool = False,
-        sources: Sequence[PathLike] = (),
-        sides: Sequence[PathLike] = (),
-    ) -> None:
-        super().__init__(STANDARD, force=force, sources=sources, sides=sides)
-        self.name = "standard output"
-        self._file: NamelessFile | None = None
+    _file: NamelessFile | None = None
 
     def __enter__(self) -> Target:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
@@ -363,6 +348,5 @@ def open_target(
     leftover: bool = False,
 ) -> Target:
     """The target that `path` names; ``-`` is standard output."""
-    if os.fspath(path) == STANDARD:
-        return StandardOutput(force=force, sources=sources, sides=sides)
-    return Target(path, force=force, sources=sources, sides=sides, leftover=leftover)
+    kind = StandardOutput if os.fspath(path) == STANDARD else Target
+    return kind(path, force=force, sources=sources, sides=sides, leftover=leftover)

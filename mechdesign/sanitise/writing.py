@@ -15,13 +15,14 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.opening import KeptColumn, Output, Source, WrittenColumn
+from mechdesign.formats.opening import Source
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.entries import Use
 from mechdesign.sanitise.job import Earlier
 from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
-from mechdesign.sanitise.plan import Plan
-from mechdesign.sanitise.recipe import BadRecord, Drawer, DrawnColumn, Recipe, stands_for
+from mechdesign.sanitise.plan import Plan, sensitive_of
+from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
 from mechdesign.sanitise.target import Target
 from mechdesign.tables.columns import own_values
 
@@ -53,20 +54,26 @@ def write_release(
 
     `advance` is told the share that is done; `look` sees every batch.
     """
+    import pyarrow as pa
+
     plan, header = drawer.plan, table.header
-    kinds = _own_kinds(drawer, table)
+    schema: Any = getattr(table, "schema", None)  # in Parquet alone: text has no types
+    kinds: dict[tuple[int, int], Any] = {
+        column.release: None if schema is None else drawer.own_type(column, lambda at: schema.field(at).type)
+        for column in plan.columns
+        if column.release is not None
+    }
     outputs: list[Output] = [
         KeptColumn(column.source or 0)
         if column.release is None
-        else WrittenColumn(column.name, column.source, kinds.get(column.release))
+        else WrittenColumn(column.name, column.source, kinds[column.release])
         for column in plan.columns
     ]
-    released = [column.release for column in plan.columns if column.release is not None]
     symbols = [header[at] for places in plan.inputs for at in places]
     identifiers = [header[at] for at in plan.identity]
     # One array each for the whole table, of text where the column has no type of its own.
     labels = {
-        key: arrow_texts(texts) if key not in kinds else own_values(texts, kinds[key])
+        key: arrow_texts(texts) if kinds[key] is None else own_values(texts, kinds[key])
         for key, texts in drawer.labels.items()
     }
     with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
@@ -81,30 +88,11 @@ def write_release(
                 raise InputError(f"{table.name}: {error}") from None
             if look is not None:
                 look(batch)
-            sink.write(batch, [_column(drawn[key], labels[key]) for key in released])
+            codes = {key: arrow_integers(drawn[key].codes.astype(np.int32, copy=False)) for key in kinds}
+            sink.write(batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds])
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
-
-
-def _own_kinds(drawer: Drawer, table: Source) -> dict[tuple[int, int], Any]:
-    """The types of released symbols of X that are of the type of their column: in Parquet alone, text has none."""
-    schema = getattr(table, "schema", None)
-    if schema is None or not drawer.own:
-        return {}
-    kinds = {
-        column.release: schema.field(stands_for(drawer.plan, column)).type
-        for column in drawer.plan.columns
-        if column.release is not None
-    }
-    return {key: kind for key, kind in kinds.items() if own_values(drawer.labels[key], kind) is not None}
-
-
-def _column(drawn: DrawnColumn, labels: Any) -> Any:
-    """Codes into the labels."""
-    import pyarrow as pa
-
-    return pa.DictionaryArray.from_arrays(arrow_integers(drawn.codes.astype(np.int32, copy=False)), labels)
 
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
@@ -133,7 +121,6 @@ def write_sides(
     records: int,
     dataset: str,
     earlier: Earlier,
-    insecure_seed: bool,
 ) -> None:
     """Write manifests and codebook to their temporary places."""
     if sides.codebook is not None:
@@ -151,7 +138,7 @@ def write_sides(
                 release,
                 use,
                 tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
-                sensitive=_sensitive(recipe, k),
+                sensitive=sensitive_of(recipe.channels[k], recipe.options),
                 record=getattr(recipe.channels[k], "record", None),
                 channel_file=sha256_of(sides.channel_files[k]) if k < len(sides.channel_files) else None,
             )
@@ -165,7 +152,7 @@ def write_sides(
         draw=earlier.draws,
         earlier=earlier.runs,
         other_channels=earlier.other_channels,
-        insecure_seed=insecure_seed,
+        insecure_seed=recipe.options.insecure_seed is not None,
     )
     for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
         if path is not None:
@@ -182,10 +169,3 @@ def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
     except InputError:  # some other file has the name
         return False
     return sides.codebook is None or is_codebook(recipe.channels[0], sides.codebook)
-
-
-def _sensitive(recipe: Recipe, k: int) -> tuple[str, ...] | None:
-    variable = recipe.channels[k].sensitive
-    if variable is None:
-        return None
-    return tuple(recipe.options.renamed.get(name, name) for name in variable.columns)

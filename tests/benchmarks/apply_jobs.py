@@ -82,7 +82,8 @@ def stream(source: str, target: str) -> dict[str, Any]:
     """Read and write a file by our streams alone, with the occupation exchanged for a constant."""
     import pyarrow as pa
 
-    from mechdesign.formats.opening import KeptColumn, WrittenColumn, open_source
+    from mechdesign.formats.opening import open_source
+    from mechdesign.formats.outputs import KeptColumn, WrittenColumn
 
     labels = pa.array(["one", "{other, another}"])
 

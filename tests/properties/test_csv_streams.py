@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mechdesign.core.errors import InputError
 from mechdesign.formats import csv_split as csv_blocks
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import KeptColumn, Output, WrittenColumn, open_source
+from mechdesign.formats.opening import open_source
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 
 MANY = 400
 """Examples of a property that short adversarial texts probe."""

@@ -18,7 +18,7 @@ from mechdesign.release.policies import Policy
 from mechdesign.sanitise import apply as run
 from mechdesign.sanitise import sanitise
 from mechdesign.sanitise.apply import sanitise_file
-from mechdesign.sanitise.budgets import local_budget
+from mechdesign.sanitise.history import history_of, local_budget
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.writing import write_release
 from mechdesign.tables.joint import Joint
@@ -115,6 +115,12 @@ def test_a_changed_record_may_be_drawn_anew(folder):
     changed("wednesday", range(300))
     third, _ = release("wednesday", changed="redraw")
     assert third == second
+    # The budget of the one draw is not that of two symbols.
+    channels = [Channel.load("channel.json")]
+    for day in ("monday", "tuesday"):
+        told = history_of(Ledger("ledger.db"), f"{day}.csv", channels=channels)[3]
+        assert "the one draw of a record has the budget" in told
+        assert "but for records that were drawn anew" in told
     changed("thursday", ())
     assert first.items() <= release("thursday", changed="redraw")[0].items()
 

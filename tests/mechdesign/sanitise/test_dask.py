@@ -192,6 +192,19 @@ class DiesOnce:
         return part
 
 
+def test_a_fresh_draw_by_the_ledger(channel, tmp_path):
+    """It was not asked of the ledger, and the frame got the old draws again."""
+    options = {"identity": "id", "ledger": tmp_path / "ledger.db"}
+    frame = dd.from_pandas(people(200), npartitions=2)
+    first, again, fresh = (
+        sanitise_dask(frame, channel, **options, **more).compute()["job"].tolist()
+        for more in ({}, {}, {"fresh_draw": True})
+    )
+    assert first == again != fresh
+    with pytest.raises(InputError, match="without a ledger every draw is fresh"):
+        sanitise_dask(frame, channel, key=KEY, fresh_draw=True)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two worker processes; the log of a killed worker is none of our business."""

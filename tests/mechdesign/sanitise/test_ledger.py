@@ -152,6 +152,20 @@ def test_other_files_are_no_ledgers(tmp_path, path):
         Ledger(tmp_path / "none" / "ledger.db")
 
 
+@pytest.mark.parametrize("application", [0, 7])
+def test_a_database_of_another_program_stays_as_it_is(path, application):
+    """Most programs leave the number of the application at 0, which looked like a new ledger."""
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE t (x)")
+        db.execute(f"PRAGMA application_id = {application}")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is a file of another program, and no ledger of version 1"):
+        Ledger(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_a_ledger_of_a_later_version(path):
     ledger = Ledger(path)
     with ledger.changing() as db:

@@ -187,7 +187,8 @@ def test_what_it_covers(manifest, channel):
     assert "empty cell" not in covered
     drawn = replace(manifest, released=(column(channel, form="posterior-draw"),))
     assert "The values are drawn from the symbols of 'job'" in words(drawn, "covers")
-    silent = replace(manifest.released[0], notion=None, sensitive=None)
+    told = manifest.released[0].told.model_copy(update={"notion": None, "sensitive": None})
+    silent = replace(manifest.released[0], told=told)
     assert "through a channel with no promise on record." in words(
         replace(manifest, released=(silent,)), "covers"
     )

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechdesign.formats.parquet import SPARK, free_notes
+from mechdesign.formats.outputs import SPARK, free_notes
 from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.sanitise.frames import sanitise
 
 
 def field(name, kind="string", **metadata):
@@ -37,6 +38,8 @@ def test_the_schema_of_spark_is_that_of_the_output(channel, tmp_path, into, expe
     done, metadata = release(channel, tmp_path, table, into=into)
     assert json.loads(metadata[SPARK]) == {"type": "struct", "fields": expected}
     assert not [text for text in done.notices if "notes" in text]
+    released = sanitise(table, channel, insecure_seed=1, into=into)
+    assert json.loads(released.schema.metadata[SPARK]) == {"type": "struct", "fields": expected}
 
 
 def test_columns_that_are_crossed_are_one_for_spark(crossed, tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.mechanism_file import read_verified
+from mechdesign.sanitise import quantise
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table, share_of
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in range(1, 5))
@@ -116,3 +117,22 @@ def test_group_sizes_do_not_share_thresholds(folder):
     done = quantise_table("sizes.csv", "o.csv", asked(individual=None, epsilon="4"))
     assert {m.certificate.outputs for m in done.mechanism.mechanisms} == {16}
     assert done.mechanism.mechanisms[-1].quantizer.levels == 15 * 600 + 1
+
+
+def test_an_input_that_changes_after_its_answers_were_counted(tmp_path, monkeypatch):
+    """A total budget is divided by that count: more answers than were counted would be more than the total."""
+    path = tmp_path / "in.csv"
+    path.write_text("who,day,v\n1,a,2\n2,a,3\n1,b,4\n2,b,1\n")
+    options = QuantizeOptions(
+        column="v", epsilon=None, query="sum", group_by=("day",), range_text="0,9", individual="who"
+    )
+
+    def grown(*given):
+        with open(path, "a") as stream:
+            stream.write("1,c,2\n")
+        return share_of(*given)
+
+    monkeypatch.setattr(quantise, "share_of", grown)
+    with pytest.raises(InputError, match="changed while it was read, and nothing was written"):
+        quantise_table(path, tmp_path / "out.csv", options, total_epsilon=8)
+    assert list(tmp_path.iterdir()) == [path]

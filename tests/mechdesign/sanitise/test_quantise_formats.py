@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechdesign.core.errors import InputError
-from mechdesign.formats import csv_split, parquet
+from mechdesign.formats import csv_split
 from mechdesign.formats.opening import open_source
+from mechdesign.formats.outputs import SPARK
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 from tests.cases.tables import WAYS, StandardInput, csv_text, written
 
@@ -161,7 +162,7 @@ def test_notes_of_pandas_and_spark_on_a_column_that_becomes_doubles(tmp_path):
     ]
     notes = {
         **table.schema.metadata,
-        parquet.SPARK: pa.py_buffer(
+        SPARK: pa.py_buffer(
             str({"type": "struct", "fields": fields}).replace("'", '"').replace("True", "true").encode()
         ).to_pybytes(),
     }
@@ -170,7 +171,7 @@ def test_notes_of_pandas_and_spark_on_a_column_that_becomes_doubles(tmp_path):
     read = pd.read_parquet(io.BytesIO((tmp_path / "out.parquet").read_bytes()))
     pd.testing.assert_frame_equal(read, pd.DataFrame({"kwh": [2.5, 7.5, 2.5], "job": ["a", "b", "c"]}))
     copy = pq.read_metadata(tmp_path / "out.parquet")
-    assert b'"name":"kwh","type":"double"' in copy.metadata[parquet.SPARK]
+    assert b'"name":"kwh","type":"double"' in copy.metadata[SPARK]
     assert copy.row_group(0).column(0).compression == "ZSTD"
 
 

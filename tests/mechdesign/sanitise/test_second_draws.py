@@ -19,8 +19,11 @@ from mechdesign.formats.inputs import TextOptions
 from mechdesign.release.policies import Policy
 from mechdesign.sanitise import apply as run
 from mechdesign.sanitise.apply import sanitise_file
+from mechdesign.sanitise.history import history_of
+from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.manifest import read_manifest
+from mechdesign.sanitise.target import Target
 from mechdesign.sanitise.writing import write_release
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -333,6 +336,42 @@ def test_a_run_that_fails_leaves_no_entry(folder):
     with pytest.raises(InputError, match="is a folder"):
         release("one.csv")
     assert entries() == []
+
+
+def test_a_release_that_was_seen_is_not_forgotten_when_its_repetition_fails(folder, monkeypatch):
+    """Killed after the output had its name, which somebody read and removed; then the disk fails in the next run."""
+
+    def killed(*_arguments):
+        raise InputError("killed")
+
+    def broken(*_arguments):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "done", killed)
+        with pytest.raises(InputError, match="is complete, but then: killed"):
+            release("one.csv")
+    before = entries()
+    (folder / "one.csv").unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(Target, "_publish", broken)
+        with pytest.raises(InputError, match="cannot be written: input/output error"):
+            release("one.csv")
+    assert entries() == before
+    write("shuffled.csv", shuffled())
+    with pytest.raises(InputError, match=AGAIN):
+        release("two.csv", source="shuffled.csv")
+
+
+def test_the_total_counts_releases_of_the_same_records_among_others(folder):
+    """The second release has all records of the first, and more: each record of the first was drawn twice."""
+    release("one.csv")
+    write("more.csv", [*ROWS, *([f"new {i}", "a", "1", ""] for i in range(20))])
+    release("two.csv", source="more.csv", fresh_draw=True)
+    for source in ("in.csv", "more.csv"):
+        _, found, budget, told = history_of(Ledger("ledger.db"), source)
+        assert [entry.source for entry in found] == ["in.csv", "more.csv"]
+        assert budget["draws"] == 2, told
 
 
 def test_links_to_a_ledger_are_that_ledger(folder):

@@ -11,7 +11,7 @@ import pytest
 
 from mechdesign.core import files as nameless
 from mechdesign.core.errors import InputError
-from mechdesign.sanitise.source import BLOCK, GuardedInput
+from mechdesign.formats.inputs import BLOCK, GuardedInput
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes and links")
 

@@ -1,0 +1,182 @@
+"""What a job says that its output holds, and the schema that follows from it.
+
+Columns of the source stay as they are, others are written anew. What pandas and Spark have noted of the columns is kept
+true; other notes stay as they are, and are named to the user.
+"""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mechdesign.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class KeptColumn:
+    """A column of the output that is the source's column at `position`, as it is."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class WrittenColumn:
+    """A column of text that the job writes; `replaces` is the source's column it stands for, if there is one.
+
+    A Parquet file takes the compression of the replaced column over, and pandas' notes on it. With a `kind`, an arrow
+    type, the column is of this type there, and so are the arrays written.
+    """
+
+    name: str
+    replaces: int | None = None
+    kind: Any = None
+
+
+Output: TypeAlias = KeptColumn | WrittenColumn
+
+
+def check_outputs(outputs: Sequence[Output], width: int) -> None:
+    """Refuse outputs that are no columns of a source with `width` columns, or kept out of order."""
+    kept = [output.position for output in outputs if isinstance(output, KeptColumn)]
+    if not outputs or kept != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < width):
+        raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")
+
+
+ARROW_SCHEMA = b"ARROW:schema"
+"""Where Arrow keeps its own types, in the metadata of the file."""
+
+PANDAS = b"pandas"
+"""Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
+
+SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+"""Where Spark keeps its own schema, which it believes more than the file."""
+
+_HARMLESS = (ARROW_SCHEMA, PANDAS, SPARK, b"org.apache.spark.version")
+"""Notes on the columns as such, which are kept true."""
+
+_TEXTS = ("string", "large_string", "string_view")
+"""Arrow's names of types of text."""
+
+_ATTRIBUTES = "attributes"
+"""Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
+
+
+def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
+    """Spark's schema for the columns of the output; None if it is not understood, and better left out."""
+    try:
+        notes = json.loads(text)
+        fields = {field["name"]: field for field in notes["fields"]}
+        known = [_spark_field(output, fields, schema) for output in outputs]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return json.dumps(notes | {"fields": known}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _spark_field(output: Output, fields: Mapping[str, Any], schema: Any) -> Any:
+    if isinstance(output, KeptColumn):
+        return fields[schema.names[output.position]]
+    if output.replaces is not None and _own(output, schema.field(output.replaces).type):
+        return fields[schema.names[output.replaces]] | {"name": output.name}
+    # Any other type has no name here, and the notes are left out.
+    kind = {**dict.fromkeys(_TEXTS, "string"), "double": "double"}[str(output.kind or "string")]
+    return {"name": output.name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def free_notes(metadata: Mapping[bytes, bytes] | None) -> list[str]:
+    """Names of the notes in a file that may say anything, and stay in it."""
+    found = [key.decode(errors="replace") for key in metadata or {} if key not in _HARMLESS]
+    try:
+        pandas = json.loads((metadata or {}).get(PANDAS, b"{}"))
+    except ValueError:
+        return found
+    if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
+        found.append(f"pandas: {_ATTRIBUTES}")
+    return found
+
+
+def field_of(output: Output, schema: Any) -> Any:
+    """The field of a column of the output."""
+    import pyarrow as pa
+
+    if isinstance(output, KeptColumn):
+        return schema.field(output.position)
+    nullable = output.replaces is None or schema.field(output.replaces).nullable
+    return pa.field(output.name, output.kind or pa.string(), nullable=nullable)
+
+
+def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
+    """The metadata of the output: what is noted of the columns is true of those it has."""
+    metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
+    for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
+        if key in metadata:
+            notes = rewritten(metadata.pop(key), schema, outputs)
+            if notes is not None:
+                metadata[key] = notes
+    return metadata
+
+
+def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
+    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
+
+    None if they are not understood, and better left out.
+    """
+    try:
+        return _rewritten(json.loads(text), schema, outputs)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
+    import pyarrow as pa
+
+    names = schema.names
+    kept = {names[output.position] for output in outputs if isinstance(output, KeptColumn)}
+    fresh = {names[o.replaces]: o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is not None}
+    columns: list[dict[str, Any]] = []
+    for note in notes.get("columns", []):
+        field = note.get("field_name")
+        if field in fresh:
+            output = fresh[field]
+            own = _own(output, schema.field(field).type)
+            name = {"name": output.name, "field_name": output.name}
+            columns.append(note | (name if own else _note(output)))
+        elif field in kept or field not in names:
+            columns.append(note)
+    added = [o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None]
+    columns += [
+        _note(o) for o in added if o.kind is None or str(o.kind) in _TEXTS or pa.types.is_dictionary(o.kind)
+    ]
+    notes["columns"] = columns
+    notes["index_columns"] = [
+        fresh[index].name if isinstance(index, str) and index in fresh else index
+        for index in notes.get("index_columns", [])
+        if not (isinstance(index, str) and index in names and index not in kept and index not in fresh)
+    ]
+    return json.dumps(notes).encode()
+
+
+def _own(output: WrittenColumn, kind: Any) -> bool:
+    """Whether what is written are values of the type that the column had, and no labels."""
+    import pyarrow as pa
+
+    return output.kind == kind and str(kind) not in _TEXTS and not pa.types.is_dictionary(kind)
+
+
+def _note(output: WrittenColumn) -> dict[str, Any]:
+    """What pandas would note of a written column."""
+    import pyarrow as pa
+
+    note: dict[str, Any] = {"name": output.name, "field_name": output.name, "metadata": None}
+    if output.kind is None or str(output.kind) in _TEXTS:
+        return note | {"pandas_type": "unicode", "numpy_type": "object"}
+    if pa.types.is_dictionary(output.kind):
+        index = str(output.kind.index_type)
+        return note | {"pandas_type": "categorical", "numpy_type": index, "metadata": {"ordered": False}}
+    kind = np.dtype(output.kind.to_pandas_dtype()).name
+    return note | {"pandas_type": kind, "numpy_type": kind}
