@@ -34,10 +34,9 @@ class ColumnOptions(o.PrivateColumns):
     """Which columns"""
 
     also: list[str] | None = option(
-        "--also", "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
+        "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
     )
     add: list[str] | None = option(
-        "--add",
         "NAME[,NAME..]",
         "Add the released column at the end under this name and keep the original (no release yet); once for "
         "each channel.",
@@ -49,9 +48,9 @@ class LedgerOption:
     """Draws and the ledger"""
 
     ledger: str | None = option(
-        "--ledger --job",
         "FILE",
         "Ledger of releases; its key lies beside it. Default: in the user's data folder.",
+        names="--ledger --job",
     )
 
 
@@ -60,26 +59,21 @@ class JobOptions(LedgerOption):
     """Draws and the ledger"""
 
     identity: str | None = option(
-        "--identity",
         "COL[,COL..]",
         "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
     changed: str = option(
-        "--changed",
         "WHAT",
         "With --identity, a record whose symbol is another one than when it was released: refuse, keep (its old "
         "output) or redraw (anew, which tells more of it; says how much).",
         "refuse",
     )
     fresh_draw: bool = flag(
-        "--fresh-draw",
-        "Draw anew what was released before: two draws of a record can tell far more than one; says how much.",
+        "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
     insecure_seed: int | None = option(
-        "--insecure-seed",
-        "N",
-        "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release.",
+        "N", "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release."
     )
 
 
@@ -88,17 +82,14 @@ class SideOptions:
     """What else is written"""
 
     manifest: str | None = option(
-        "--manifest",
         "FILE",
         "What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
     )
     internal_manifest: str | None = option(
-        "--internal-manifest",
-        "FILE",
-        "The same with hashes and counts of the original data: not to be given away.",
+        "FILE", "The same with hashes and counts of the original data: not to be given away."
     )
     codebook: str | None = option(
-        "--codebook", "FILE", "CSV that says which symbols each output stands for, and how likely."
+        "FILE", "CSV that says which symbols each output stands for, and how likely."
     )
 
 
@@ -107,7 +98,6 @@ class OutputFormat(o.TextFormat):
     """How a CSV file is written"""
 
     compress: str | None = option(
-        "--compress",
         "NAME",
         "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.compose import table_of
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.cli.parsing import joint_of
@@ -33,7 +32,6 @@ class AuditOptions:
 
     channel: str | None = argument("CHANNEL", "A channel file written by `design`.", default=None)
     matrix: str | None = option(
-        "--matrix",
         "W.csv",
         "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
     )
@@ -86,7 +84,7 @@ def audit(
         said = _of_earlier(loaded, earlier)
         with reporter.work("auditing"):
             if earlier:
-                joint = common_table([loaded, *earlier], table_of(table, [loaded, *earlier]))
+                joint = common_table([loaded, *earlier], table.read(path, loaded, *earlier))
             else:
                 joint = table.read_for(loaded, path)
                 chosen = set_behind(loaded, joint)

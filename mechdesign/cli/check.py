@@ -18,23 +18,14 @@ class CheckOptions:
     """What is compared, and when it is called implausible."""
 
     original: str | None = option(
-        "--original",
-        "IN",
-        "The file that was sanitised: then every record and every other column is compared, too.",
+        "IN", "The file that was sanitised: then every record and every other column is compared, too."
     )
     false_alarm: str = option(
-        "--false-alarm",
-        "P",
-        "Chance that the frequencies of a faithful release are called implausible.",
-        "0.001",
+        "P", "Chance that the frequencies of a faithful release are called implausible.", "0.001"
     )
-    any_data: bool = flag(
-        "--any-data", "Without --original: do not expect the frequencies of the channel's own table."
-    )
+    any_data: bool = flag("Without --original: do not expect the frequencies of the channel's own table.")
     ignore: list[str] | None = option(
-        "--ignore",
-        "COL[,COL..]",
-        "Columns not to compare: removed, or released by another channel; may be repeated.",
+        "COL[,COL..]", "Columns not to compare: removed, or released by another channel; may be repeated."
     )
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
+from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
-from mechdesign.cli.parsing import joint_of
 from mechdesign.cli.report import ReportPaths, check_writable
 from mechdesign.core.errors import InputError
+from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
+    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.mechanisms.result import Design
+    from mechdesign.notions import Notion
     from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
@@ -23,20 +28,144 @@ EXAMPLE = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class DesignBudget(o.BudgetOptions):
+    """What is promised"""
+
+    max_posterior: str | None = option(
+        "SHARE", "No sensitive value becomes more probable than this, whatever is released."
+    )
+    keep: str | None = option(
+        "SHARE", "Alone: the smallest --epsilon of four digits that keeps this share of the information."
+    )
+
+    def check(self) -> None:
+        """Find out before the table is read what cannot be meant."""
+        from mechdesign.core.words import share_of
+
+        for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
+            if share is not None:
+                share_of(name, share)
+        if self.max_posterior is not None and self.budget:
+            raise InputError("--max-posterior is for every symbol alike: leave out --budget")
+        if self.keep is None:
+            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            return
+        if self != replace(
+            DesignBudget(), notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
+        ):
+            raise InputError("--keep looks for the smallest budget: leave out every other budget")
+        self._at("1")
+
+    def designed(self, joint: Joint, how: Mapping[str, Any]) -> Design:
+        """The channel with this budget; `how` is what `mechanisms.design` takes besides."""
+        from mechdesign.mechanisms import budget, design
+
+        if self.keep is not None:
+            return budget.keeping(joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how)
+        upper = None
+        if self.max_posterior is not None:
+            kind = NOTIONS[self.notion or "alip"]
+            upper = budget.posterior_budget(joint, kind, self.max_posterior, how)
+        return design(joint, self.notion_or("alip", upper), **how)
+
+    def _at(self, epsilon: str) -> Notion:
+        return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions(o.SearchOptions):
+    """How it is found"""
+
+    mechanism: str = option(
+        "NAME", "optimal, subset-response, subset-merging or complete-merging.", "optimal"
+    )
+    no_fallback: bool = flag("Exit 3 instead of emitting subset merging when the optimum fails.")
+    seed: int = option("N", "Seed of the search.", 0)
+    allow_identifier: bool = flag(
+        "Design although the useful column has nearly as many symbols as there are records."
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
+        return super().arguments() | own | {"allow_identifier": self.allow_identifier}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions(o.KeptOptions):
+    """What is kept"""
+
+    objective: str = option(
+        "NAME|FILE",
+        "information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
+        "(numbers moved least), or a CSV of costs with the symbols in header and first column.",
+        "information",
+    )
+    stay: list[str] | None = option(
+        "[SYMBOL=]SHARE",
+        "Least probability that a symbol (or every one) is released as it is; may be repeated.",
+    )
+    forbid: list[str] | None = option("FROM:TO", "Never release TO for FROM; may be repeated.")
+
+    @property
+    def named(self) -> bool:
+        """Whether the objective has a name and is no file."""
+        return self.objective in ("information", "truth", "distance")
+
+    def shown(self) -> ObjectiveOptions:
+        """As a line that everybody may read has them: without the place of a file."""
+        return self if self.named else replace(self, objective="COSTS.csv")
+
+    def arguments(self, joint: Joint, text: TextOptions) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        from mechdesign.mechanisms.least_cost import read_costs
+
+        return {
+            "objective": self.objective if self.named else read_costs(self.objective, text),
+            "distance": self.distance,
+            "keep_frequencies": self.keep_frequencies,
+            "stay": parsing.stays_of(self.stay, joint.useful.names),
+            "forbid": parsing.pairs_of(self.forbid, joint.useful.names),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """How the heuristics work"""
+
+    risk: str = option(
+        "NAME",
+        "How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
+        "it for alip), or auto.",
+        "auto",
+    )
+    randomisation: str = option(
+        "R",
+        "How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
+        "0.5,0.3,0.2.",
+        "merge",
+    )
+    as_published: bool = flag(
+        "Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written."
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        chosen = parsing.randomisation_of(self.randomisation)
+        return {"risk": self.risk, "randomisation": chosen, "as_published": self.as_published}
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """What is written"""
 
     output: str | None = option(
-        "--output -o", "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL
+        "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL, names="--output -o"
     )
-    public: bool = flag(
-        "--public", "Write the channel file without the table and whatever else discloses it.", public=""
-    )
+    public: bool = flag("Write the channel file without the table and whatever else discloses it.", public="")
 
     all_measures: bool = flag(
-        "--all-measures",
-        "Say what follows for every measure of leakage, and what this channel attains.",
-        again=False,
+        "Say what follows for every measure of leakage, and what this channel attains.", again=False
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -53,12 +182,12 @@ class OutputOptions:
 def design(
     reporter: Reporter,
     table: o.InputTable,
-    budget: o.DesignBudget,
+    budget: DesignBudget,
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
-    search: o.DesignOptions,
-    objective: o.ObjectiveOptions,
-    study: o.StudyOptions,
+    search: DesignOptions,
+    objective: ObjectiveOptions,
+    study: StudyOptions,
     output: OutputOptions,
     reports: o.ReportOptions,
     common: o.CommonOptions,
@@ -137,10 +266,12 @@ def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> J
         return joint
     if table.table == "-":
         raise InputError("--after a channel of another column reads the table twice: give a file, not -")
-    return joint_of(table.table, **table.typed(useful=None), known=(joint.sensitive.columns, (*own, *more)))
+    return parsing.joint_of(
+        table.table, **table.typed(useful=None), known=(joint.sensitive.columns, (*own, *more))
+    )
 
 
-def _refuse_for_study(study: o.StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:
+def _refuse_for_study(study: StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:
     if study.as_published and output.output is not None:
         raise InputError(
             "--as-published is for study: its channel is not written; drop --output, or --as-published"
@@ -158,7 +289,7 @@ def _remembering(channel: Channel, line: str) -> Channel:
     return channel.with_record(replace(channel.record, provenance=origin))
 
 
-def _written(output: OutputOptions, study: o.StudyOptions, paths: ReportPaths) -> str:
+def _written(output: OutputOptions, study: StudyOptions, paths: ReportPaths) -> str:
     if study.as_published:
         said = "Nothing was written: a channel as published is for study."
     elif output.output is None:

@@ -29,9 +29,8 @@ HEAD = 4096
 class MechanismOptions:
     """With a mechanism file of `quantize` in place of a channel"""
 
-    equals: str | None = option("--equals", "VALUE", "For a count: count the records with this value.")
+    equals: str | None = option("VALUE", "For a count: count the records with this value.")
     outside: str | None = option(
-        "--outside",
         "WHAT",
         "A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
     )

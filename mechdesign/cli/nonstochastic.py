@@ -22,18 +22,15 @@ class RangeOptions:
     """What is measured."""
 
     table: str = argument("TABLE", "CSV or Parquet, one record a row.")
-    x: str | None = option("--x", "COL[,COL..]", "Private column(s); several are crossed.")
-    y: str | None = option("--y", "COL[,COL..]", "Released column(s); several are crossed.")
-    feature: str | None = option("--feature", "COL[,COL..]", "A feature of the private columns, to guess.")
-    hypothesis: str | None = option(
-        "--hypothesis", "COL=VALUE", "A hypothesis to test: the column has this value."
-    )
+    x: str | None = option("COL[,COL..]", "Private column(s); several are crossed.")
+    y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
+    feature: str | None = option("COL[,COL..]", "A feature of the private columns, to guess.")
+    hypothesis: str | None = option("COL=VALUE", "A hypothesis to test: the column has this value.")
     epsilon: str | None = option(
-        "--epsilon", "BITS", "Ask whether the release is epsilon-identifiable: exit 1 if it is not."
+        "BITS", "Ask whether the release is epsilon-identifiable: exit 1 if it is not."
     )
-    zero_error: bool = flag("--zero-error", "Also bound the zero-error capacity (a mixed-integer program).")
+    zero_error: bool = flag("Also bound the zero-error capacity (a mixed-integer program).")
     missing: str = option(
-        "--missing",
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
         "refuse",

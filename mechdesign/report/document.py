@@ -156,7 +156,7 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ..
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
     amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
     blocks: list[b.Block] = [
-        b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
+        b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}.")
     ]
     if kept.upper_bound_nmi is None or kept.gap_nmi is None:
         # On the column's own symbols, something else was asked for.

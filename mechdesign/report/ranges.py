@@ -228,7 +228,7 @@ def verdict_text(found: VerifiedMechanism) -> str:
             f"The mechanism {kept} what its file says: {_what(found)}, and one individual can bring about at most "
             f"{count(found.outputs, 'output')} of an answer (counted exactly; {found.allowed:,} allowed).",
             first="",
-        ),
+        )
     ]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
