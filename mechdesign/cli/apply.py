@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
@@ -129,13 +131,10 @@ def apply(
     runs: it is a function of the job's secret key and of the record's row number or identifier. A job that was
     killed is run again, and writes the same bytes. OUT is complete or not there at all.
     """
-    from mechdesign.channel.channel import Channel
-    from mechdesign.sanitise.apply import keep_apart, sanitise_file
-    from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.source import STANDARD
     from mechdesign.sanitise.target import Stopped, stoppable
 
-    source, target = files.source, files.target
+    target, numeric = files.target, m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
@@ -143,61 +142,58 @@ def apply(
     beside = asdict(sides)
     if sides.manifest is None and target != STANDARD:
         beside["manifest"] = f"{target}.manifest.json"
-    policy, written = published.policy(), text.text()
+    how: dict[str, Any] = {"text": text.text(), "compression": text.compression, "force": force}
+    how |= published.arguments()
     identity = None if draws.identity is None else names("--identity", [draws.identity])
-    if m.is_mechanism(channel):
-        return m.apply_to(
-            channel,
-            source,
-            target,
-            reporter,
-            common,
-            numbers,
-            columns.renamed,
-            identity or (),
-            text,
-            force=force,
+    if numeric:
+        run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
+    else:
+        run = _release_of(
+            [channel, *(columns.also or [])], files, columns, draws, how | beside | {"identity": identity}
         )
-    paths = (channel, *(columns.also or []))
-    channels = [Channel.load(path) for path in paths]
-    outputs = [path for path in (target, *beside.values()) if path is not None]
-    keep_apart(outputs, [("the channel file", path) for path in paths])
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
-            with reporter.work("sanitising", unit="B") as work:
-                result = sanitise_file(
-                    channels,
-                    source,
-                    target,
-                    columns=columns.renamed,
-                    form=published.form,
-                    into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
-                    identity=identity,
-                    policy=policy,
-                    keep_sensitive=columns.keep_sensitive,
-                    correlated=names("--correlated", columns.correlated),
-                    text=written,
-                    compression=text.compression,
-                    ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
-                    changed=draws.changed,
-                    fresh_draw=draws.fresh_draw,
-                    insecure_seed=draws.insecure_seed,
-                    channel_files=paths,
-                    force=force,
-                    progress=work.at,
-                    **beside,
-                )
+            with reporter.work("quantising" if numeric else "sanitising", unit="B") as work:
+                result = run(progress=work.at)
             reporter.finished = True
             reporter.notices(result.notices)
-            reporter.done("applied", f"written to {target}", output=target, **asdict(result))
+            told = {"records": result.records} if numeric else asdict(result)
+            reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD:
-                record = {"output": target, "manifest": beside["manifest"], **asdict(result)}
-                common.answer(lambda: record, lambda: _written(result, target))
+                record = {"output": target, "manifest": beside["manifest"], **told}
+                said = m.applied(result, target) if numeric else (record, _written(result, target))
+                common.answer(lambda: said[0], lambda: said[1])
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
+
+
+def _release_of(
+    paths: list[str], files: Files, columns: ColumnOptions, draws: JobOptions, how: dict[str, Any]
+) -> Callable[..., Any]:
+    from mechdesign.channel.channel import Channel
+    from mechdesign.sanitise.apply import keep_apart, sanitise_file
+    from mechdesign.sanitise.ledger import default_path
+
+    channels = [Channel.load(path) for path in paths]
+    written = (files.target, how["manifest"], how["internal_manifest"], how["codebook"])
+    keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
+    return partial(
+        sanitise_file,
+        channels,
+        files.source,
+        files.target,
+        into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
+        ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
+        changed=draws.changed,
+        fresh_draw=draws.fresh_draw,
+        insecure_seed=draws.insecure_seed,
+        channel_files=paths,
+        **columns.arguments(),
+        **how,
+    )
 
 
 def _written(result: Applied, target: str) -> str:

@@ -9,7 +9,6 @@ from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
-from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def audit(
 
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
-            joint = joint_of(table.table or "", **table.typed())
+            joint = table.joint(table.table or "")
             result, promise = audit_file(matrix, joint, wanted, text=table.text())
     else:
         from mechdesign.auditing.joint_leakage import common_table

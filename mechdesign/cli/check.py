@@ -51,7 +51,7 @@ def check(
     from mechdesign.channel.channel import Channel
     from mechdesign.report.releases import check_record, check_text
 
-    level, policy, written = number("--false-alarm", compared.false_alarm), published.policy(), text.text()
+    level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
         return m.check_against(
             channel,
@@ -61,7 +61,7 @@ def check(
             numbers,
             original=compared.original,
             renamed=columns.renamed,
-            text=written,
+            text=text.text(),
         )
     loaded = Channel.load(channel)
     with reporter.work("checking", unit="records") as advance:
@@ -69,16 +69,13 @@ def check(
             loaded,
             released,
             original=compared.original,
-            columns=columns.renamed,
-            form=published.form,
-            policy=policy,
             level=level,
             any_data=compared.any_data,
-            keep_sensitive=columns.keep_sensitive,
             ignored=names("--ignore", compared.ignore),
-            correlated=names("--correlated", columns.correlated),
-            text=written,
+            text=text.text(),
             advance=advance,
+            **columns.arguments(),
+            **policy,
             **reading.arguments(),
         )
     reporter.done("checked", f"{released} is checked", plausible=result.plausible, records=result.records)

@@ -122,7 +122,7 @@ def compare(
     files.check((table.table,), force=force)
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
-        joint = table.read()
+        joint = table.joint(table.table)
         what |= confidence.unseen(joint)
     from mechdesign.comparison.recommending import recommend
     from mechdesign.comparison.run import compare as run

@@ -266,9 +266,7 @@ def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> J
         return joint
     if table.table == "-":
         raise InputError("--after a channel of another column reads the table twice: give a file, not -")
-    return parsing.joint_of(
-        table.table, **table.typed(useful=None), known=(joint.sensitive.columns, (*own, *more))
-    )
+    return replace(table, useful=None).joint(table.table, (joint.sensitive.columns, (*own, *more)))
 
 
 def _refuse_for_study(study: StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
     from mechdesign.formats.inputs import TextOptions
     from mechdesign.notions import Notion
-    from mechdesign.release.policies import Policy
     from mechdesign.tables.joint import Joint
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
+
+MISSING = ("refuse", "symbol", "drop")
 
 TABS = ("tab", "\\t")
 """Ways to type a tab."""
@@ -114,11 +115,43 @@ class TableOptions:
         names="--bin",
     )
 
-    def typed(self, **others: Any) -> dict[str, Any]:
-        """The options by name, as `parsing.joint_of` takes them; `others` in their place."""
-        typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(TableOptions)}
-        typed["bins"] = parsing.bins_of(self.bins)
-        return typed | ({"text": self.text()} if isinstance(self, TextFormat) else {}) | others
+    def joint(
+        self,
+        path: str,
+        known: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
+        bins: Any = None,
+    ) -> Joint:
+        """Read a table; `known` are the columns that no option names, `bins` those in the place of the option's."""
+        wide = self.contingency or self.probabilities
+        typed = parsing.columns("--sensitive", self.sensitive), parsing.columns("--useful", self.useful)
+        hidden, shown = (
+            own if own is not None or wide else column for own, column in zip(typed, known, strict=True)
+        )
+        if self.contingency and self.probabilities:
+            raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
+        if wide and self.weight is not None:
+            raise InputError(
+                "--weight belongs to a long table; a wide one (--contingency, --probabilities) has none"
+            )
+        if self.weighted and not self.contingency:
+            raise InputError("--weighted says what the cells of a count table are: give --contingency too")
+        if self.missing not in MISSING:
+            raise InputError(f"--missing {self.missing!r} must be one of {', '.join(MISSING)}")
+        if not wide and (hidden is None or shown is None):
+            absent = "--sensitive" if hidden is None else "--useful"
+            raise InputError(
+                f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)"
+            )
+        from mechdesign.tables.reading import read_joint
+
+        same = {
+            name: getattr(self, name)
+            for name in ("weight", "contingency", "probabilities", "weighted", "missing")
+        }
+        bins = parsing.bins_of(self.bins) if bins is None else bins
+        text = self.text() if isinstance(self, TextFormat) else None
+        joint = read_joint(path, sensitive=hidden, useful=shown, bins=bins, text=text, **same)
+        return joint.protecting_each() if self.protect_each else joint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,19 +164,15 @@ class InputTable(TextFormat, TableOptions):
         public=PUBLIC_TABLE,
     )
 
-    def read(self) -> Joint:
-        """The table."""
-        return parsing.joint_of(self.table, **self.typed())
-
     def read_before_auto(self) -> tuple[Joint, Any]:
         """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
-        typed = self.typed()
-        bins: Any = typed["bins"]
-        by_column: dict[str, Any] = bins if bins.__class__ is dict else {"": bins}
+        bins = parsing.bins_of(self.bins)
+        by_column: dict[str, Any] = bins if isinstance(bins, dict) else {"": bins}
         free = {name: text for name, text in by_column.items() if text == "auto"}
-        if free:
-            typed["bins"] = {name: text for name, text in by_column.items() if name not in free} or None
-        return parsing.joint_of(self.table, **typed), free.get("", free) or None
+        if not free:
+            return self.joint(self.table), None
+        others = {name: text for name, text in by_column.items() if name not in free}
+        return replace(self, bins=None).joint(self.table, bins=others or None), free.get("", free)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,9 +203,8 @@ class OtherTable(TextFormat, TableOptions):
                 f"{path} has bins of its own, and the table is sorted into them: leave --bin out"
             )
         apart = self.sensitive is None and len(hidden) == len(channels) and all(each.each for each in hidden)
-        typed = self.typed(protect_each=self.protect_each or (bool(hidden) and apart))
-        typed |= {"bins": bins} if bins else {}
-        return parsing.joint_of(self.table, **typed, known=(hidden[0].columns if hidden else None, shown))
+        asked = replace(self, protect_each=self.protect_each or (bool(hidden) and apart))
+        return asked.joint(self.table, (hidden[0].columns if hidden else None, shown), bins or None)
 
     def read_for(self, channel: Channel, path: str) -> Joint:
         """The table given, or that of the channel, which was read from `path`."""
@@ -219,10 +247,8 @@ class BudgetOptions:
 
     def notion_or(self, default: str, upper: float | None = None) -> Notion:
         """The notion that is described; of the name `default` where none is named."""
-        typed: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(BudgetOptions)}
-        typed |= {"notion": self.notion or default, "upper": upper}
-        own = parsing.own_budgets(typed.pop("budget"))
-        notion = parsing.notion_of(**typed)
+        typed: dict[str, Any] = asdict(self) | {"notion": self.notion or default, "upper": upper}
+        own, notion = parsing.own_budgets(self.budget), parsing.notion_of(**typed)
         return notion.with_budgets(own) if own else notion
 
 
@@ -371,6 +397,11 @@ class PrivateColumns(FileColumns):
         "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
     )
 
+    def arguments(self) -> dict[str, Any]:
+        """As a release and its check take them."""
+        kept = {"columns": self.renamed, "keep_sensitive": self.keep_sensitive}
+        return kept | {"correlated": parsing.names("--correlated", self.correlated)}
+
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedForm:
@@ -401,11 +432,12 @@ class PolicyOptions(PublishedForm):
         "FORM", "Compare symbols in this Unicode form: none, NFC, NFD, NFKC or NFKD.", "none"
     )
 
-    def policy(self) -> Policy:
-        """As a release takes it."""
+    def arguments(self) -> dict[str, Any]:
+        """As a release and its check take them."""
         from mechdesign.release.policies import Policy
 
-        return Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
+        policy = Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
+        return {"form": self.form, "policy": policy}
 
 
 @dataclass(frozen=True, kw_only=True)
