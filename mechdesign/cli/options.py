@@ -167,7 +167,7 @@ class InputTable(TextFormat, TableOptions):
     def read_before_auto(self) -> tuple[Joint, Any]:
         """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
         bins = parsing.bins_of(self.bins)
-        by_column: dict[str, Any] = bins if isinstance(bins, dict) else {"": bins}
+        by_column: dict[str, Any] = {"": bins} if bins is None or isinstance(bins, str) else bins
         free = {name: text for name, text in by_column.items() if text == "auto"}
         if not free:
             return self.joint(self.table), None
