@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import MechdesignError
@@ -136,8 +135,10 @@ class Reporter:
     def _log(self, level: str, event: str, text: str, fields: dict[str, object]) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = {"time": now, "level": level, "event": event, "message": one_line(text), **fields}
+        from mechdesign.report.wording import plain
+
         # ASCII, for some readers of lines take more than \n for the end of one.
-        self._write(json.dumps(_plain(record), allow_nan=False))
+        self._write(json.dumps(plain(record), allow_nan=False, default=str))
 
     def _write(self, lines: str) -> None:
         stream: Any = sys.stderr
@@ -175,17 +176,6 @@ def reporter_of(context: typer.Context) -> Reporter:
 def one_line(text: str) -> str:
     """`text` without line breaks or control characters, which would move a terminal's cursor."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
-
-
-def _plain(value: object) -> Any:
-    """What JSON can carry: infinities as texts, NaN as null, anything else it does not know as a text."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else f"{value:g}"
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in cast("Mapping[object, object]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in cast("Sequence[object]", value)]
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 NO = 1

@@ -5,13 +5,11 @@ Also what `design` shares with it: where reports are written, and the commands t
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
@@ -64,7 +62,7 @@ class ReportPaths:
         design: Design | None,
         reporter: Reporter,
         *,
-        line: str,
+        line: str | None,
         table: str | None = None,
         output: str | None = None,
     ) -> None:
@@ -88,7 +86,7 @@ class ReportPaths:
             made[self.internal] = attributed(found, channel, commands(line, shown, public=False), files)
         if self.public is not None:
             found = public_report(channel, notion, satisfied=None if design is None else design.verified)
-            again = commands(design_of(channel, o.PUBLIC_TABLE, o.PUBLIC_CHANNEL), None, public=True)
+            again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
             made[self.public] = attributed(found, channel, again)
         for path, report in made.items():
             save_report(report, path, overwrite=self.force)
@@ -143,7 +141,7 @@ def report(
         )
     design = None if loaded.joint is None else design_behind(loaded, loaded.joint, notion)
     satisfied = None if design is None else design.verified
-    line = design_of(loaded, o.PUBLIC_TABLE, os.path.basename(channel))
+    line = design_line(loaded, os.path.basename(channel))
     paths.save(loaded, design, reporter, line=line, output=channel)
     reporter.done("reported", paths.text(), **paths.record(), satisfied=satisfied)
     took = time.perf_counter() - started
@@ -155,49 +153,22 @@ def report(
     return NO if satisfied is False else 0
 
 
-def design_of(channel: Channel, table: str, output: str) -> str:
-    """The command that makes the channel again: the one that made it, or what can be known of that."""
-    recorded = recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
-    return recorded or _reconstructed(channel, table, output)
+def design_line(channel: Channel, output: str) -> str | None:
+    """The command that made the channel, as its file has kept it."""
+    return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
 
 
-def _reconstructed(channel: Channel, table: str, output: str) -> str:
-    from mechdesign.mechanisms import MECHANISMS
-    from mechdesign.notions import from_record, to_record
-
-    options: list[tuple[str, Any]] = []
-    if channel.sensitive is not None:
-        options.append(("--sensitive", _columns(channel.sensitive.columns)))
-    options.append(("--useful", _columns(channel.useful.columns)))
-    notion = channel.record.notion
-    for key, value in ({} if notion is None else to_record(from_record(notion))).items():
-        options.append(("--notion" if key == "name" else f"--{key.replace('_', '-')}", value))
-    mechanism = channel.record.provenance.get("mechanism")
-    if mechanism in MECHANISMS:
-        options.append(("--mechanism", mechanism))
-    return shell_line("design", [table], [*options, ("--output", output)])
-
-
-def _columns(columns: Sequence[str]) -> str:
-    """Columns as `--sensitive` and `--useful` read them."""
-    if not any(sign in column for column in columns for sign in ',"'):
-        return ",".join(columns)
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="").writerow(columns)
-    return text.getvalue()
-
-
-def commands(design_line: str, file: str | None, *, public: bool) -> tuple[Command, ...]:
-    """What can be done with a channel, as lines for the shell."""
+def commands(line: str | None, file: str | None, *, public: bool) -> tuple[Command, ...]:
+    """What can be done with a channel, as lines for the shell; `line` is the one that made it, where that is known."""
     from mechdesign.report.record import Command
 
     channel = "CHANNEL.json" if file is None else file
     against = [("--table", "TABLE.csv")] if public else []
     who = " (for who holds the table)" if public else ""
     lines = {
-        f"Design the channel{who}:": design_line,
+        f"Design the channel{who}:": line,
         f"Check exactly that it keeps its promise{who}:": shell_line("audit", [channel], against),
         "Release a file, each record one draw:": shell_line("apply", [channel, "IN.csv", "OUT.csv"], []),
         "The matrix with all its digits:": shell_line("show", [channel], [("--csv", True)]),
     }
-    return tuple(Command(purpose=purpose, line=line) for purpose, line in lines.items())
+    return tuple(Command(purpose, line) for purpose, line in lines.items() if line is not None)

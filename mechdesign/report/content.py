@@ -33,10 +33,9 @@ from mechdesign.report.record import (
     Promise,
     Report,
 )
-from mechdesign.report.wording import about, at_most, count, title
+from mechdesign.report.wording import about, achieved_text, at_most, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
 
 NAMELESS = "the sensitive column"
 
@@ -105,22 +104,19 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
     # From here on nobody can look at the table, not even by mistake.
     origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
-    bare = replace(
-        channel, joint=None, record=ChannelRecord(provenance=origin, objective=channel.record.objective)
-    )
+    record = ChannelRecord(provenance=origin, objective=channel.record.objective)
+    bare = replace(channel, joint=None, record=record)
     asked = _asked(bare, notion)
     sensitive, useful = names_of(asked)
     verdict = VERDICTS[satisfied] + ("" if satisfied is None else ", with the table that is not shown here.")
+    confidence = channel.record.confidence
+    about_whom = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
     return Report(
         audience="public",
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied),
-        holds_for=(
-            *([PUBLIC_SAMPLE] if channel.record.confidence is None else scope_of(channel.record.confidence)),
-            *covers,
-            WITHHELD.format(useful=useful),
-        ),
+        holds_for=(*about_whom, *covers, WITHHELD.format(useful=useful)),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         least=_least(bare),
         channel=_channel_table(bare),
@@ -143,7 +139,7 @@ def summary_report(
     channel, notion, population = design.channel, design.notion, design.population
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
-    found = verdict or design
+    found, after = verdict or design, channel.record.after
     said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
     said += [] if verdict is None else [worst_text(verdict.worst)]
     names = [name for each in joint.sensitive.secret_names for name in each]
@@ -158,10 +154,7 @@ def summary_report(
             achieved=asdict(found.achieved),
             used=None if found.used is None else asdict(found.used),
             worst=None if verdict is None else asdict(verdict.worst),
-            beliefs=tuple(
-                Belief(symbol=name, before=float(before), lowest=low, highest=high)
-                for name, before, (low, high) in ranges
-            ),
+            beliefs=tuple(Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
         ),
         population=None
         if population is None
@@ -174,7 +167,7 @@ def summary_report(
             *([_sample(asked)] if design.confidence is None else []),
             *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
             *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
-            *([AFTER.format(count(len(channel.record.after), "release"))] if channel.record.after else []),
+            *([AFTER.format(count(len(after), "release"))] if after else []),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=Kept(
@@ -201,30 +194,29 @@ def full_report(
     absent: dict[str, str],
 ) -> Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
-    names = [name for each in joint.sensitive.secret_names for name in each]
+    names = tuple(name for each in joint.sensitive.secret_names for name in each)
     before: list[list[float]] = []
     after: list[list[float]] = []
     for secret in joint.secrets:
         released = secret.p @ channel.matrix
         before += secret.lift.tolist()
         after += (released / secret.p_s[:, None] / released.sum(axis=0)).tolist()
+    meanings = [
+        Meaning(out.output, out.probability, _largest_first(posterior), out.min_lift, out.max_lift)
+        for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
+    ]
     return replace(
         summary,
         curve=curve,
-        before=Lifts(sensitive=tuple(names), columns=joint.useful.names, values=tuple(map(tuple, before))),
-        after=Lifts(sensitive=tuple(names), columns=channel.outputs, values=tuple(map(tuple, after))),
-        codebook=tuple(
-            Meaning(
-                output=out.output,
-                probability=out.probability,
-                posterior=tuple(sorted(posterior.items(), key=lambda item: -item[1])),
-                lowest_lift=out.min_lift,
-                highest_lift=out.max_lift,
-            )
-            for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
-        ),
+        before=Lifts(names, joint.useful.names, tuple(map(tuple, before))),
+        after=Lifts(names, channel.outputs, tuple(map(tuple, after))),
+        codebook=tuple(meanings),
         absent=absent,
     )
+
+
+def _largest_first(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def names_of(asked: Asked) -> tuple[str, str]:
@@ -250,15 +242,14 @@ def origin_of(channel: Channel, key: str) -> str | None:
 
 def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
     """The budgets that a channel keeps to, in words: those of its own notion if that is an average, and all lifts."""
-    uses = (
+    own = (
         ""
         if used is None
         else f"eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."
     )
     return [
-        *([f"Of its own budgets it uses {uses}"] if uses else []),
-        f"Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
-        f"{at_most(achieved.eps_ldp)} (nats, rounded up).",
+        *([f"Of its own budgets it uses {own}"] if own else []),
+        f"Achieved: {achieved_text(achieved)} (nats, rounded up).",
     ]
 
 
@@ -273,14 +264,17 @@ def worst_text(worst: Worst) -> str:
 
 
 def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> Asked:
-    protected = channel.sensitive
+    hidden = channel.sensitive
     cells = None if joint is None else [cell for row in joint.counts for cell in row]
+    columns = () if hidden is None else hidden.columns
+    if hidden is not None and hidden.each:
+        columns = (f"{' and '.join(columns)} (each)",)
     return Asked(
-        sensitive_columns=_protected_columns(protected),
+        sensitive_columns=columns,
         useful_columns=channel.useful.columns,
-        sensitive_symbols=tuple(name for each in protected.secret_names for name in each)
-        if protected
-        else (),
+        sensitive_symbols=()
+        if hidden is None
+        else tuple(name for each in hidden.secret_names for name in each),
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),
         notion=to_record(notion),
@@ -292,13 +286,6 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
         cells=None if cells is None else len(cells),
         zero_cells=None if cells is None else cells.count(0),
     )
-
-
-def _protected_columns(protected: Variable | None) -> tuple[str, ...]:
-    """Of several secrets one name that says so, in the place of their columns."""
-    if protected is None or not protected.each:
-        return () if protected is None else protected.columns
-    return (f"{' and '.join(protected.columns)} (each)",)
 
 
 def _promised(notion: Notion) -> Achieved:
@@ -338,14 +325,13 @@ def _bounds(
         # What holds of every channel whatsoever is no consequence of a promise.
         follows = dict.fromkeys(follows, math.inf)
     suprema = {} if achieved is None else asdict(guarantees(achieved.eps_l, achieved.eps_u))
-    known = {} if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp}
-    known |= attained
+    known = attained if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp, **attained}
     bounds: list[Bound] = []
     for name, (words, unit, key) in MEASURES.items():
         bound = follows[name] if math.isfinite(follows[name]) else None
         value = suprema.get(name) if key is None else known.get(key)
         if bound is not None or value is not None:
-            bounds.append(Bound(measure=words.format(s=sensitive), unit=unit, promised=bound, attained=value))
+            bounds.append(Bound(words.format(s=sensitive), unit, bound, value))
     return tuple(bounds)
 
 
@@ -380,13 +366,6 @@ def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list
 
 
 def _channel_table(channel: Channel) -> ChannelTable:
-    d = channel.denominator
-    return ChannelTable(
-        symbols=channel.useful.names,
-        outputs=channel.outputs,
-        denominator=d,
-        rows=tuple(
-            tuple(Entry(output=y, weight=entry, share=entry / d) for y, entry in row)
-            for row in channel.integers.entries()
-        ),
-    )
+    d, rows = channel.denominator, channel.integers.entries()
+    entries = tuple(tuple(Entry(y, entry, entry / d) for y, entry in row) for row in rows)
+    return ChannelTable(channel.useful.names, channel.outputs, d, entries)

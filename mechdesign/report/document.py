@@ -9,7 +9,7 @@ from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.report import blocks as b
 from mechdesign.report.bins_text import numbers_blocks
 from mechdesign.report.content import names_of
-from mechdesign.report.record import Asked, Entry, Kept, LeastKept, Lifts, Promise, Report
+from mechdesign.report.record import Asked, Kept, LeastKept, Lifts, Promise, Report
 from mechdesign.report.wording import (
     about,
     at_least,
@@ -41,6 +41,10 @@ ROUNDING = 1e-9
 
 ENDS = (2.0, 4.0, 8.0)
 """Lifts at which the colours of a map may end: no less, so that rounding does not look like leakage."""
+
+CURVE_HEADER = (
+    "budget", "mechanism", "kept", "no channel keeps more than", "largest log-lift", "smallest log-lift"
+)  # fmt: skip
 
 ABOVE, BELOW = "▲", "▼"
 
@@ -91,25 +95,17 @@ def lead_of(asked: Asked) -> str:
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, for whom it holds and what voids it."""
     sensitive, useful = names_of(report.asked)
-    blocks = () if report.least is None else _least(report.least, useful)
-    blocks += () if report.kept is None else _kept(report.kept, useful, free=report.least is None)
-    kept = [b.Section("kept", "What is kept", blocks)] if blocks else []
-    holds_for: tuple[b.Block, ...] = (b.Bullets(report.holds_for),)
-    if report.population is not None:
-        holds_for = (*map(b.Text, report.population.sentences), *holds_for)
-    return [
-        b.Section(
-            "promise", "What is promised", _promise(report.promise, report.asked.notion_text, sensitive)
-        ),
-        *kept,
-        *(
-            [b.Section("numbers", "How far numbers move", numbers_blocks(report.numbers))]
-            if report.numbers
-            else []
-        ),
-        b.Section("scope", "For whom it holds", holds_for),
-        b.Section("voids", "What voids it", (b.Bullets(report.voided_by),)),
-    ]
+    kept = () if report.least is None else _least(report.least, useful)
+    kept += () if report.kept is None else _kept(report.kept, useful, free=report.least is None)
+    population = () if report.population is None else report.population.sentences
+    blocks: dict[tuple[str, str], Sequence[b.Block]] = {
+        ("promise", "What is promised"): _promise(report.promise, report.asked.notion_text, sensitive),
+        ("kept", "What is kept"): kept,
+        ("numbers", "How far numbers move"): numbers_blocks(report.numbers),
+        ("scope", "For whom it holds"): (*map(b.Text, population), b.Bullets(report.holds_for)),
+        ("voids", "What voids it"): (b.Bullets(report.voided_by),),
+    }
+    return [b.Section(*name, tuple(shown)) for name, shown in blocks.items() if shown]
 
 
 def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
@@ -135,39 +131,32 @@ def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
 
 def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ...]:
     statement = b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
-    shown = promise.beliefs[: b.MOST_ROWS]
-    beliefs = b.Grid(
-        f"Probability of each {sensitive} before and after any released value is seen",
-        (sensitive, "before", "lowest after", "highest after"),
-        tuple(
-            b.cells(
-                b.short(one.symbol),
-                percent(one.before),
-                percent_at_least(one.lowest),
-                percent_at_most(one.highest),
-            )
-            for one in shown
-        ),
-    )
-    table = [beliefs, *b.row_remarks(len(shown), len(promise.beliefs), sensitive)] if shown else []
+    rows = [
+        b.cells(
+            b.short(one.symbol),
+            percent(one.before),
+            percent_at_least(one.lowest),
+            percent_at_most(one.highest),
+        )
+        for one in promise.beliefs
+    ]
+    header = (sensitive, "before", "lowest after", "highest after")
+    caption = f"Probability of each {sensitive} before and after any released value is seen"
+    table = b.grid(caption, header, rows, sensitive) if rows else []
     return (statement, *table, b.Text(f"This is {notion}. {promise.verdict}"))
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
     amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
-    blocks: list[b.Block] = [
-        b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}.")
-    ]
-    if kept.upper_bound_nmi is None or kept.gap_nmi is None:
-        # On the column's own symbols, something else was asked for.
-        said = "How much the best possible channel would keep was not computed." if free else None
-    else:
-        said = (
+    texts = [f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."]
+    if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
+        texts.append(
             f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap is at "
             f"most {percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
         )
-    blocks += [] if said is None else [b.Text(said)]
-    return (*blocks, *[b.Text(label(remark)) for remark in kept.remarks])
+    elif free:  # On the column's own symbols, something else was asked for.
+        texts.append("How much the best possible channel would keep was not computed.")
+    return tuple(map(b.Text, [*texts, *map(label, kept.remarks)]))
 
 
 def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
@@ -196,10 +185,9 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
         texts.append(f"Expected shares of {useful} change by at most {most} of all.")
     if asked["forbid"]:
         texts.append(f"{count(len(asked['forbid']), 'pair')} of symbols is never released one for the other.")
-    rows = tuple(b.cells(b.short(name), percent_at_least(share)) for name, share in least.by_symbol)
-    shown = rows[: b.MOST_ROWS]
-    table = b.Grid(f"Probability that each {useful} is released as it is", (useful, "stays true"), shown)
-    return (*map(b.Text, texts), table, *b.row_remarks(len(shown), len(rows), useful))
+    rows = [b.cells(b.short(name), percent_at_least(share)) for name, share in least.by_symbol]
+    caption = f"Probability that each {useful} is released as it is"
+    return (*map(b.Text, texts), *b.grid(caption, (useful, "stays true"), rows, useful))
 
 
 def amount(bound: float, unit: str) -> str:
@@ -211,11 +199,12 @@ def amount(bound: float, unit: str) -> str:
 def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     """What follows for other measures: from the promise, for every channel; and what this channel attains."""
     attained = any(bound.attained is not None for bound in promise.bounds)
-    header = ("measure", "every channel with this promise, at most", *(["this channel"] * attained))
-    rows: list[tuple[b.Cell, ...]] = []
-    for bound in promise.bounds:
-        values = [bound.promised, *([bound.attained] * attained)]
-        rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
+    header = ("measure", "every channel with this promise, at most", "this channel")[: 2 + attained]
+    rows = [
+        b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values[: 1 + attained]))
+        for bound in promise.bounds
+        for values in [(bound.promised, bound.attained)]
+    ]
     caption = "What the promise bounds" + (", and what this channel attains" if attained else "")
     return (b.Grid(caption, header, tuple(rows)),)
 
@@ -271,32 +260,20 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
         ),
         b.Grid(
             f"Trade-off over {curve.axis} (* is the chosen budget)",
-            (
-                "budget",
-                "mechanism",
-                "kept",
-                *(["no channel keeps more than"] if bounded else []),
-                "largest log-lift",
-                "smallest log-lift",
-            ),
+            tuple(name for name in CURVE_HEADER if bounded or name != CURVE_HEADER[3]),
             tuple(_row(row, row == chosen, bounded) for row in curve.rows),
             left=(1,),
             folded=True,
         ),
-        *[b.Remark(text) for text in curve.remarks],
+        *map(b.Remark, curve.remarks),
     )
 
 
 def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
-    bound = row.upper_bound_nmi
-    return b.cells(
-        f"{row.epsilon:g}{'*' if chosen else ''}",
-        row.mechanism,
-        percent_at_least(row.nmi),
-        *(["" if bound is None else percent_at_most(bound)] if bounded else []),
-        at_most(row.max_log_lift),
-        f"-{at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0",
-    )
+    bound = "" if row.upper_bound_nmi is None else percent_at_most(row.upper_bound_nmi)
+    smallest = f"-{at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
+    kept = (row.mechanism, percent_at_least(row.nmi), *([bound] if bounded else []))
+    return b.cells(f"{row.epsilon:g}{'*' if chosen else ''}", *kept, at_most(row.max_log_lift), smallest)
 
 
 def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.Block, ...]:
@@ -308,6 +285,10 @@ def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.B
     bounded = low is not None or high is not None
     marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
     powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
+    maps = (
+        _map("Before", before, useful, sensitive, report.promise, ends),
+        _map("After", after, "output", sensitive, report.promise, ends),
+    )
     return (
         b.Text(LIFT.format(sensitive=sensitive)),
         b.Text(
@@ -316,17 +297,9 @@ def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.B
             f"{1.0 / ends:g} and {ends:g}.{marks}"
         ),
         b.Maps(
-            (
-                _map("Before", before, useful, sensitive, report.promise, ends),
-                _map("After", after, "output", sensitive, report.promise, ends),
-            ),
-            tuple(b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers),
+            maps, tuple(b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers)
         ),
-        *[
-            b.Remark(f"{name}: {map_.note}")
-            for name, map_ in (("Before", before), ("After", after))
-            if map_.note
-        ],
+        *[b.Remark(f"{n}: {map_.note}") for n, map_ in (("Before", before), ("After", after)) if map_.note],
     )
 
 
@@ -342,19 +315,12 @@ def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, 
     marks = [[BELOW if v < low else ABOVE if v > high else "" for v in line] for line in table.values]
     outside = sum(mark != "" for line in marks for mark in line)
     cells = count(len(table.rows) * len(table.columns), "cell")
-    return b.Grid(
-        f"{name}: lift of each {across} at each {down}"
-        + (
-            f"; {outside:,} of {cells} outside what is allowed"
-            if math.isfinite(low) or math.isfinite(high)
-            else ""
-        ),
-        (down, *table.columns),
-        tuple(
-            (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
-            for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
-        ),
+    said = f"; {outside:,} of {cells} outside what is allowed" if low > -math.inf or high < math.inf else ""
+    rows = (
+        (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
+        for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
     )
+    return b.Grid(f"{name}: lift of each {across} at each {down}{said}", (down, *table.columns), tuple(rows))
 
 
 def _lift(value: float, mark: str, ends: float) -> b.Cell:
@@ -371,6 +337,7 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
 def _channel(report: Report) -> tuple[b.Block, ...]:
     """The matrix, or where it is too large what becomes of each symbol."""
     channel, useful = report.channel, title(report.asked.useful_columns)
+    outputs = range(len(channel.outputs))
     blocks: list[b.Block] = [
         b.Text(
             f"Each {useful} is replaced by one of {count(len(channel.outputs), 'output')}, drawn with these "
@@ -378,44 +345,30 @@ def _channel(report: Report) -> tuple[b.Block, ...]:
         )
     ]
     if len(channel.outputs) <= MOST_MATRIX_OUTPUTS and len(channel.symbols) <= MOST_MATRIX_SYMBOLS:
-        rows = tuple(
-            (b.Cell(b.short(name)), *_matrix_row(row, len(channel.outputs)))
-            for name, row in zip(channel.symbols, channel.rows, strict=True)
-        )
+        rows: list[tuple[b.Cell, ...]] = []
+        for name, row in zip(channel.symbols, channel.rows, strict=True):
+            shares = {entry.output: entry.share for entry in row}
+            shown = [b.Cell(_tenths(shares[y]), shares[y]) if y in shares else b.Cell("") for y in outputs]
+            rows.append((b.Cell(b.short(name)), *shown))
+        header = (useful, *map(b.short, channel.outputs))
         blocks.append(
-            b.Grid(
-                f"P(output | {useful}) in %; an empty cell is exactly zero",
-                (useful, *map(b.short, channel.outputs)),
-                rows,
-            )
+            b.Grid(f"P(output | {useful}) in %; an empty cell is exactly zero", header, tuple(rows))
         )
     else:
-        shown = channel.rows[: b.MOST_ROWS]
-        blocks += [
+        blocks.append(
             b.Remark(
                 f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
                 f"{b.MOST_SHARES} most probable outputs of each {useful} are listed, the others put together. "
                 f"{b.ALL_IN_JSON}"
-            ),
-            b.Grid(
-                f"What is released for each {useful}",
-                (useful, "outputs, with their probabilities"),
-                tuple(
-                    b.cells(b.short(name), _listed([(channel.outputs[e.output], e.share) for e in row]))
-                    for name, row in zip(channel.symbols, shown, strict=False)
-                ),
-                left=(1,),
-            ),
-            *b.row_remarks(len(shown), len(channel.symbols), useful),
+            )
+        )
+        listed = [
+            b.cells(b.short(name), _listed([(channel.outputs[e.output], e.share) for e in row]))
+            for name, row in zip(channel.symbols, channel.rows, strict=True)
         ]
+        header = (useful, "outputs, with their probabilities")
+        blocks += b.grid(f"What is released for each {useful}", header, listed, useful, left=(1,))
     return (*blocks, *b.label_remarks([*channel.symbols, *channel.outputs]))
-
-
-def _matrix_row(row: Sequence[Entry], outputs: int) -> list[b.Cell]:
-    cells = [b.Cell("")] * outputs
-    for entry in row:
-        cells[entry.output] = b.Cell(_tenths(entry.share), entry.share)
-    return cells
 
 
 def _tenths(share: float) -> str:
@@ -440,29 +393,24 @@ def _listed(shares: Sequence[tuple[str, float]]) -> str:
 def _codebook(report: Report) -> tuple[b.Block, ...]:
     """What each output says of X, and how much of S."""
     codebook, useful = report.codebook or (), title(report.asked.useful_columns)
-    shown = codebook[: b.MOST_ROWS]
-    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in shown)
+    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in codebook[: b.MOST_ROWS])
     rest = [b.Remark(f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}")]
+    header = ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift")
+    rows = [
+        b.cells(
+            b.short(one.output),
+            f"{_tenths(one.probability)} %",
+            _listed(one.posterior),
+            at_least(one.lowest_lift),
+            at_most(one.highest_lift),
+        )
+        for one in codebook
+    ]
     return (
         b.Text(
             f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
             f"its smallest and its largest lift over {title(report.asked.sensitive_columns)}."
         ),
-        b.Grid(
-            "Posterior of each output",
-            ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift"),
-            tuple(
-                b.cells(
-                    b.short(one.output),
-                    f"{_tenths(one.probability)} %",
-                    _listed(one.posterior),
-                    at_least(one.lowest_lift),
-                    at_most(one.highest_lift),
-                )
-                for one in shown
-            ),
-            left=(2,),
-        ),
-        *b.row_remarks(len(shown), len(codebook), "outputs"),
+        *b.grid("Posterior of each output", header, rows, "outputs", left=(2,)),
         *(rest if clipped else []),
     )

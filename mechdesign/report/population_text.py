@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from mechdesign.auditing.population_promise import Cause, PopulationPromise
-from mechdesign.core.numbers import at_most, factor_at_least, factor_at_most
-from mechdesign.report.wording import count, label, percent
+from mechdesign.report.wording import achieved_text, count, factor_at_least, factor_at_most, label, percent
 from mechdesign.tables.confidence import ConfidenceSet, scope_of
 
 SCOPE = (
@@ -20,44 +20,22 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
     """`population` of the JSON outputs."""
     if promise is None:
         return None
-    achieved = promise.achieved
+    merged = promise.merged
     return {
         "level": promise.level,
-        "eps_l": achieved.eps_l,
-        "eps_u": achieved.eps_u,
-        "eps_ldp": achieved.eps_ldp,
-        "largest": _cause_record(promise.largest),
-        "smallest": _cause_record(promise.smallest),
+        **asdict(promise.achieved),
+        "largest": asdict(promise.largest),
+        "smallest": asdict(promise.smallest),
         "merged": None
-        if promise.merged is None
-        else {
-            "outputs": [list(group) for group in promise.merged.groups],
-            "eps_l": promise.merged.achieved.eps_l,
-            "eps_u": promise.merged.achieved.eps_u,
-            "eps_ldp": promise.merged.achieved.eps_ldp,
-            "lost_nmi": promise.merged.lost,
-        },
-    }
-
-
-def _cause_record(cause: Cause) -> dict[str, Any]:
-    return {
-        "sensitive": cause.sensitive,
-        "output": cause.output,
-        "lift": cause.lift,
-        "symbols": list(cause.symbols),
-        "records": list(cause.records),
+        if merged is None
+        else {"outputs": merged.groups, **asdict(merged.achieved), "lost_nmi": merged.lost},
     }
 
 
 def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | None, records: int) -> list[str]:
     """Sentences for the terminal and reports; `chosen` is the set of a design with confidence."""
     level = f"{100.0 * promise.level:g} % confidence"
-    achieved = promise.achieved
-    budgets = (
-        f"eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
-        f"{at_most(achieved.eps_ldp)}"
-    )
+    achieved, budgets = promise.achieved, achieved_text(promise.achieved)
     if chosen is not None:
         return [
             f"The promise is verified exactly for every population in the Clopper-Pearson set of the counts of these "

@@ -6,7 +6,6 @@ Also what commands print with `--json`: plain dictionaries (infinities as the st
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -22,6 +21,7 @@ from mechdesign.notions import to_record
 from mechdesign.release.binned import Moved, moved
 from mechdesign.report.composition import spending_record
 from mechdesign.report.population_text import population_record
+from mechdesign.report.wording import plain
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -60,7 +60,7 @@ class Asked:
     zero_cells: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Bound:
     """A measure of leakage: at most `promised` by every channel with the promise, `attained` by this one.
 
@@ -73,7 +73,7 @@ class Bound:
     attained: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Belief:
     """The probability of a sensitive symbol before, and its extremes after a released value (rounded outwards)."""
 
@@ -144,7 +144,7 @@ class Kept:
     remarks: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Lifts:
     """Lifts P(s|.)/P(s): a row for each symbol of S in `sensitive`, a column for each in `columns`."""
 
@@ -153,7 +153,7 @@ class Lifts:
     values: tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Entry:
     """An output of a symbol: its integer and that integer over the denominator."""
 
@@ -162,7 +162,7 @@ class Entry:
     share: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of positive probability."""
 
@@ -172,7 +172,7 @@ class ChannelTable:
     rows: tuple[tuple[Entry, ...], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Meaning:
     """What an output says: how often it is released, its posterior P(x|y), its extreme lifts and their symbols."""
 
@@ -183,7 +183,7 @@ class Meaning:
     highest_lift: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Command:
     """A line for the shell and what it does."""
 
@@ -216,19 +216,6 @@ class Report:
     provenance: tuple[Fact, ...] = ()
     commands: tuple[Command, ...] = ()
     absent: dict[str, str] = field(default_factory=dict[str, str])
-
-
-def plain(value: Any) -> Any:
-    """`value` with infinities as "inf" and "-inf", NaN as None, and mappings and sequences rebuilt."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in value.items()}  # type: ignore[misc]
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]  # type: ignore[misc]
-    return value
 
 
 def to_json(record: Mapping[str, Any]) -> str:

@@ -72,12 +72,8 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    kept = set(
-        sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))[
-            :MOST_LINES
-        ]
-    )
-    chosen = tuple(belief for belief in beliefs if belief in kept)
+    by_change = sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))
+    chosen = tuple(belief for belief in beliefs if belief in set(by_change[:MOST_LINES]))
     remark = f"Those {MOST_LINES} of {len(beliefs):,} are shown whose probability can change most; --report has all."
     promise = replace(report.promise, beliefs=chosen, verdict=f"{report.promise.verdict} {remark}")
     return replace(report, promise=promise)
@@ -117,15 +113,11 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
     """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
-    verdict = "satisfied" if audit.satisfied else "VIOLATED"
-    return "\n".join(
-        [
-            f"{audit.notion.text}: {verdict}, decided in exact arithmetic.",
-            *achieved_texts(audit.achieved, audit.used),
-            worst_text(audit.worst),
-            *map(paragraph, population),
-        ]
+    verdict = (
+        f"{audit.notion.text}: {'satisfied' if audit.satisfied else 'VIOLATED'}, decided in exact arithmetic."
     )
+    achieved = achieved_texts(audit.achieved, audit.used)
+    return "\n".join([verdict, *achieved, worst_text(audit.worst), *map(paragraph, population)])
 
 
 def matrix_csv(channel: Channel) -> str:
@@ -133,11 +125,9 @@ def matrix_csv(channel: Channel) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([",".join(channel.useful.columns), *channel.outputs])
-    d = Decimal(channel.denominator)
+    d, digits = Decimal(channel.denominator), DIGITS_OF_QUOTIENTS
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        shares = (
-            DIGITS_OF_QUOTIENTS.divide(Decimal(entry), d).normalize(DIGITS_OF_QUOTIENTS) for entry in row
-        )
+        shares = (digits.divide(Decimal(entry), d).normalize(digits) for entry in row)
         writer.writerow([name, *(f"{share:f}" for share in shares)])
     return text.getvalue()
 
@@ -172,10 +162,6 @@ def _entry(name: str, shares: dict[str, float]) -> str:
 def measures_text(measures: ChannelMeasures) -> str:
     """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline."""
     width = max(map(len, [*measures.utility, *measures.leakage]))
-    kept, said = (
-        [f"  {name:<{width}}  {about(value)}" for name, value in values.items()]
-        for values in (measures.utility, measures.leakage)
-    )
     promised = [
         (
             line.measure,
@@ -185,18 +171,18 @@ def measures_text(measures: ChannelMeasures) -> str:
         )
         for line in measures.guarantees
     ]
-    return "\n".join(
-        [
-            "What is kept of the useful column (nats)",
-            *kept,
-            "",
-            "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)",
-            *said,
-            "",
-            "What the lifts and the averages guarantee, next to what is attained",
-            *aligned(promised, left=range(4)),
-        ]
+    kept, said = (
+        [f"  {name:<{width}}  {about(value)}" for name, value in values.items()]
+        for values in (measures.utility, measures.leakage)
     )
+    parts = {
+        "What is kept of the useful column (nats)": kept,
+        "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
+        "What the lifts and the averages guarantee, next to what is attained": aligned(
+            promised, left=range(4)
+        ),
+    }
+    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
 
 
 def outputs_text(measures: ChannelMeasures) -> str:
@@ -225,29 +211,25 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     at = {(row.mechanism, row.epsilon): row for row in rows}
-    proven = {
-        (row.case.confidence, row.epsilon): row.upper_bound_nmi
-        for row in rows
-        if row.upper_bound_nmi is not None
-    }
+    bounds = [((row.case.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
+    proven = {key: bound for key, bound in bounds if bound is not None}
     levels = list(dict.fromkeys(level for level, _ in proven))
     budgets = sorted({row.epsilon for row in rows})
     step = -(-len(budgets) // MOST_LINES)
+    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     header = [
         "epsilon",
         *mechanisms,
         *("at most" if level is None else f"at most@{level:g}" for level in levels),
     ]
-    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     header += [f"{name}: stay true" for name in own]
     lines = [header]
     for epsilon in budgets[::step]:
-        cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
-        limits = [proven.get((level, epsilon)) for level in levels]
-        most = ["-" if limit is None else str(_hundredths(limit, ROUND_CEILING)) for limit in limits]
-        true = [row and row.truth for name in own for row in [at.get((name, epsilon))]]
-        stays = ["-" if share is None else str(_hundredths(share, ROUND_FLOOR)) for share in true]
-        lines.append([f"{epsilon:g}", *cells, *most, *stays])
+        kept = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
+        most = [_hundredths(proven.get((level, epsilon)), ROUND_CEILING) for level in levels]
+        true = [at.get((name, epsilon)) for name in own]
+        stays = [_hundredths(row and row.truth, ROUND_FLOOR) for row in true]
+        lines.append([f"{epsilon:g}", *kept, *most, *stays])
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))
@@ -260,15 +242,13 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
 
 
 def _kept(row: ComparisonRow | None) -> str:
-    if row is None:
-        return "-"
-    mark = "!" if not row.satisfied else "*" if row.repaired else ""
-    return f"{_hundredths(row.nmi, ROUND_FLOOR)}{mark}"
+    mark = "" if row is None else "!" if not row.satisfied else "*" if row.repaired else ""
+    return _hundredths(row and row.nmi, ROUND_FLOOR) + mark
 
 
-def _hundredths(share: float, rounding: str) -> Decimal:
+def _hundredths(share: float | None, rounding: str, digits: str = "0.01") -> str:
     """A share in percent with two decimals, rounded in the direction that claims less."""
-    return (Decimal(share) * 100).quantize(Decimal("0.01"), rounding=rounding)
+    return "-" if share is None else str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
 
 
 def _advice(found: Recommendation) -> str:
@@ -306,7 +286,7 @@ def _beliefs(found: Recommendation) -> str:
 
 
 def _tenths(share: float, rounding: str) -> str:
-    return str((Decimal(share) * 100).quantize(Decimal("0.1"), rounding=rounding))
+    return _hundredths(share, rounding, "0.1")
 
 
 def _twice(rows: Sequence[ComparisonRow]) -> str:
@@ -343,17 +323,14 @@ def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] |
 
 
 def _advised(found: Recommendation) -> dict[str, Any]:
-    twice = [{"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice]
-    most = found.most
-    keeps = (
-        None
-        if most is None
-        else {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi, "too_little": found.too_little}
-    )
+    most, named = found.most, ("mechanism", "epsilon", "nmi")
+    keeps = None
+    if most is not None:
+        keeps = {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi, "too_little": found.too_little}
     return {
         "notion": found.notion,
         "lam": found.lam,
-        "at_most_twice": twice,
+        "at_most_twice": [{name: getattr(row, name) for name in named} for row in found.twice],
         "keeps_most": keeps,
         "before": dict(zip(found.symbols, found.before, strict=True)),
         "beliefs": [
