@@ -93,8 +93,8 @@ def audit(
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    from mechdesign.report.population_text import population_sentences
     from mechdesign.report.record import audit_record
+    from mechdesign.report.sentences import population_sentences
     from mechdesign.report.terminal import audit_text
 
     said += [] if promise is None else population_sentences(promise, chosen, joint.total)

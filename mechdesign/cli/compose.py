@@ -34,7 +34,7 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
     """
     from mechdesign.auditing.joint_leakage import compose as run
     from mechdesign.channel.channel import Channel
-    from mechdesign.report.composition import composition_record, composition_text
+    from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
         if m.is_mechanism(path):

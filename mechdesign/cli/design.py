@@ -26,6 +26,9 @@ EXAMPLE = (
     "--epsilon 1 --lam 0.5 --output channel.json"
 )
 
+LOGGED = ("output", "mechanism", "nmi", "upper_bound_nmi", "gap_nmi", "fallback_from", "verified")
+"""What the log says of a design, of all that ``--json`` says."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DesignBudget(o.BudgetOptions):
@@ -220,10 +223,10 @@ def design(
     path = output.output
     written = replace(output, output=path or o.PUBLIC_CHANNEL)
     typed = (table, budget, confidence, after, search, objective, study, written)
-    shown = (table, budget, confidence, after, search, objective.shown(), study, written)
-    result = replace(
-        result, channel=_remembering(result.channel, command_line("design", *shown, public=True))
-    )
+    shown = (objective.shown() if each is objective else each for each in typed)
+    channel, line = result.channel, command_line("design", *shown, public=True)
+    record = replace(channel.record, provenance={**channel.record.provenance, COMMAND: line})
+    result = replace(result, channel=channel.with_record(record))
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
     if paths.asked:
@@ -234,26 +237,15 @@ def design(
             kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
     reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
-    reporter.done(
-        "designed",
-        "a channel is designed" if path is None else f"written to {path}",
-        output=path,
-        **paths.record(),
-        mechanism=result.mechanism,
-        nmi=result.nmi,
-        upper_bound_nmi=result.certificate.upper_bound_nmi,
-        gap_nmi=result.certificate.gap_nmi,
-        fallback_from=result.fallback_from,
-        verified=result.verified,
-    )
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
+    said = design_record(result, path) | paths.record()
+    done = "a channel is designed" if path is None else f"written to {path}"
+    reporter.done("designed", done, **{key: said[key] for key in (*LOGGED, *paths.record())})
+    end = _written(output, study, paths)
     common.answer(
-        lambda: design_record(result, path) | paths.record(),
-        lambda: "\n".join(
-            [design_text(result, joint, all_measures=output.all_measures), _written(output, study, paths)]
-        ),
+        lambda: said, lambda: f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
     )
     return 0 if result.verified else NO
 
@@ -270,21 +262,13 @@ def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> J
 
 
 def _refuse_for_study(study: StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:
-    if study.as_published and output.output is not None:
-        raise InputError(
-            "--as-published is for study: its channel is not written; drop --output, or --as-published"
-        )
-    if study.as_published and paths.asked:
-        raise InputError(
-            "--as-published is for study: nothing is promised that a report could state; drop --report and "
-            "--public-report, or --as-published"
-        )
-
-
-def _remembering(channel: Channel, line: str) -> Channel:
-    """The channel, with the command that makes it again in what it knows of its origin."""
-    origin = {**channel.record.provenance, COMMAND: line}
-    return channel.with_record(replace(channel.record, provenance=origin))
+    wrong = {
+        "its channel is not written; drop --output": output.output is not None,
+        "nothing is promised that a report could state; drop --report and --public-report": paths.asked,
+    }
+    for said, asked in wrong.items():
+        if study.as_published and asked:
+            raise InputError(f"--as-published is for study: {said}, or --as-published")
 
 
 def _written(output: OutputOptions, study: StudyOptions, paths: ReportPaths) -> str:

@@ -22,9 +22,9 @@ from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.composition import spending_texts
 from mechdesign.report.content import full_report, origin_of, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
+from mechdesign.report.sentences import spending_texts
 from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 

@@ -17,22 +17,9 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.binned import moved
+from mechdesign.report import record as r
 from mechdesign.report.blocks import short
-from mechdesign.report.population_text import population_sentences
-from mechdesign.report.record import (
-    Asked,
-    Belief,
-    Bound,
-    ChannelTable,
-    Entry,
-    Kept,
-    LeastKept,
-    Lifts,
-    Meaning,
-    Population,
-    Promise,
-    Report,
-)
+from mechdesign.report.sentences import population_sentences
 from mechdesign.report.wording import about, achieved_text, at_most, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
@@ -100,7 +87,7 @@ VERDICTS = {
 }
 
 
-def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -> Report:
+def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -> r.Report:
     """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
     # From here on nobody can look at the table, not even by mistake.
     origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
@@ -112,7 +99,7 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     confidence = channel.record.confidence
     about_whom = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
-    return Report(
+    return r.Report(
         audience="public",
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied),
@@ -131,7 +118,7 @@ def summary_report(
     attained: Mapping[str, float],
     remarks: Sequence[str],
     table: str | None = None,
-) -> Report:
+) -> r.Report:
     """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
 
     `verdict` is what the table alone says, and knows the worst cell.
@@ -146,7 +133,7 @@ def summary_report(
     shares = [share for secret in joint.secrets for share in secret.p_s]
     ranges = zip(names, shares, belief_ranges(channel, joint), strict=True)
     promise = _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained)
-    return Report(
+    return r.Report(
         audience="internal",
         asked=asked,
         promise=replace(
@@ -154,11 +141,11 @@ def summary_report(
             achieved=asdict(found.achieved),
             used=None if found.used is None else asdict(found.used),
             worst=None if verdict is None else asdict(verdict.worst),
-            beliefs=tuple(Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
+            beliefs=tuple(r.Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
         ),
         population=None
         if population is None
-        else Population(
+        else r.Population(
             level=population.level,
             **asdict(population.achieved),
             sentences=tuple(population_sentences(population, design.confidence, joint.total)),
@@ -170,7 +157,7 @@ def summary_report(
             *([AFTER.format(count(len(after), "release"))] if after else []),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
-        kept=Kept(
+        kept=r.Kept(
             nmi=design.nmi,
             mutual_information=design.mutual_information,
             entropy=design.entropy,
@@ -186,13 +173,13 @@ def summary_report(
 
 
 def full_report(
-    summary: Report,
+    summary: r.Report,
     channel: Channel,
     joint: Joint,
     measures: ChannelMeasures,
     curve: Curve | None,
     absent: dict[str, str],
-) -> Report:
+) -> r.Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
     names = tuple(name for each in joint.sensitive.secret_names for name in each)
     before: list[list[float]] = []
@@ -202,14 +189,14 @@ def full_report(
         before += secret.lift.tolist()
         after += (released / secret.p_s[:, None] / released.sum(axis=0)).tolist()
     meanings = [
-        Meaning(out.output, out.probability, _largest_first(posterior), out.min_lift, out.max_lift)
+        r.Meaning(out.output, out.probability, _largest_first(posterior), out.min_lift, out.max_lift)
         for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
     ]
     return replace(
         summary,
         curve=curve,
-        before=Lifts(names, joint.useful.names, tuple(map(tuple, before))),
-        after=Lifts(names, channel.outputs, tuple(map(tuple, after))),
+        before=r.Lifts(names, joint.useful.names, tuple(map(tuple, before))),
+        after=r.Lifts(names, channel.outputs, tuple(map(tuple, after))),
         codebook=tuple(meanings),
         absent=absent,
     )
@@ -219,19 +206,19 @@ def _largest_first(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]
     return tuple(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-def names_of(asked: Asked) -> tuple[str, str]:
+def names_of(asked: r.Asked) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
     return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
 
 
-def _least(channel: Channel) -> LeastKept | None:
+def _least(channel: Channel) -> r.LeastKept | None:
     """What is kept by a channel on the column's own symbols; None for any other."""
     objective = channel.record.objective
     if objective is None:
         return None
     own = zip(channel.useful.names, channel.kept_whole, strict=True)
     figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
-    return LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
+    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -263,13 +250,13 @@ def worst_text(worst: Worst) -> str:
     )
 
 
-def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> Asked:
+def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> r.Asked:
     hidden = channel.sensitive
     cells = None if joint is None else [cell for row in joint.counts for cell in row]
     columns = () if hidden is None else hidden.columns
     if hidden is not None and hidden.each:
         columns = (f"{' and '.join(columns)} (each)",)
-    return Asked(
+    return r.Asked(
         sensitive_columns=columns,
         useful_columns=channel.useful.columns,
         sensitive_symbols=()
@@ -303,9 +290,9 @@ def _promise(
     satisfied: bool | None,
     achieved: Achieved | None = None,
     attained: Mapping[str, float] | None = None,
-) -> Promise:
+) -> r.Promise:
     limits = notion.limits.single
-    return Promise(
+    return r.Promise(
         statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
@@ -317,7 +304,7 @@ def _promise(
 
 def _bounds(
     promised: Achieved, sensitive: str, achieved: Achieved | None, attained: Mapping[str, float]
-) -> tuple[Bound, ...]:
+) -> tuple[r.Bound, ...]:
     """Every measure that the promise bounds or the channel's value is known of, in the order of `MEASURES`."""
     follows = asdict(guarantees(promised.eps_l, promised.eps_u))
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
@@ -326,12 +313,12 @@ def _bounds(
         follows = dict.fromkeys(follows, math.inf)
     suprema = {} if achieved is None else asdict(guarantees(achieved.eps_l, achieved.eps_u))
     known = attained if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp, **attained}
-    bounds: list[Bound] = []
+    bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
         bound = follows[name] if math.isfinite(follows[name]) else None
         value = suprema.get(name) if key is None else known.get(key)
         if bound is not None or value is not None:
-            bounds.append(Bound(words.format(s=sensitive), unit, bound, value))
+            bounds.append(r.Bound(words.format(s=sensitive), unit, bound, value))
     return tuple(bounds)
 
 
@@ -343,7 +330,7 @@ def _sum_above(first: float, second: float) -> float:
     return math.nextafter(total, math.inf)
 
 
-def _sample(asked: Asked) -> str:
+def _sample(asked: r.Asked) -> str:
     """What the promise is about: N, zero cells, and no population."""
     cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
     if asked.records is None:
@@ -365,7 +352,7 @@ def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list
     return texts
 
 
-def _channel_table(channel: Channel) -> ChannelTable:
+def _channel_table(channel: Channel) -> r.ChannelTable:
     d, rows = channel.denominator, channel.integers.entries()
-    entries = tuple(tuple(Entry(y, entry, entry / d) for y, entry in row) for row in rows)
-    return ChannelTable(channel.useful.names, channel.outputs, d, entries)
+    entries = tuple(tuple(r.Entry(y, entry, entry / d) for y, entry in row) for row in rows)
+    return r.ChannelTable(channel.useful.names, channel.outputs, d, entries)

@@ -6,21 +6,11 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report import blocks as b
-from mechdesign.report.bins_text import numbers_blocks
+from mechdesign.report import wording as w
 from mechdesign.report.content import names_of
 from mechdesign.report.record import Asked, Kept, LeastKept, Lifts, Promise, Report
-from mechdesign.report.wording import (
-    about,
-    at_least,
-    at_most,
-    count,
-    label,
-    percent,
-    percent_at_least,
-    percent_at_most,
-    title,
-)
 
 LIFT = (
     "The lift of a {sensitive} at a released value says how many times as likely that value makes it: 1 means that "
@@ -31,6 +21,9 @@ BANNERS = {
     "internal": "Internal report: the table can be computed from it. Do not publish.",
     "public": "Public version: nothing but the channel itself depends on the table.",
 }
+
+MOST_BARS = 16
+"""Rows of a histogram; of more bins neighbours are put together."""
 
 MOST_MATRIX_OUTPUTS = 20
 MOST_MATRIX_SYMBOLS = 40
@@ -63,7 +56,7 @@ def document_of(report: Report) -> b.Document:
         sections.append(b.Section("codebook", "Codebook", _codebook(report)))
     if report.promise.bounds:
         sections.append(b.Section("measures", "Other measures of leakage", measure_blocks(report.promise)))
-    facts = b.Facts(tuple((fact.name, label(fact.text)) for fact in report.provenance))
+    facts = b.Facts(tuple((fact.name, w.label(fact.text)) for fact in report.provenance))
     sections += [
         b.Section("asked", "What was asked", _asked(asked)),
         b.Section("provenance", "Provenance", (facts,)),
@@ -85,10 +78,10 @@ def document_of(report: Report) -> b.Document:
 def lead_of(asked: Asked) -> str:
     """Who is protected, and what is released instead of what."""
     sensitive, useful = names_of(asked)
-    symbols = f" ({count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
+    symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
     return (
-        f"{useful} ({count(len(asked.useful_symbols), 'symbol')}) is released as "
-        f"{count(asked.outputs, 'output')}; {sensitive}{symbols} is protected."
+        f"{useful} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
+        f"{w.count(asked.outputs, 'output')}; {sensitive}{symbols} is protected."
     )
 
 
@@ -101,7 +94,7 @@ def summary_sections(report: Report) -> list[b.Section]:
     blocks: dict[tuple[str, str], Sequence[b.Block]] = {
         ("promise", "What is promised"): _promise(report.promise, report.asked.notion_text, sensitive),
         ("kept", "What is kept"): kept,
-        ("numbers", "How far numbers move"): numbers_blocks(report.numbers),
+        ("numbers", "How far numbers move"): _numbers(report.numbers),
         ("scope", "For whom it holds"): (*map(b.Text, population), b.Bullets(report.holds_for)),
         ("voids", "What voids it"): (b.Bullets(report.voided_by),),
     }
@@ -112,18 +105,18 @@ def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     promise, kept, asked = report.promise, report.kept, report.asked
     items: list[tuple[str, str]] = []
     if promise.low is not None or promise.high is not None:
-        low = "0" if promise.low is None else at_least(promise.low)
-        high = "any" if promise.high is None else at_most(promise.high)
+        low = "0" if promise.low is None else w.at_least(promise.low)
+        high = "any" if promise.high is None else w.at_most(promise.high)
         items.append(("Times as likely as before", f"{low} to {high}"))
     items.append(("Promise", asked.notion_text))
     verdict = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied]
     items.append(("Verified", verdict))
     if report.least is not None and report.least.truth is not None:
-        items.append(("Records that stay true", percent_at_least(report.least.truth)))
+        items.append(("Records that stay true", w.percent_at_least(report.least.truth)))
     if kept is not None:
-        items.append((f"Information in {useful} kept", percent_at_least(kept.nmi)))
+        items.append((f"Information in {useful} kept", w.percent_at_least(kept.nmi)))
         if kept.upper_bound_nmi is not None:
-            items.append(("No channel keeps more than", percent_at_most(kept.upper_bound_nmi)))
+            items.append(("No channel keeps more than", w.percent_at_most(kept.upper_bound_nmi)))
     if asked.records is not None:
         items.append(("Records in the table", f"{asked.records:,}"))
     return tuple(items)
@@ -134,9 +127,9 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ..
     rows = [
         b.cells(
             b.short(one.symbol),
-            percent(one.before),
-            percent_at_least(one.lowest),
-            percent_at_most(one.highest),
+            w.percent(one.before),
+            w.percent_at_least(one.lowest),
+            w.percent_at_most(one.highest),
         )
         for one in promise.beliefs
     ]
@@ -147,16 +140,16 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ..
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
-    amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
-    texts = [f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."]
+    amount = f"I(X;Y) = {w.about(kept.mutual_information)} of H(X) = {w.about(kept.entropy)} nats"
+    texts = [f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."]
     if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
         texts.append(
-            f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap is at "
-            f"most {percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
+            f"No channel that keeps the promise keeps more than {w.percent_at_most(kept.upper_bound_nmi)}: the gap is "
+            f"at most {w.percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
         )
     elif free:  # On the column's own symbols, something else was asked for.
         texts.append("How much the best possible channel would keep was not computed.")
-    return tuple(map(b.Text, [*texts, *map(label, kept.remarks)]))
+    return tuple(map(b.Text, [*texts, *map(w.label, kept.remarks)]))
 
 
 def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
@@ -164,35 +157,58 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
     asked, cost, bound = least.asked, least.cost, least.cost_lower_bound
     texts: list[str] = []
     if least.truth is not None and cost is not None and bound is not None:
-        kept = (
-            f"{percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
-        )
+        kept = f"{w.percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
         best = "no channel that keeps the promise and the conditions below"
         what = {None: "The expected cost is", "absolute": f"On average {useful} moves by"}
         what["squared"] = f"The expected squared distance that {useful} moves is"
         if asked["name"] == "truth":
-            texts.append(f"{kept}; {best} keeps more than {percent_at_most(min(1.0, 1.0 - bound))}.")
+            texts.append(f"{kept}; {best} keeps more than {w.percent_at_most(min(1.0, 1.0 - bound))}.")
         else:
-            said = f"{what[asked['distance']]} {at_most(cost)}"
-            texts.append(f"{said}; {best} comes below {at_least(bound)}. {kept}.")
+            said = f"{what[asked['distance']]} {w.at_most(cost)}"
+            texts.append(f"{said}; {best} comes below {w.at_least(bound)}. {kept}.")
     if asked["keep_frequencies"]:
         size = (
-            "" if least.frequency_deviation is None else f", to within {at_most(least.frequency_deviation)}"
+            "" if least.frequency_deviation is None else f", to within {w.at_most(least.frequency_deviation)}"
         )
         texts.append(f"The expected share of every {useful} is that of the table{size}.")
     elif least.frequency_deviation is not None:
-        most = percent_at_most(least.frequency_deviation)
+        most = w.percent_at_most(least.frequency_deviation)
         texts.append(f"Expected shares of {useful} change by at most {most} of all.")
     if asked["forbid"]:
-        texts.append(f"{count(len(asked['forbid']), 'pair')} of symbols is never released one for the other.")
-    rows = [b.cells(b.short(name), percent_at_least(share)) for name, share in least.by_symbol]
+        texts.append(
+            f"{w.count(len(asked['forbid']), 'pair')} of symbols is never released one for the other."
+        )
+    rows = [b.cells(b.short(name), w.percent_at_least(share)) for name, share in least.by_symbol]
     caption = f"Probability that each {useful} is released as it is"
     return (*map(b.Text, texts), *b.grid(caption, (useful, "stays true"), rows, useful))
 
 
+def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
+    """Of every column in bins how far its numbers move, and their histogram before and after."""
+    blocks: list[b.Block] = []
+    for each in numbers:
+        column, step = w.label(each.column), -(-len(each.labels) // MOST_BARS)
+        said = f"; original and released numbers have the correlation {w.about(each.correlation or 0.0)}"
+        blocks.append(
+            b.Text(
+                f"{column} is in {w.count(len(each.labels), 'bin')}. Published as medians (apply --as representative), "
+                f"its numbers are expected to move by {distance_text(each.distance, each.kind)}"
+                f"{'' if each.correlation is None else said}."
+            )
+        )
+        rows: list[tuple[b.Cell, ...]] = []
+        for k in range(0, len(each.labels), step):
+            low, high = each.labels[k], each.labels[min(k + step, len(each.labels)) - 1]
+            shares = sum(each.before[k : k + step]), sum(each.after[k : k + step])
+            name = w.label(f"{low.partition(', ')[0]}, {high.partition(', ')[2]}")
+            rows.append((b.Cell(name), *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares)))
+        blocks.append(b.Grid(f"Shares of {column} before and after", ("bin", "before", "after"), tuple(rows)))
+    return tuple(blocks)
+
+
 def amount(bound: float, unit: str) -> str:
     """``at most`` so much of a unit: ``0.5 nats``, ``1 nat``."""
-    text = at_most(bound)
+    text = w.at_most(bound)
     return f"{text} {unit.removesuffix('s') if text == '1' else unit}".strip()
 
 
@@ -217,14 +233,14 @@ def _asked(asked: Asked) -> tuple[b.Block, ...]:
         ("Notion and budgets", f"{asked.notion_text}, in nats"),
     ]
     if asked.mechanism is not None:
-        by = f", by {label(asked.method)}" if asked.method is not None else ""
-        facts.append(("Mechanism", f"{label(asked.mechanism)}{by}"))
+        by = f", by {w.label(asked.method)}" if asked.method is not None else ""
+        facts.append(("Mechanism", f"{w.label(asked.mechanism)}{by}"))
     if asked.table is not None:
-        facts.append(("Table", label(asked.table)))
+        facts.append(("Table", w.label(asked.table)))
     if asked.cells is not None and asked.zero_cells is not None:
-        size = "probabilities or weights" if asked.records is None else count(asked.records, "record")
+        size = "probabilities or weights" if asked.records is None else w.count(asked.records, "record")
         facts.append(
-            ("Size of the table", f"{size}; {asked.zero_cells:,} of {count(asked.cells, 'cell')} zero")
+            ("Size of the table", f"{size}; {asked.zero_cells:,} of {w.count(asked.cells, 'cell')} zero")
         )
     return (b.Facts(tuple(facts)), *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
 
@@ -234,7 +250,7 @@ def _names(names: Sequence[str]) -> str:
         return "symbols not recorded"
     shown = ", ".join(b.short(name) for name in names[: 2 * b.MOST_SHARES])
     more = len(names) - 2 * b.MOST_SHARES
-    return f"{count(len(names), 'symbol')} ({shown}{f', and {more:,} more' if more > 0 else ''})"
+    return f"{w.count(len(names), 'symbol')} ({shown}{f', and {more:,} more' if more > 0 else ''})"
 
 
 def _curve(report: Report) -> tuple[b.Block, ...]:
@@ -246,7 +262,7 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
     mechanisms = list(dict.fromkeys(row.mechanism for row in curve.rows))
     bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
     said = (
-        f"The chosen budget, {chosen.epsilon:g}, keeps {percent_at_least(chosen.nmi)} of the information; smaller "
+        f"The chosen budget, {chosen.epsilon:g}, keeps {w.percent_at_least(chosen.nmi)} of the information; smaller "
         "budgets leak less and keep less."
     )
     impossible = " No channel at all that keeps the promise lies above the proven bound." if bounded else ""
@@ -270,15 +286,15 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
 
 
 def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
-    bound = "" if row.upper_bound_nmi is None else percent_at_most(row.upper_bound_nmi)
-    smallest = f"-{at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
-    kept = (row.mechanism, percent_at_least(row.nmi), *([bound] if bounded else []))
-    return b.cells(f"{row.epsilon:g}{'*' if chosen else ''}", *kept, at_most(row.max_log_lift), smallest)
+    bound = "" if row.upper_bound_nmi is None else w.percent_at_most(row.upper_bound_nmi)
+    smallest = f"-{w.at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
+    kept = (row.mechanism, w.percent_at_least(row.nmi), *([bound] if bounded else []))
+    return b.cells(f"{row.epsilon:g}{'*' if chosen else ''}", *kept, w.at_most(row.max_log_lift), smallest)
 
 
 def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.Block, ...]:
     """Heat maps of the lifts of the table and of the release."""
-    sensitive, useful = title(report.asked.sensitive_columns), title(report.asked.useful_columns)
+    sensitive, useful = w.title(report.asked.sensitive_columns), w.title(report.asked.useful_columns)
     low, high = report.promise.low, report.promise.high
     before, after = b.blocked(lifts_before, useful, sensitive), b.blocked(lifts_after, "outputs", sensitive)
     ends = _ends(before, after)
@@ -314,7 +330,7 @@ def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, 
     high = math.inf if promise.high is None else promise.high * (1.0 + ROUNDING)
     marks = [[BELOW if v < low else ABOVE if v > high else "" for v in line] for line in table.values]
     outside = sum(mark != "" for line in marks for mark in line)
-    cells = count(len(table.rows) * len(table.columns), "cell")
+    cells = w.count(len(table.rows) * len(table.columns), "cell")
     said = f"; {outside:,} of {cells} outside what is allowed" if low > -math.inf or high < math.inf else ""
     rows = (
         (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
@@ -336,11 +352,11 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
 
 def _channel(report: Report) -> tuple[b.Block, ...]:
     """The matrix, or where it is too large what becomes of each symbol."""
-    channel, useful = report.channel, title(report.asked.useful_columns)
+    channel, useful = report.channel, w.title(report.asked.useful_columns)
     outputs = range(len(channel.outputs))
     blocks: list[b.Block] = [
         b.Text(
-            f"Each {useful} is replaced by one of {count(len(channel.outputs), 'output')}, drawn with these "
+            f"Each {useful} is replaced by one of {w.count(len(channel.outputs), 'output')}, drawn with these "
             f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
         )
     ]
@@ -386,13 +402,13 @@ def _listed(shares: Sequence[tuple[str, float]]) -> str:
     parts = [f"{b.short(name)} {_tenths(share)} %" for name, share in shares[: b.MOST_SHARES]]
     rest = shares[b.MOST_SHARES :]
     if rest:
-        parts.append(f"{count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %")
+        parts.append(f"{w.count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %")
     return "; ".join(parts)
 
 
 def _codebook(report: Report) -> tuple[b.Block, ...]:
     """What each output says of X, and how much of S."""
-    codebook, useful = report.codebook or (), title(report.asked.useful_columns)
+    codebook, useful = report.codebook or (), w.title(report.asked.useful_columns)
     clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in codebook[: b.MOST_ROWS])
     rest = [b.Remark(f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}")]
     header = ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift")
@@ -401,15 +417,15 @@ def _codebook(report: Report) -> tuple[b.Block, ...]:
             b.short(one.output),
             f"{_tenths(one.probability)} %",
             _listed(one.posterior),
-            at_least(one.lowest_lift),
-            at_most(one.highest_lift),
+            w.at_least(one.lowest_lift),
+            w.at_most(one.highest_lift),
         )
         for one in codebook
     ]
     return (
         b.Text(
             f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-            f"its smallest and its largest lift over {title(report.asked.sensitive_columns)}."
+            f"its smallest and its largest lift over {w.title(report.asked.sensitive_columns)}."
         ),
         *b.grid("Posterior of each output", header, rows, "outputs", left=(2,)),
         *(rest if clipped else []),

@@ -19,8 +19,7 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.binned import Moved, moved
-from mechdesign.report.composition import spending_record
-from mechdesign.report.population_text import population_record
+from mechdesign.report.sentences import population_record, spending_record
 from mechdesign.report.wording import plain
 
 Audience: TypeAlias = Literal["internal", "public"]

@@ -17,24 +17,12 @@ from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks as b
+from mechdesign.report import wording as w
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
-from mechdesign.report.wording import (
-    about,
-    aligned,
-    at_least,
-    at_most,
-    count,
-    item,
-    label,
-    paragraph,
-    percent,
-    percent_at_least,
-    title,
-)
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -57,7 +45,7 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
         lines = [line for block in section.blocks for line in _lines(block)]
         if section.anchor == "kept":
             lines.append(
-                paragraph(f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s).")
+                w.paragraph(f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s).")
             )
         parts += ["", section.title, *lines]
     return "\n".join([*parts, "", "Other measures of leakage", *_measures(report, all_measures)])
@@ -83,12 +71,12 @@ def _lines(block: b.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
         case b.Text(text) | b.Remark(text):
-            return [paragraph(text)]
+            return [w.paragraph(text)]
         case b.Bullets(items):
-            return [item(text) for text in items]
+            return [w.item(text) for text in items]
         case b.Grid():
             rows = [block.header, *([cell.text for cell in row] for row in block.rows)]
-            return aligned(rows, left=(*range(block.heads), *block.left))
+            return w.aligned(rows, left=(*range(block.heads), *block.left))
         case _:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 
@@ -105,10 +93,10 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     ]
     promised = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
     reached = "" if report.promise.achieved is None else (
-        f"This one attains local differential privacy {at_most(report.promise.achieved['eps_ldp'])} with respect to "
+        f"This one attains local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])} with respect to "
         f"{sensitive}. "
     )  # fmt: skip
-    return [paragraph(f"{promised}{reached}--all-measures lists them all.")]
+    return [w.paragraph(f"{promised}{reached}--all-measures lists them all.")]
 
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
@@ -117,7 +105,7 @@ def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
         f"{audit.notion.text}: {'satisfied' if audit.satisfied else 'VIOLATED'}, decided in exact arithmetic."
     )
     achieved = achieved_texts(audit.achieved, audit.used)
-    return "\n".join([verdict, *achieved, worst_text(audit.worst), *map(paragraph, population)])
+    return "\n".join([verdict, *achieved, worst_text(audit.worst), *map(w.paragraph, population)])
 
 
 def matrix_csv(channel: Channel) -> str:
@@ -134,9 +122,9 @@ def matrix_csv(channel: Channel) -> str:
 
 def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: what each symbol becomes, and what each output says."""
-    useful = title(channel.useful.columns)
+    useful = w.title(channel.useful.columns)
     lines = [
-        f"{useful}: {count(len(channel.useful), 'symbol')}, {count(len(channel.outputs), 'output')}, "
+        f"{useful}: {w.count(len(channel.useful), 'symbol')}, {w.count(len(channel.outputs), 'output')}, "
         f"denominator {channel.denominator}.",
         "",
         "What is published for each symbol",
@@ -155,8 +143,8 @@ def channel_text(channel: Channel) -> str:
 
 def _entry(name: str, shares: dict[str, float]) -> str:
     largest_first = sorted(shares.items(), key=lambda item: -item[1])
-    listed = ", ".join(f"{label(other)} {percent(share)}" for other, share in largest_first)
-    return f"  {label(name)}: {listed}"
+    listed = ", ".join(f"{w.label(other)} {w.percent(share)}" for other, share in largest_first)
+    return f"  {w.label(name)}: {listed}"
 
 
 def measures_text(measures: ChannelMeasures) -> str:
@@ -165,20 +153,20 @@ def measures_text(measures: ChannelMeasures) -> str:
     promised = [
         (
             line.measure,
-            "?" if line.attained is None else about(line.attained),
-            f"<= {at_most(line.bound)}" if line.at_most else f">= {at_least(line.bound)}",
+            "?" if line.attained is None else w.about(line.attained),
+            f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}",
             line.source,
         )
         for line in measures.guarantees
     ]
     kept, said = (
-        [f"  {name:<{width}}  {about(value)}" for name, value in values.items()]
+        [f"  {name:<{width}}  {w.about(value)}" for name, value in values.items()]
         for values in (measures.utility, measures.leakage)
     )
     parts = {
         "What is kept of the useful column (nats)": kept,
         "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
-        "What the lifts and the averages guarantee, next to what is attained": aligned(
+        "What the lifts and the averages guarantee, next to what is attained": w.aligned(
             promised, left=range(4)
         ),
     }
@@ -190,8 +178,10 @@ def outputs_text(measures: ChannelMeasures) -> str:
     lifts = ("max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse")
     names = ("probability", *lifts)
     rows = [("output", *names)]
-    rows += [(label(out.output), *(about(getattr(out, name)) for name in names)) for out in measures.outputs]
-    return "\n".join(aligned(rows, left=range(len(names) + 1)))
+    rows += [
+        (w.label(out.output), *(w.about(getattr(out, name)) for name in names)) for out in measures.outputs
+    ]
+    return "\n".join(w.aligned(rows, left=range(len(names) + 1)))
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
@@ -201,9 +191,9 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in curves]
     fallen = falls(rows)
     if fallen:
-        sections.append("\n".join(["Falling curves", *(paragraph(fall_text(fall)) for fall in fallen)]))
+        sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(fall)) for fall in fallen)]))
     if recommendations is not None:
-        sections += ["\n".join(["Recommended", *map(paragraph, map(_advice, recommendations))])]
+        sections += ["\n".join(["Recommended", *map(w.paragraph, map(_advice, recommendations))])]
         sections += [_beliefs(found) for found in recommendations]
     return "\n\n".join(sections)
 
@@ -238,7 +228,7 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
     notes = "; ".join([*thinned, *marks])
     heading = f"{curve_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
-    return "\n".join([heading, *aligned(lines)])
+    return "\n".join([heading, *w.aligned(lines)])
 
 
 def _kept(row: ComparisonRow | None) -> str:
@@ -257,7 +247,7 @@ def _advice(found: Recommendation) -> str:
     if found.most is not None:
         texts.append(
             f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:g}, where {found.most.mechanism} keeps "
-            f"{percent_at_least(found.most.nmi)}"
+            f"{w.percent_at_least(found.most.nmi)}"
             + ("." if found.too_little is None else f"; with {found.too_little:g} no channel does (proven).")
         )
     elif found.with_optimum:
@@ -272,7 +262,7 @@ def _beliefs(found: Recommendation) -> str:
     last = found.beliefs[-1].ranges
     by_change = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
     shown = sorted(by_change[:MOST_BELIEFS])
-    lines = [["epsilon", "kept", *(label(found.symbols[s]) for s in shown)]]
+    lines = [["epsilon", "kept", *(w.label(found.symbols[s]) for s in shown)]]
     lines.append(["before", "", *(_tenths(found.before[s], ROUND_HALF_EVEN) for s in shown)])
     for at in found.beliefs:
         ranges = [at.ranges[s] for s in shown]
@@ -282,7 +272,7 @@ def _beliefs(found: Recommendation) -> str:
     heading = (
         f"Beliefs, {curve_name(found.notion, found.lam)}: % before, lowest..highest after a release{part}"
     )
-    return "\n".join([heading, *aligned(lines)])
+    return "\n".join([heading, *w.aligned(lines)])
 
 
 def _tenths(share: float, rounding: str) -> str:
@@ -294,7 +284,7 @@ def _twice(rows: Sequence[ComparisonRow]) -> str:
     if not rows:
         return "A notion on averages bounds no single belief, so no budget keeps one from doubling."
     ordered = sorted(rows, key=lambda row: -row.nmi)
-    kept = ", ".join(f"{row.mechanism} {percent_at_least(row.nmi)}" for row in ordered)
+    kept = ", ".join(f"{row.mechanism} {w.percent_at_least(row.nmi)}" for row in ordered)
     half = ordered[0].notion == "min-lift"
     what = "less than half as likely" if half else "more than twice as likely"
     near = [row.mechanism for row in ordered[1:] if row.nmi >= NEARLY * ordered[0].nmi]
@@ -306,9 +296,10 @@ def fall_text(fall: Fall) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
     before, after = fall.before, fall.after
     return (
-        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {percent_at_least(before.nmi)} at epsilon "
-        f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
-        "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
+        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {w.percent_at_least(before.nmi)} at epsilon "
+        f"{before.epsilon:g} and {w.percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at "
+        "each budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger "
+        "one too."
     )
 
 
