@@ -106,6 +106,7 @@ def compare(
     reporter: Reporter,
     table: o.InputTable,
     grid: GridOptions,
+    budgets: o.OwnBudgets,
     confidence: o.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
@@ -118,7 +119,9 @@ def compare(
     """
     from mechdesign.comparison.workers import pool
 
-    what, processes = grid.arguments() | search.arguments() | confidence.arguments(), search.processes
+    what = grid.arguments() | search.arguments() | confidence.arguments() | {"budgets": budgets.own}
+    if files.recommend and budgets.budget:
+        raise InputError("--recommend speaks of all sensitive symbols alike: leave out --budget")
     files.check((table.table,), force=force)
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
@@ -129,7 +132,7 @@ def compare(
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
-    with _interruptible(files.output), work, pool(processes, prepare) as executor:
+    with _interruptible(files.output), work, pool(search.processes, prepare) as executor:
         result = run(joint, **what, executor=executor, output=files.output, force=force, progress=work.at)
     advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
     if files.plot is not None:

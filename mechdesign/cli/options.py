@@ -216,7 +216,21 @@ class OtherTable(TextFormat, TableOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetOptions:
+class OwnBudgets:
+    """What is promised"""
+
+    budget: list[str] | None = option(
+        "SYMBOL=EPS_L,EPS_U", "Budgets of its own for a sensitive symbol; may be repeated."
+    )
+
+    @property
+    def own(self) -> dict[str, tuple[float, float]]:
+        """The budgets of each symbol that has some of its own."""
+        return parsing.own_budgets(self.budget)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions(OwnBudgets):
     """What is promised"""
 
     notion: str | None = option("NAME", "alip, lip, ldp, max-lift, min-lift, l1, chi2 or alpha.", "alip")
@@ -234,10 +248,6 @@ class BudgetOptions:
     )
     alpha: str | None = option("A", "alpha only: its order, above 1; inf is the largest lift (default 2).")
 
-    budget: list[str] | None = option(
-        "SYMBOL=EPS_L,EPS_U", "Budgets of its own for a sensitive symbol; may be repeated."
-    )
-
     at_most_times: str | None = option(
         "K", "In words: nothing becomes more than K times as likely (eps_u = ln K)."
     )
@@ -248,8 +258,8 @@ class BudgetOptions:
     def notion_or(self, default: str, upper: float | None = None) -> Notion:
         """The notion that is described; of the name `default` where none is named."""
         typed: dict[str, Any] = asdict(self) | {"notion": self.notion or default, "upper": upper}
-        own, notion = parsing.own_budgets(self.budget), parsing.notion_of(**typed)
-        return notion.with_budgets(own) if own else notion
+        notion = parsing.notion_of(**typed)
+        return notion.with_budgets(self.own) if self.budget else notion
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,7 +175,7 @@ class Blocked:
 def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from 1.
 
-    Never more favourable than the single lifts: one that breaks a bound shows.
+    Never more favourable than the single lifts, where both sides have one bound.
     """
     rows, columns = len(lifts.columns), len(lifts.sensitive)
     high, wide = -(-rows // MOST_MAP_ROWS), -(-columns // MOST_MAP_COLUMNS)

@@ -141,6 +141,7 @@ def summary_report(
             achieved=asdict(found.achieved),
             used=None if found.used is None else asdict(found.used),
             worst=None if verdict is None else asdict(verdict.worst),
+            allowed=_allowed(notion, names),
             beliefs=tuple(r.Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
         ),
         population=None
@@ -200,6 +201,15 @@ def full_report(
         codebook=tuple(meanings),
         absent=absent,
     )
+
+
+def _allowed(notion: Notion, names: Sequence[str]) -> tuple[tuple[float, float], ...]:
+    """The smallest and largest lift of each symbol, where some have budgets of their own."""
+    limits, own = notion.limits.on_single_lifts, {name: budgets for name, *budgets in notion.own}
+    if limits is None or not own:
+        return ()
+    both = [own.get(name, (limits.lower, limits.upper)) for name in names]
+    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in both)
 
 
 def _largest_first(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:

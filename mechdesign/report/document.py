@@ -168,7 +168,9 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
             texts.append(f"{said}; {best} comes below {w.at_least(bound)}. {kept}.")
     if asked["keep_frequencies"]:
         size = (
-            "" if least.frequency_deviation is None else f", to within {w.at_most(least.frequency_deviation)}"
+            ", up to the rounding to integers"
+            if least.frequency_deviation is None
+            else f", to within {w.at_most(least.frequency_deviation)}"
         )
         texts.append(f"The expected share of every {useful} is that of the table{size}.")
     elif least.frequency_deviation is not None:
@@ -326,12 +328,22 @@ def _ends(*tables: b.Blocked) -> float:
 
 
 def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float) -> b.Grid:
-    low = -math.inf if promise.low is None else promise.low * (1.0 - ROUNDING)
-    high = math.inf if promise.high is None else promise.high * (1.0 + ROUNDING)
-    marks = [[BELOW if v < low else ABOVE if v > high else "" for v in line] for line in table.values]
+    low, high = promise.low or 0.0, math.inf if promise.high is None else promise.high
+    own = promise.allowed or ((low, high),) * len(table.columns)
+    wide = -(-len(own) // len(table.columns))
+    parts = [own[k : k + wide] for k in range(0, len(own), wide)]
+    ends_of = [(max(low for low, _ in part), min(high for _, high in part)) for part in parts]
+    allowed = [(low * (1.0 - ROUNDING), high * (1.0 + ROUNDING)) for low, high in ends_of]
+    marks = [
+        [
+            BELOW if v < low else ABOVE if v > high else ""
+            for v, (low, high) in zip(line, allowed, strict=True)
+        ]
+        for line in table.values
+    ]
     outside = sum(mark != "" for line in marks for mark in line)
     cells = w.count(len(table.rows) * len(table.columns), "cell")
-    said = f"; {outside:,} of {cells} outside what is allowed" if low > -math.inf or high < math.inf else ""
+    said = f"; {outside:,} of {cells} outside what is allowed" if low > 0.0 or high < math.inf else ""
     rows = (
         (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
         for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)

@@ -87,7 +87,8 @@ class Promise:
     """What is guaranteed.
 
     `satisfied` is the exact verdict on the integers of the channel, None where there was no table to decide by.
-    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded.
+    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded. Where symbols
+    have budgets of their own, `allowed` are those of every symbol, and `low` and `high` the widest.
     `worst` is the cell that uses most of its budget.
     """
 
@@ -96,6 +97,7 @@ class Promise:
     satisfied: bool | None
     low: float | None
     high: float | None
+    allowed: tuple[tuple[float, float], ...] = ()
     achieved: dict[str, float] | None = None
     used: dict[str, float] | None = None
     worst: dict[str, Any] | None = None
