@@ -117,13 +117,14 @@ def _of_earlier(channel: Channel, earlier: list[Channel]) -> list[str]:
     from mechdesign.channel.file import digest
 
     named = channel.record.after
-    strange = sum(digest(each) not in named for each in earlier)
-    if not earlier and named:
-        return [
-            f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
-            "promise was not checked here; give each of them with --after."
-        ]
-    said = [f"Judged together with {len(earlier)} earlier release(s) of the same record."] if earlier else []
-    if strange:
-        said.append(f"{strange} of these is not among the {len(named)} that the channel was designed after.")
-    return said
+    given = {digest(each) for each in earlier}
+    strange, missing = len(given.difference(named)), len(set(named) - given)
+    texts = {
+        f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
+        "promise was not checked here; give each of them with --after.": bool(named) and not earlier,
+        f"Judged together with {len(earlier)} earlier release(s) of the same record.": bool(earlier),
+        f"{missing} of the {len(named)} that the channel was designed after is not among them: with it this was not "
+        "checked.": bool(earlier) and missing > 0,
+        f"{strange} of these is not among the {len(named)} that the channel was designed after.": strange > 0,
+    }
+    return [text for text, holds in texts.items() if holds]

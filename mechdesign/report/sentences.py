@@ -118,14 +118,14 @@ def spending_texts(spent: Spending) -> list[str]:
         f"{w.achieved_text(before)}: together they come to {', '.join(_shown(together))}, verified exactly."
     ]
     if spent.kept is not None and spent.kept_before is not None:
-        shares = [w.percent(part / spent.entropy) for part in (spent.kept_before, spent.kept)]
+        shares = [w.percent_at_least(part / spent.entropy) for part in (spent.kept_before, spent.kept)]
         texts.append(
             f"All outputs together keep {shares[1]} of {w.title(spent.columns)}; {shares[0]} without this channel."
         )
     if spent.at_once is not None:
         once = spent.at_once
         texts.append(
-            f"One channel for everything at once would keep {w.percent(once.nmi)} (verified, and at most "
+            f"One channel for everything at once would keep {w.percent_at_least(once.nmi)} (verified, and at most "
             f"{w.percent_at_most(once.certificate.upper_bound_nmi or 1.0)}) at the same promise."
         )
     return texts
