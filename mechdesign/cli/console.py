@@ -82,7 +82,7 @@ class Reporter:
         """Why the command ends without its result, in one line; `hint` is a second one."""
         if hint is not None:
             fields = {"hint": one_line(hint), **fields}
-        self._tell("error", event, text, fields, "error: ", hint)
+        self._tell("error", event, text, fields, "error: ", hint or "")
 
     def done(self, event: str, text: str | None = None, **fields: object) -> None:
         """The end of the work in the log, with its seconds; for people, standard output says it."""
@@ -116,21 +116,14 @@ class Reporter:
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
     def _tell(
-        self,
-        level: str,
-        event: str,
-        text: str,
-        fields: dict[str, object],
-        prefix: str,
-        second: str | None = None,
+        self, level: str, event: str, text: str, fields: dict[str, object], prefix: str, second: str = ""
     ) -> None:
-        if self.quiet and level != "error":
-            return
-        if self.log_json:
+        if self.log_json and not (self.quiet and level != "error"):
             self._log(level, event, text, fields)
-            return
-        lines = [f"{PROGRAM}: {prefix}{one_line(text)}", *([] if second is None else [one_line(second)])]
-        self._write("\n".join(lines))
+        elif not self.quiet or level == "error":
+            self._write(
+                "\n".join([f"{PROGRAM}: {prefix}{one_line(text)}", *filter(None, [one_line(second)])])
+            )
 
     def _log(self, level: str, event: str, text: str, fields: dict[str, object]) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

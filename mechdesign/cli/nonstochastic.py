@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
@@ -54,18 +55,11 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
 
     with reporter.work("measuring"):
         read = read_text_columns(asked.table, roles, asked.missing, text=text.text())
-        measured = measure_table(
-            read.cells,
-            read.roles["x"],
-            read.roles["y"],
-            feature=read.roles["feature"],
-            hypothesis=tested,
-            epsilon=asked.epsilon,
-            zero_error=asked.zero_error,
-        )
-    reporter.done(
-        "measured", f"{asked.table} is measured", records=measured.records, identifiable=measured.identifiable
-    )
+        x, y, feature = (read.roles[name] for name in ("x", "y", "feature"))
+        how: dict[str, Any] = {"epsilon": asked.epsilon, "zero_error": asked.zero_error}
+        measured = measure_table(read.cells, x, y, feature=feature, hypothesis=tested, **how)
+    told = {"records": measured.records, "identifiable": measured.identifiable}
+    reporter.done("measured", f"{asked.table} is measured", **told)
     from mechdesign.report.ranges import ranges_record, ranges_text
 
     common.answer(lambda: ranges_record(measured), lambda: ranges_text(measured))

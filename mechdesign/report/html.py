@@ -28,6 +28,9 @@ SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
 
+LEFT = ' class="left"'
+
+
 def html_page(document: b.Document) -> str:
     """The whole file."""
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
@@ -94,7 +97,7 @@ def _grid(grid: b.Grid, anchor: str) -> str:
     tinted = any(cell.tint is not None for row in grid.rows for cell in row)
     opened, closed = ("<span>", "</span>") if shaded or tinted else ("", "")
     header = "".join(
-        f'<th scope="col"{_left(grid, k)}>{opened}{escape(name)}{closed}</th>'
+        f'<th scope="col"{LEFT * (k in grid.left)}>{opened}{escape(name)}{closed}</th>'
         for k, name in enumerate(grid.header)
     )
     body = "\n".join(f"<tr>{''.join(_cell(grid, k, c) for k, c in enumerate(row))}</tr>" for row in grid.rows)
@@ -109,15 +112,11 @@ def _grid(grid: b.Grid, anchor: str) -> str:
     )
 
 
-def _left(grid: b.Grid, column: int) -> str:
-    return ' class="left"' if column in grid.left else ""
-
-
 def _cell(grid: b.Grid, column: int, cell: b.Cell) -> str:
     if column < grid.heads:
         return f'<th scope="row">{escape(cell.text)}</th>'
     shade = sum(cell.strength >= limit for limit in SHADES)
-    kind = f' class="s{shade}"' if shade else _tint(cell) or _left(grid, column)
+    kind = f' class="s{shade}"' if shade else _tint(cell) or LEFT * (column in grid.left)
     return f"<td{kind}>{escape(cell.text)}</td>"
 
 
