@@ -119,7 +119,8 @@ def compare(
     """
     from mechdesign.comparison.workers import pool
 
-    what = grid.arguments() | search.arguments() | confidence.arguments() | {"budgets": budgets.own}
+    what: dict[str, Any] = {"budgets": budgets.own, **grid.arguments(), **search.arguments()}
+    what |= confidence.arguments()
     if files.recommend and budgets.budget:
         raise InputError("--recommend speaks of all sensitive symbols alike: leave out --budget")
     files.check((table.table,), force=force)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
 from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
-from mechdesign.cli.report import ReportPaths, check_writable
+from mechdesign.cli.report import ReportOptions, check_writable
 from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
 
@@ -192,7 +192,7 @@ def design(
     objective: ObjectiveOptions,
     study: StudyOptions,
     output: OutputOptions,
-    reports: o.ReportOptions,
+    reports: ReportOptions,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> int:
@@ -203,10 +203,9 @@ def design(
     """
     budget.check()
     how = search.arguments() | study.arguments() | confidence.arguments()
-    paths = ReportPaths(reports.report, reports.public_report, force)
-    _refuse_for_study(study, output, paths)
+    _refuse_for_study(study, output, reports)
     output.check((table.table,), force=force)
-    paths.check((table.table,), {"--output": output.output})
+    reports.check((table.table,), {"--output": output.output}, force=force)
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         whole = joint
@@ -229,10 +228,12 @@ def design(
     result = replace(result, channel=channel.with_record(record))
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
-    if paths.asked:
+    if reports.asked:
         line = command_line("design", *typed)
         try:
-            paths.save(result.channel, result, reporter, line=line, table=table.table, output=path)
+            reports.save(
+                result.channel, result, reporter, line=line, table=table.table, output=path, force=force
+            )
         except KeyboardInterrupt:
             kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
@@ -240,10 +241,10 @@ def design(
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
-    said = design_record(result, path) | paths.record()
+    said = design_record(result, path) | asdict(reports)
     done = "a channel is designed" if path is None else f"written to {path}"
-    reporter.done("designed", done, **{key: said[key] for key in (*LOGGED, *paths.record())})
-    end = _written(output, study, paths)
+    reporter.done("designed", done, **{key: said[key] for key in (*LOGGED, *asdict(reports))})
+    end = _written(output, study, reports)
     common.answer(
         lambda: said, lambda: f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
     )
@@ -261,22 +262,22 @@ def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> J
     return replace(table, useful=None).joint(table.table, (joint.sensitive.columns, (*own, *more)))
 
 
-def _refuse_for_study(study: StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:
+def _refuse_for_study(study: StudyOptions, output: OutputOptions, reports: ReportOptions) -> None:
     wrong = {
         "its channel is not written; drop --output": output.output is not None,
-        "nothing is promised that a report could state; drop --report and --public-report": paths.asked,
+        "nothing is promised that a report could state; drop --report and --public-report": reports.asked,
     }
     for said, asked in wrong.items():
         if study.as_published and asked:
             raise InputError(f"--as-published is for study: {said}, or --as-published")
 
 
-def _written(output: OutputOptions, study: StudyOptions, paths: ReportPaths) -> str:
+def _written(output: OutputOptions, study: StudyOptions, reports: ReportOptions) -> str:
     if study.as_published:
         said = "Nothing was written: a channel as published is for study."
     elif output.output is None:
-        what = "The channel was not written" if paths.asked else "Nothing was written"
+        what = "The channel was not written" if reports.asked else "Nothing was written"
         said = f"{what}; --output channel.json keeps this channel."
     else:
         said = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
-    return f"\n{said}" + (f"\n{paths.text()}" if paths.asked else "")
+    return f"\n{said}" + (f"\n{reports.text()}" if reports.asked else "")

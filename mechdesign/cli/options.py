@@ -366,22 +366,6 @@ class KeptOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions:
-    """Reports"""
-
-    report: str | None = option(
-        "FILE",
-        "A report for those who may see the table: .html (one file, works offline), .md or .json.",
-        again=False,
-    )
-    public_report: str | None = option(
-        "FILE",
-        "A report for everybody: without the table and whatever is computed from it, except the channel.",
-        again=False,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
 class FileColumns:
     """Which columns"""
 

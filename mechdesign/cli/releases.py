@@ -86,8 +86,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 def _table(entries: Sequence[Entry]) -> list[str]:
     """Releases through one channel with the same number gave a record the same draw."""
-    from mechdesign.report.terminal import aligned
-    from mechdesign.report.wording import label
+    from mechdesign.report.wording import aligned, label
 
     rows = [("when (UTC)", "data", "records", "column", "channel", "draw", "from", "to")]
     numbers: dict[str, dict[tuple[str, int], int]] = {}

@@ -78,8 +78,8 @@ class Settings:
 
     def record(self) -> dict[str, Setting]:
         """As the manifest has them, mappings as text."""
-        said = {key: str(dict(v)) if v and isinstance(v, Mapping) else v for key, v in vars(self).items()}
-        return {key: value for key, value in said.items() if value or key in ALWAYS}
+        said: dict[str, Any] = {key: value for key, value in vars(self).items() if value or key in ALWAYS}
+        return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
 
     def arguments(self, mechanism: str, confident: bool) -> dict[str, Any]:
         """As `mechdesign.design` takes them for such a row."""
@@ -102,7 +102,9 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     neighbour: Design | None = None
     for case in cases:
         confident = case.confidence is not None
-        how = settings.arguments(case.mechanism.partition(AT)[0], confident) | {"enumerate": enumerate}
+        how: dict[str, Any] = settings.arguments(case.mechanism.partition(AT)[0], confident) | {
+            "enumerate": enumerate
+        }
         how |= {"confidence": case.confidence, "allow_identifier": True}
         made = design(joint, case.promise(), start=neighbour, **how)
         if _interrupted(made, settings):

@@ -224,40 +224,32 @@ def to_json(record: Mapping[str, Any]) -> str:
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)
 
 
+def _picked(source: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
+
+
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """What `design --json` prints."""
-    achieved = design.achieved
-    joint = design.channel.joint
+    achieved, joint, least = design.achieved, design.channel.joint, design.least
     return {
-        "mechanism": design.mechanism,
-        "method": design.method,
+        **_picked(
+            design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs", "messages"
+        ),
+        **_picked(design, "repaired", "borrowed", "fallback_from", "verified", "as_published", "seconds"),
+        **_picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
         "notion": to_record(design.notion),
-        "nmi": design.nmi,
-        "mutual_information": design.mutual_information,
-        "entropy": design.entropy,
-        "upper_bound_nmi": design.certificate.upper_bound_nmi,
-        "gap_nmi": design.certificate.gap_nmi,
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
         "achieved": asdict(achieved),
         "used": None if design.used is None else asdict(design.used),
         "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
-        "outputs": design.outputs,
         "bins": [asdict(each) for each in moved(design.channel)],
-        "repaired": design.repaired,
-        "borrowed": list(design.borrowed),
-        "fallback_from": design.fallback_from,
-        "verified": design.verified,
-        "as_published": design.as_published,
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
-        "notices": [] if joint is None else list(joint.notices),
-        "messages": list(design.messages),
-        "objective": "information" if design.least is None else design.least.objective.name,
-        **({} if design.least is None else design.least.figures),
-        **({} if design.least is None else {"asked": design.least.objective.model_dump()}),
-        "seconds": design.seconds,
+        "notices": () if joint is None else joint.notices,
+        "objective": "information" if least is None else least.objective.name,
+        **({} if least is None else {**least.figures, "asked": least.objective.model_dump()}),
         "output": output,
     }
 
@@ -278,20 +270,12 @@ def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict
 def channel_record(channel: Channel) -> dict[str, Any]:
     """What `show --json` prints; the codebook is null for a public channel."""
     return {
-        "useful": {
-            "columns": list(channel.useful.columns),
-            "symbols": [list(s) for s in channel.useful.symbols],
-        },
-        "outputs": list(channel.outputs),
-        "denominator": channel.denominator,
+        "useful": {"columns": channel.useful.columns, "symbols": channel.useful.symbols},
+        **_picked(channel, "outputs", "denominator"),
         "rows": [list(row) for row in channel.rows],
         "matrix": channel.matrix.tolist(),
         "codebook": channel.codebook() if channel.joint is not None else None,
-        "notion": channel.record.notion,
-        "achieved": channel.record.achieved,
-        "utility": channel.record.utility,
-        "certificate": channel.record.certificate,
-        "provenance": channel.record.provenance,
+        **_picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
     }
 
 

@@ -296,7 +296,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(collect, "_hash", stop)
+    monkeypatch.setattr(collect, "channel_digest", stop)
     result = run("design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md")
     assert result.code == 130
     assert "interrupted; c.json is written, its reports are not" in result.err
