@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from mechdesign.cli import (
-    apply,
-    audit,
-    check,
-    compare,
-    compose,
-    design,
-    estimate,
-    measure,
-    nonstochastic,
-    quantize,
-    releases,
-    report,
-    show,
-)
+from mechdesign.cli import nonstochastic
 from mechdesign.cli.line import PlainCommand, PlainGroup, command
 from mechdesign.cli.options import ConsoleOptions
 
@@ -61,22 +48,17 @@ def _root(
 ) -> None: ...
 
 
-for _module, _command in (
-    (design, design.design),
-    (audit, audit.audit),
-    (compose, compose.compose),
-    (apply, apply.apply),
-    (check, check.check),
-    (estimate, estimate.estimate),
-    (compare, compare.compare),
-    (measure, measure.measure),
-    (releases, releases.releases),
-    (show, show.show),
-    (report, report.report),
-    (quantize, quantize.quantize),
-):
-    app.command(
-        _command.__name__, cls=PlainCommand, help=_unwrapped(_command.__doc__ or ""), epilog=_module.EXAMPLE
-    )(command(_command))
+COMMANDS = (
+    "design", "audit", "compose", "apply", "check", "estimate", "compare", "measure", "releases", "show", "report",
+    "quantize",
+)  # fmt: skip
+"""Modules of this folder, each with a function of its name, in the order of the help."""
+
+for _name in COMMANDS:
+    _module = import_module(f"mechdesign.cli.{_name}")
+    _command = getattr(_module, _name)
+    app.command(_name, cls=PlainCommand, help=_unwrapped(_command.__doc__), epilog=_module.EXAMPLE)(
+        command(_command)
+    )
 
 app.add_typer(nonstochastic.app, name="nonstochastic", help="Privacy without probabilities: measure ranges.")

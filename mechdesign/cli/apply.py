@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
@@ -34,10 +36,9 @@ class ColumnOptions(o.PrivateColumns):
     """Which columns"""
 
     also: list[str] | None = option(
-        "--also", "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
+        "CHANNEL", "Another channel for another column, in the same pass; may be repeated."
     )
     add: list[str] | None = option(
-        "--add",
         "NAME[,NAME..]",
         "Add the released column at the end under this name and keep the original (no release yet); once for "
         "each channel.",
@@ -49,9 +50,9 @@ class LedgerOption:
     """Draws and the ledger"""
 
     ledger: str | None = option(
-        "--ledger --job",
         "FILE",
         "Ledger of releases; its key lies beside it. Default: in the user's data folder.",
+        names="--ledger --job",
     )
 
 
@@ -60,26 +61,21 @@ class JobOptions(LedgerOption):
     """Draws and the ledger"""
 
     identity: str | None = option(
-        "--identity",
         "COL[,COL..]",
         "Column(s) that identify a record: it keeps its draw in whatever order or file it comes. Default: its "
         "row number.",
     )
     changed: str = option(
-        "--changed",
         "WHAT",
         "With --identity, a record whose symbol is another one than when it was released: refuse, keep (its old "
         "output) or redraw (anew, which tells more of it; says how much).",
         "refuse",
     )
     fresh_draw: bool = flag(
-        "--fresh-draw",
-        "Draw anew what was released before: two draws of a record can tell far more than one; says how much.",
+        "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
     insecure_seed: int | None = option(
-        "--insecure-seed",
-        "N",
-        "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release.",
+        "N", "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release."
     )
 
 
@@ -88,17 +84,14 @@ class SideOptions:
     """What else is written"""
 
     manifest: str | None = option(
-        "--manifest",
         "FILE",
         "What was done, what is promised and what voids it; may go with the data (default OUT.manifest.json).",
     )
     internal_manifest: str | None = option(
-        "--internal-manifest",
-        "FILE",
-        "The same with hashes and counts of the original data: not to be given away.",
+        "FILE", "The same with hashes and counts of the original data: not to be given away."
     )
     codebook: str | None = option(
-        "--codebook", "FILE", "CSV that says which symbols each output stands for, and how likely."
+        "FILE", "CSV that says which symbols each output stands for, and how likely."
     )
 
 
@@ -107,7 +100,6 @@ class OutputFormat(o.TextFormat):
     """How a CSV file is written"""
 
     compress: str | None = option(
-        "--compress",
         "NAME",
         "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
     )
@@ -139,13 +131,10 @@ def apply(
     runs: it is a function of the job's secret key and of the record's row number or identifier. A job that was
     killed is run again, and writes the same bytes. OUT is complete or not there at all.
     """
-    from mechdesign.channel.channel import Channel
     from mechdesign.formats.inputs import STANDARD
-    from mechdesign.sanitise.apply import keep_apart, sanitise_file
-    from mechdesign.sanitise.ledger import default_path
     from mechdesign.sanitise.target import Stopped, stoppable
 
-    source, target = files.source, files.target
+    target, numeric = files.target, m.is_mechanism(channel)
     if common.as_json and target == STANDARD:
         raise InputError(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
@@ -153,61 +142,58 @@ def apply(
     beside = asdict(sides)
     if sides.manifest is None and target != STANDARD:
         beside["manifest"] = f"{target}.manifest.json"
-    policy, written = published.policy(), text.text()
+    how: dict[str, Any] = {"text": text.text(), "compression": text.compression, "force": force}
+    how |= published.arguments()
     identity = None if draws.identity is None else names("--identity", [draws.identity])
-    if m.is_mechanism(channel):
-        return m.apply_to(
-            channel,
-            source,
-            target,
-            reporter,
-            common,
-            numbers,
-            columns.renamed,
-            identity or (),
-            text,
-            force=force,
+    if numeric:
+        run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
+    else:
+        run = _release_of(
+            [channel, *(columns.also or [])], files, columns, draws, how | beside | {"identity": identity}
         )
-    paths = (channel, *(columns.also or []))
-    channels = [Channel.load(path) for path in paths]
-    outputs = [path for path in (target, *beside.values()) if path is not None]
-    keep_apart(outputs, [("the channel file", path) for path in paths])
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
-            with reporter.work("sanitising", unit="B") as work:
-                result = sanitise_file(
-                    channels,
-                    source,
-                    target,
-                    columns=columns.renamed,
-                    form=published.form,
-                    into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
-                    identity=identity,
-                    policy=policy,
-                    keep_sensitive=columns.keep_sensitive,
-                    correlated=names("--correlated", columns.correlated),
-                    text=written,
-                    compression=text.compression,
-                    ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
-                    changed=draws.changed,
-                    fresh_draw=draws.fresh_draw,
-                    insecure_seed=draws.insecure_seed,
-                    channel_files=paths,
-                    force=force,
-                    progress=work.at,
-                    **beside,
-                )
+            with reporter.work("quantising" if numeric else "sanitising", unit="B") as work:
+                result = run(progress=work.at)
             reporter.finished = True
             reporter.notices(result.notices)
-            reporter.done("applied", f"written to {target}", output=target, **asdict(result))
+            told = {"records": result.records} if numeric else asdict(result)
+            reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD:
-                record = {"output": target, "manifest": beside["manifest"], **asdict(result)}
-                common.answer(lambda: record, lambda: _written(result, target))
+                record = {"output": target, "manifest": beside["manifest"], **told}
+                said = m.applied(result, target) if numeric else (record, _written(result, target))
+                common.answer(lambda: said[0], lambda: said[1])
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
+
+
+def _release_of(
+    paths: list[str], files: Files, columns: ColumnOptions, draws: JobOptions, how: dict[str, Any]
+) -> Callable[..., Any]:
+    from mechdesign.channel.channel import Channel
+    from mechdesign.sanitise.apply import keep_apart, sanitise_file
+    from mechdesign.sanitise.ledger import default_path
+
+    channels = [Channel.load(path) for path in paths]
+    written = (files.target, how["manifest"], how["internal_manifest"], how["codebook"])
+    keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
+    return partial(
+        sanitise_file,
+        channels,
+        files.source,
+        files.target,
+        into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
+        ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
+        changed=draws.changed,
+        fresh_draw=draws.fresh_draw,
+        insecure_seed=draws.insecure_seed,
+        channel_files=paths,
+        **columns.arguments(),
+        **how,
+    )
 
 
 def _written(result: Applied, target: str) -> str:

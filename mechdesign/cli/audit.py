@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
-from mechdesign.cli.compose import table_of
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
-from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +31,6 @@ class AuditOptions:
 
     channel: str | None = argument("CHANNEL", "A channel file written by `design`.", default=None)
     matrix: str | None = option(
-        "--matrix",
         "W.csv",
         "Any matrix instead: useful symbols down the first column, outputs along the header, rows sum to 1.",
     )
@@ -70,7 +67,7 @@ def audit(
 
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
-            joint = joint_of(table.table or "", **table.typed())
+            joint = table.joint(table.table or "")
             result, promise = audit_file(matrix, joint, wanted, text=table.text())
     else:
         from mechdesign.auditing.joint_leakage import common_table
@@ -86,7 +83,7 @@ def audit(
         said = _of_earlier(loaded, earlier)
         with reporter.work("auditing"):
             if earlier:
-                joint = common_table([loaded, *earlier], table_of(table, [loaded, *earlier]))
+                joint = common_table([loaded, *earlier], table.read(path, loaded, *earlier))
             else:
                 joint = table.read_for(loaded, path)
                 chosen = set_behind(loaded, joint)
@@ -96,8 +93,8 @@ def audit(
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    from mechdesign.report.population_text import population_sentences
     from mechdesign.report.record import audit_record
+    from mechdesign.report.sentences import population_sentences
     from mechdesign.report.terminal import audit_text
 
     said += [] if promise is None else population_sentences(promise, chosen, joint.total)
@@ -120,13 +117,14 @@ def _of_earlier(channel: Channel, earlier: list[Channel]) -> list[str]:
     from mechdesign.channel.file import digest
 
     named = channel.record.after
-    strange = sum(digest(each) not in named for each in earlier)
-    if not earlier and named:
-        return [
-            f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
-            "promise was not checked here; give each of them with --after."
-        ]
-    said = [f"Judged together with {len(earlier)} earlier release(s) of the same record."] if earlier else []
-    if strange:
-        said.append(f"{strange} of these is not among the {len(named)} that the channel was designed after.")
-    return said
+    given = {digest(each) for each in earlier}
+    strange, missing = len(given.difference(named)), len(set(named) - given)
+    texts = {
+        f"It was designed after {len(named)} other release(s) of the same records: that all together keep the "
+        "promise was not checked here; give each of them with --after.": bool(named) and not earlier,
+        f"Judged together with {len(earlier)} earlier release(s) of the same record.": bool(earlier),
+        f"{missing} of the {len(named)} that the channel was designed after is not among them: with it this was not "
+        "checked.": bool(earlier) and missing > 0,
+        f"{strange} of these is not among the {len(named)} that the channel was designed after.": strange > 0,
+    }
+    return [text for text, holds in texts.items() if holds]

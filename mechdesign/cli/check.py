@@ -18,23 +18,14 @@ class CheckOptions:
     """What is compared, and when it is called implausible."""
 
     original: str | None = option(
-        "--original",
-        "IN",
-        "The file that was sanitised: then every record and every other column is compared, too.",
+        "IN", "The file that was sanitised: then every record and every other column is compared, too."
     )
     false_alarm: str = option(
-        "--false-alarm",
-        "P",
-        "Chance that the frequencies of a faithful release are called implausible.",
-        "0.001",
+        "P", "Chance that the frequencies of a faithful release are called implausible.", "0.001"
     )
-    any_data: bool = flag(
-        "--any-data", "Without --original: do not expect the frequencies of the channel's own table."
-    )
+    any_data: bool = flag("Without --original: do not expect the frequencies of the channel's own table.")
     ignore: list[str] | None = option(
-        "--ignore",
-        "COL[,COL..]",
-        "Columns not to compare: removed, or released by another channel; may be repeated.",
+        "COL[,COL..]", "Columns not to compare: removed, or released by another channel; may be repeated."
     )
 
 
@@ -60,7 +51,7 @@ def check(
     from mechdesign.channel.channel import Channel
     from mechdesign.report.releases import check_record, check_text
 
-    level, policy, written = number("--false-alarm", compared.false_alarm), published.policy(), text.text()
+    level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
         return m.check_against(
             channel,
@@ -70,7 +61,7 @@ def check(
             numbers,
             original=compared.original,
             renamed=columns.renamed,
-            text=written,
+            text=text.text(),
         )
     loaded = Channel.load(channel)
     with reporter.work("checking", unit="records") as advance:
@@ -78,16 +69,13 @@ def check(
             loaded,
             released,
             original=compared.original,
-            columns=columns.renamed,
-            form=published.form,
-            policy=policy,
             level=level,
             any_data=compared.any_data,
-            keep_sensitive=columns.keep_sensitive,
             ignored=names("--ignore", compared.ignore),
-            correlated=names("--correlated", columns.correlated),
-            text=written,
+            text=text.text(),
             advance=advance,
+            **columns.arguments(),
+            **policy,
             **reading.arguments(),
         )
     reporter.done("checked", f"{released} is checked", plausible=result.plausible, records=result.records)

@@ -25,23 +25,17 @@ EXAMPLE = (
 class GridOptions(o.KeptOptions):
     """What is compared"""
 
-    epsilons: str = option(
-        "--epsilons", "GRID", "Budgets: START:STOP:STEP, a list with commas, or both.", "0.25:8:0.25"
-    )
+    epsilons: str = option("GRID", "Budgets: START:STOP:STEP, a list with commas, or both.", "0.25:8:0.25")
     lams: str | None = option(
-        "--lams",
         "LIST",
         "Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
     )
-    mechanisms: str | None = option(
-        "--mechanisms", "LIST", "Names with commas, as for `design` (default: all)."
-    )
+    mechanisms: str | None = option("LIST", "Names with commas, as for `design` (default: all).")
     notions: str = option(
-        "--notions", "LIST", "Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.", "alip"
+        "LIST", "Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.", "alip"
     )
 
     objectives: str | None = option(
-        "--objectives",
         "LIST",
         "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",
     )
@@ -66,9 +60,9 @@ class SweepOptions(o.SearchOptions):
     """How it is found"""
 
     as_published: bool = flag(
-        "--as-published", "Leave out the repair of the heuristics, for study: rows may violate their notion."
+        "Leave out the repair of the heuristics, for study: rows may violate their notion."
     )
-    workers: str = option("--workers", "N", "Processes to use.", "1")
+    workers: str = option("N", "Processes to use.", "1")
 
     def arguments(self) -> dict[str, Any]:
         """As `comparison.compare` takes them."""
@@ -87,14 +81,13 @@ class OutputOptions:
     """What is written"""
 
     output: str | None = option(
-        "--output -o",
         "CSV",
         "Write the rows here as they come; run again to go on where a run of the same table stopped.",
+        names="--output -o",
     )
-    plot: str | None = option("--plot", "FILE", "Draw the curves: .png, .svg or .pdf.")
+    plot: str | None = option("FILE", "Draw the curves: .png, .svg or .pdf.")
     recommend: bool = flag(
-        "--recommend",
-        "Say what 'at most twice as likely' costs, and where keeping 90 % of the information begins.",
+        "Say what 'at most twice as likely' costs, and where keeping 90 % of the information begins."
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -113,6 +106,7 @@ def compare(
     reporter: Reporter,
     table: o.InputTable,
     grid: GridOptions,
+    budgets: o.OwnBudgets,
     confidence: o.ConfidenceOptions,
     search: SweepOptions,
     files: OutputOptions,
@@ -125,18 +119,21 @@ def compare(
     """
     from mechdesign.comparison.workers import pool
 
-    what, processes = grid.arguments() | search.arguments() | confidence.arguments(), search.processes
+    what: dict[str, Any] = {"budgets": budgets.own, **grid.arguments(), **search.arguments()}
+    what |= confidence.arguments()
+    if files.recommend and budgets.budget:
+        raise InputError("--recommend speaks of all sensitive symbols alike: leave out --budget")
     files.check((table.table,), force=force)
     prepare = partial(listen, reporter.quiet, reporter.log_json)
     with reporter.work("reading the table"):
-        joint = table.read()
+        joint = table.joint(table.table)
         what |= confidence.unseen(joint)
     from mechdesign.comparison.recommending import recommend
     from mechdesign.comparison.run import compare as run
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
-    with _interruptible(files.output), work, pool(processes, prepare) as executor:
+    with _interruptible(files.output), work, pool(search.processes, prepare) as executor:
         result = run(joint, **what, executor=executor, output=files.output, force=force, progress=work.at)
     advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
     if files.plot is not None:

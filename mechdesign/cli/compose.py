@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.parsing import joint_of
 from mechdesign.core.errors import InputError
-
-if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-    from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
     "Example:  mechdesign compose march.json april.json        Of two columns of one table:  "
@@ -39,7 +34,7 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
     """
     from mechdesign.auditing.joint_leakage import compose as run
     from mechdesign.channel.channel import Channel
-    from mechdesign.report.composition import composition_record, composition_text
+    from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
         if m.is_mechanism(path):
@@ -48,25 +43,8 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
             )
     loaded = [Channel.load(path) for path in channels]
     with reporter.work("composing"):
-        joint = table_of(table, loaded)
+        joint = table.read(" and ".join(channels), *loaded)
         found = run(loaded, joint)
     reporter.notices(() if joint is None else joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(lambda: composition_record(found), lambda: composition_text(found, channels))
-
-
-def table_of(table: o.OtherTable, channels: list[Channel]) -> Joint | None:
-    """The table given, with the useful columns of all channels unless it says others; None if none is given."""
-    if table.table is None:
-        if table != type(table)():
-            raise InputError(
-                "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
-            )
-        return None
-    hidden = next((each.sensitive.columns for each in channels if each.sensitive is not None), None)
-    shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
-    each = table.protect_each or (
-        table.sensitive is None
-        and all(each.sensitive is not None and each.sensitive.each for each in channels)
-    )
-    return joint_of(table.table, **table.typed(protect_each=each), known=(hidden, shown))

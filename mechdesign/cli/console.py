@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
@@ -83,7 +82,7 @@ class Reporter:
         """Why the command ends without its result, in one line; `hint` is a second one."""
         if hint is not None:
             fields = {"hint": one_line(hint), **fields}
-        self._tell("error", event, text, fields, "error: ", hint)
+        self._tell("error", event, text, fields, "error: ", hint or "")
 
     def done(self, event: str, text: str | None = None, **fields: object) -> None:
         """The end of the work in the log, with its seconds; for people, standard output says it."""
@@ -117,27 +116,22 @@ class Reporter:
         self.warning(f"{category.__name__}: {message}", event="library_warning")
 
     def _tell(
-        self,
-        level: str,
-        event: str,
-        text: str,
-        fields: dict[str, object],
-        prefix: str,
-        second: str | None = None,
+        self, level: str, event: str, text: str, fields: dict[str, object], prefix: str, second: str = ""
     ) -> None:
-        if self.quiet and level != "error":
-            return
-        if self.log_json:
+        if self.log_json and not (self.quiet and level != "error"):
             self._log(level, event, text, fields)
-            return
-        lines = [f"{PROGRAM}: {prefix}{one_line(text)}", *([] if second is None else [one_line(second)])]
-        self._write("\n".join(lines))
+        elif not self.quiet or level == "error":
+            self._write(
+                "\n".join([f"{PROGRAM}: {prefix}{one_line(text)}", *filter(None, [one_line(second)])])
+            )
 
     def _log(self, level: str, event: str, text: str, fields: dict[str, object]) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = {"time": now, "level": level, "event": event, "message": one_line(text), **fields}
+        from mechdesign.report.wording import plain
+
         # ASCII, for some readers of lines take more than \n for the end of one.
-        self._write(json.dumps(_plain(record), allow_nan=False))
+        self._write(json.dumps(plain(record), allow_nan=False, default=str))
 
     def _write(self, lines: str) -> None:
         stream: Any = sys.stderr
@@ -175,17 +169,6 @@ def reporter_of(context: typer.Context) -> Reporter:
 def one_line(text: str) -> str:
     """`text` without line breaks or control characters, which would move a terminal's cursor."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
-
-
-def _plain(value: object) -> Any:
-    """What JSON can carry: infinities as texts, NaN as null, anything else it does not know as a text."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None if math.isnan(value) else f"{value:g}"
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in cast("Mapping[object, object]", value).items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in cast("Sequence[object]", value)]
-    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 NO = 1

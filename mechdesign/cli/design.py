@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.cli import options as o
+from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Interrupted, Reporter
 from mechdesign.cli.line import COMMAND, command_line, flag, option
-from mechdesign.cli.parsing import joint_of
-from mechdesign.cli.report import ReportPaths, check_writable
+from mechdesign.cli.report import ReportOptions, check_writable
 from mechdesign.core.errors import InputError
+from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
+    from mechdesign.formats.inputs import TextOptions
+    from mechdesign.mechanisms.result import Design
+    from mechdesign.notions import Notion
     from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
@@ -21,22 +26,149 @@ EXAMPLE = (
     "--epsilon 1 --lam 0.5 --output channel.json"
 )
 
+LOGGED = ("output", "mechanism", "nmi", "upper_bound_nmi", "gap_nmi", "fallback_from", "verified")
+"""What the log says of a design, of all that ``--json`` says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignBudget(o.BudgetOptions):
+    """What is promised"""
+
+    max_posterior: str | None = option(
+        "SHARE", "No sensitive value becomes more probable than this, whatever is released."
+    )
+    keep: str | None = option(
+        "SHARE", "Alone: the smallest --epsilon of four digits that keeps this share of the information."
+    )
+
+    def check(self) -> None:
+        """Find out before the table is read what cannot be meant."""
+        from mechdesign.core.words import share_of
+
+        for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
+            if share is not None:
+                share_of(name, share)
+        if self.max_posterior is not None and self.budget:
+            raise InputError("--max-posterior is for every symbol alike: leave out --budget")
+        if self.keep is None:
+            self.notion_or("alip", None if self.max_posterior is None else 1.0)
+            return
+        if self != replace(
+            DesignBudget(), notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
+        ):
+            raise InputError("--keep looks for the smallest budget: leave out every other budget")
+        self._at("1")
+
+    def designed(self, joint: Joint, how: Mapping[str, Any]) -> Design:
+        """The channel with this budget; `how` is what `mechanisms.design` takes besides."""
+        from mechdesign.mechanisms import budget, design
+
+        if self.keep is not None:
+            return budget.keeping(joint, lambda epsilon: self._at(repr(epsilon)), self.keep, **how)
+        upper = None
+        if self.max_posterior is not None:
+            kind = NOTIONS[self.notion or "alip"]
+            upper = budget.posterior_budget(joint, kind, self.max_posterior, how)
+        return design(joint, self.notion_or("alip", upper), **how)
+
+    def _at(self, epsilon: str) -> Notion:
+        return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignOptions(o.SearchOptions):
+    """How it is found"""
+
+    mechanism: str = option(
+        "NAME", "optimal, subset-response, subset-merging or complete-merging.", "optimal"
+    )
+    no_fallback: bool = flag("Exit 3 instead of emitting subset merging when the optimum fails.")
+    seed: int = option("N", "Seed of the search.", 0)
+    allow_identifier: bool = flag(
+        "Design although the useful column has nearly as many symbols as there are records."
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        own = {"mechanism": self.mechanism, "fallback": not self.no_fallback, "seed": self.seed}
+        return super().arguments() | own | {"allow_identifier": self.allow_identifier}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveOptions(o.KeptOptions):
+    """What is kept"""
+
+    objective: str = option(
+        "NAME|FILE",
+        "information (free outputs), or symbols of the column itself: truth (most records as they are), distance "
+        "(numbers moved least), or a CSV of costs with the symbols in header and first column.",
+        "information",
+    )
+    stay: list[str] | None = option(
+        "[SYMBOL=]SHARE",
+        "Least probability that a symbol (or every one) is released as it is; may be repeated.",
+    )
+    forbid: list[str] | None = option("FROM:TO", "Never release TO for FROM; may be repeated.")
+
+    @property
+    def named(self) -> bool:
+        """Whether the objective has a name and is no file."""
+        return self.objective in ("information", "truth", "distance")
+
+    def shown(self) -> ObjectiveOptions:
+        """As a line that everybody may read has them: without the place of a file."""
+        return self if self.named else replace(self, objective="COSTS.csv")
+
+    def arguments(self, joint: Joint, text: TextOptions) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        from mechdesign.mechanisms.least_cost import read_costs
+
+        return {
+            "objective": self.objective if self.named else read_costs(self.objective, text),
+            "distance": self.distance,
+            "keep_frequencies": self.keep_frequencies,
+            "stay": parsing.stays_of(self.stay, joint.useful.names),
+            "forbid": parsing.pairs_of(self.forbid, joint.useful.names),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """How the heuristics work"""
+
+    risk: str = option(
+        "NAME",
+        "How subset-merging and subset-response order sets: log-max, log-ratio, sum (as the paper prints "
+        "it for alip), or auto.",
+        "auto",
+    )
+    randomisation: str = option(
+        "R",
+        "How complete-merging randomises risky symbols: merge, uniform, or a probability for each, as in "
+        "0.5,0.3,0.2.",
+        "merge",
+    )
+    as_published: bool = flag(
+        "Leave out the repair, for study: the channel may violate the notion (exit 1) and is never written."
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        """As `mechanisms.design` takes them."""
+        chosen = parsing.randomisation_of(self.randomisation)
+        return {"risk": self.risk, "randomisation": chosen, "as_published": self.as_published}
+
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
     """What is written"""
 
     output: str | None = option(
-        "--output -o", "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL
+        "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL, names="--output -o"
     )
-    public: bool = flag(
-        "--public", "Write the channel file without the table and whatever else discloses it.", public=""
-    )
+    public: bool = flag("Write the channel file without the table and whatever else discloses it.", public="")
 
     all_measures: bool = flag(
-        "--all-measures",
-        "Say what follows for every measure of leakage, and what this channel attains.",
-        again=False,
+        "Say what follows for every measure of leakage, and what this channel attains.", again=False
     )
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
@@ -53,14 +185,14 @@ class OutputOptions:
 def design(
     reporter: Reporter,
     table: o.InputTable,
-    budget: o.DesignBudget,
+    budget: DesignBudget,
     confidence: o.ConfidenceOptions,
     after: o.AfterOptions,
-    search: o.DesignOptions,
-    objective: o.ObjectiveOptions,
-    study: o.StudyOptions,
+    search: DesignOptions,
+    objective: ObjectiveOptions,
+    study: StudyOptions,
     output: OutputOptions,
-    reports: o.ReportOptions,
+    reports: ReportOptions,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> int:
@@ -71,10 +203,9 @@ def design(
     """
     budget.check()
     how = search.arguments() | study.arguments() | confidence.arguments()
-    paths = ReportPaths(reports.report, reports.public_report, force)
-    _refuse_for_study(study, output, paths)
+    _refuse_for_study(study, output, reports)
     output.check((table.table,), force=force)
-    paths.check((table.table,), {"--output": output.output})
+    reports.check((table.table,), {"--output": output.output}, force=force)
     with reporter.work("reading the table"):
         joint, bins = table.read_before_auto()
         whole = joint
@@ -91,40 +222,31 @@ def design(
     path = output.output
     written = replace(output, output=path or o.PUBLIC_CHANNEL)
     typed = (table, budget, confidence, after, search, objective, study, written)
-    shown = (table, budget, confidence, after, search, objective.shown(), study, written)
-    result = replace(
-        result, channel=_remembering(result.channel, command_line("design", *shown, public=True))
-    )
+    shown = (objective.shown() if each is objective else each for each in typed)
+    channel, line = result.channel, command_line("design", *shown, public=True)
+    record = replace(channel.record, provenance={**channel.record.provenance, COMMAND: line})
+    result = replace(result, channel=channel.with_record(record))
     if path is not None:
         result.channel.save(path, overwrite=force, public=output.public)
-    if paths.asked:
+    if reports.asked:
         line = command_line("design", *typed)
         try:
-            paths.save(result.channel, result, reporter, line=line, table=table.table, output=path)
+            reports.save(
+                result.channel, result, reporter, line=line, table=table.table, output=path, force=force
+            )
         except KeyboardInterrupt:
             kept = "nothing was written" if path is None else f"{path} is written, its reports are not"
             raise Interrupted(f"interrupted; {kept}") from None
     reporter.notices((*joint.notices, *many_numbers(joint), *result.messages))
-    reporter.done(
-        "designed",
-        "a channel is designed" if path is None else f"written to {path}",
-        output=path,
-        **paths.record(),
-        mechanism=result.mechanism,
-        nmi=result.nmi,
-        upper_bound_nmi=result.certificate.upper_bound_nmi,
-        gap_nmi=result.certificate.gap_nmi,
-        fallback_from=result.fallback_from,
-        verified=result.verified,
-    )
     from mechdesign.report.record import design_record
     from mechdesign.report.terminal import design_text
 
+    said = design_record(result, path) | asdict(reports)
+    done = "a channel is designed" if path is None else f"written to {path}"
+    reporter.done("designed", done, **{key: said[key] for key in (*LOGGED, *asdict(reports))})
+    end = _written(output, study, reports)
     common.answer(
-        lambda: design_record(result, path) | paths.record(),
-        lambda: "\n".join(
-            [design_text(result, joint, all_measures=output.all_measures), _written(output, study, paths)]
-        ),
+        lambda: said, lambda: f"{design_text(result, joint, all_measures=output.all_measures)}\n{end}"
     )
     return 0 if result.verified else NO
 
@@ -137,33 +259,25 @@ def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> J
         return joint
     if table.table == "-":
         raise InputError("--after a channel of another column reads the table twice: give a file, not -")
-    return joint_of(table.table, **table.typed(useful=None), known=(joint.sensitive.columns, (*own, *more)))
+    return replace(table, useful=None).joint(table.table, (joint.sensitive.columns, (*own, *more)))
 
 
-def _refuse_for_study(study: o.StudyOptions, output: OutputOptions, paths: ReportPaths) -> None:
-    if study.as_published and output.output is not None:
-        raise InputError(
-            "--as-published is for study: its channel is not written; drop --output, or --as-published"
-        )
-    if study.as_published and paths.asked:
-        raise InputError(
-            "--as-published is for study: nothing is promised that a report could state; drop --report and "
-            "--public-report, or --as-published"
-        )
+def _refuse_for_study(study: StudyOptions, output: OutputOptions, reports: ReportOptions) -> None:
+    wrong = {
+        "its channel is not written; drop --output": output.output is not None,
+        "nothing is promised that a report could state; drop --report and --public-report": reports.asked,
+    }
+    for said, asked in wrong.items():
+        if study.as_published and asked:
+            raise InputError(f"--as-published is for study: {said}, or --as-published")
 
 
-def _remembering(channel: Channel, line: str) -> Channel:
-    """The channel, with the command that makes it again in what it knows of its origin."""
-    origin = {**channel.record.provenance, COMMAND: line}
-    return channel.with_record(replace(channel.record, provenance=origin))
-
-
-def _written(output: OutputOptions, study: o.StudyOptions, paths: ReportPaths) -> str:
+def _written(output: OutputOptions, study: StudyOptions, reports: ReportOptions) -> str:
     if study.as_published:
         said = "Nothing was written: a channel as published is for study."
     elif output.output is None:
-        what = "The channel was not written" if paths.asked else "Nothing was written"
+        what = "The channel was not written" if reports.asked else "Nothing was written"
         said = f"{what}; --output channel.json keeps this channel."
     else:
         said = f"Written to {output.output}. Next:  mechdesign apply {output.output} IN.csv OUT.csv"
-    return f"\n{said}" + (f"\n{paths.text()}" if paths.asked else "")
+    return f"\n{said}" + (f"\n{reports.text()}" if reports.asked else "")

@@ -20,19 +20,15 @@ class EstimateOptions:
     """What is estimated, and how."""
 
     method: str = option(
-        "--method",
-        "NAME",
-        "unbiased (linear; estimates can be negative) or ml (maximum likelihood).",
-        "unbiased",
+        "NAME", "unbiased (linear; estimates can be negative) or ml (maximum likelihood).", "unbiased"
     )
-    level: str = option("--level", "SHARE", "Confidence level of the intervals.", "0.95")
+    level: str = option("SHARE", "Confidence level of the intervals.", "0.95")
     target: str = option(
-        "--target",
         "WHAT",
         "population (of which the records are a sample) or records (those of the file itself).",
         "population",
     )
-    by: str | None = option("--by", "COL", "Joint frequencies with a column that was kept as it was.")
+    by: str | None = option("COL", "Joint frequencies with a column that was kept as it was.")
 
 
 def estimate(

@@ -32,13 +32,16 @@ REPORTER = "reporter"
 
 @dataclass(frozen=True)
 class Declared:
-    """How a field is written on the command line."""
+    """How a field is written on the command line: `names` is empty for that of the field, None for an argument.
 
-    names: tuple[str, ...]
+    `public` is shown in its place in a line for everybody, and `again` says whether a line to do it again has it.
+    """
+
+    names: str | None
     metavar: str
     help: str
-    public: str | None
-    again: bool
+    public: str | None = None
+    again: bool = True
 
 
 class _Plain:
@@ -62,28 +65,37 @@ class PlainGroup(_Plain, TyperGroup):
 
 
 def option(
-    names: str, metavar: str, help: str, default: Any = None, *, public: str | None = None, again: bool = True
+    metavar: str,
+    help: str,
+    default: Any = None,
+    *,
+    names: str = "",
+    public: str | None = None,
+    again: bool = True,
 ) -> Any:
-    """A field that is an option; `names` with blanks between them, other parameters as those of `Declared`."""
-    return field(
-        default=default, metadata={OPTION: Declared((*names.split(),), metavar, help, public, again)}
-    )
+    """A field that is an option, called as the field is unless `names` (with blanks between) says otherwise."""
+    return field(default=default, metadata={OPTION: Declared(names, metavar, help, public, again)})
 
 
-def flag(names: str, help: str, *, public: str | None = None, again: bool = True) -> Any:
+def flag(help: str, *, names: str = "", public: str | None = None, again: bool = True) -> Any:
     """A field that is an option without a value."""
-    return option(names, "", help, False, public=public, again=again)
+    return option("", help, False, names=names, public=public, again=again)
 
 
 def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | None = None) -> Any:
     """A field that is an argument, known by its place."""
-    declared = {OPTION: Declared((), metavar, help, public, True)}
-    return field(metadata=declared) if default is MISSING else field(default=default, metadata=declared)
+    return field(default=default, metadata={OPTION: Declared(None, metavar, help, public)})
 
 
 @cache
-def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared]]:
-    return [(each, each.metadata[OPTION]) for each in fields(group) if OPTION in each.metadata]
+def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
+    """Every field, its declaration, and its names as an option; an argument has none."""
+    declared = [(each, each.metadata[OPTION]) for each in fields(group) if OPTION in each.metadata]
+    own = [f"--{each.name.replace('_', '-')}" for each, _ in declared]
+    return [
+        (each, said, [] if said.names is None else said.names.split() or [name])
+        for (each, said), name in zip(declared, own, strict=True)
+    ]
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -109,7 +121,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     def run(**given: Any) -> int | None:
         taken = {
-            name: group(**{each.name: given.pop(each.name) for each, _ in _declared(group)})
+            name: group(**{each.name: given.pop(each.name) for each, *_ in _declared(group)})
             for name, group in groups.items()
         }
         if REPORTER in given:
@@ -129,28 +141,16 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
     found: list[inspect.Parameter] = []
-    for each, declared in _declared(group):
-        info: Any
-        if declared.names:
-            info = typer.Option(
-                *declared.names,
-                metavar=declared.metavar,
-                help=declared.help,
-                rich_help_panel=_panel(group, each.name),
-            )
-        else:
-            info = typer.Argument(
-                metavar=declared.metavar, help=declared.help, show_default=each.default is not None
-            )
-        default = inspect.Parameter.empty if each.default is MISSING else each.default
-        found.append(
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=default,
-                annotation=Annotated[hints[each.name], info],
-            )
+    for each, said, names in _declared(group):
+        shown: dict[str, Any] = {"metavar": said.metavar, "help": said.help}
+        info = (
+            typer.Option(*names, rich_help_panel=_panel(group, each.name), **shown)
+            if names
+            else typer.Argument(show_default=each.default is not None, **shown)
         )
+        default = inspect.Parameter.empty if each.default is MISSING else each.default
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hints[each.name], info]
+        found.append(inspect.Parameter(each.name, kind, default=default, annotation=annotation))
     return found
 
 
@@ -158,7 +158,7 @@ def _panel(group: type[Any], name: str) -> str | None:
     """The title of the options of the class which declares a field: its docstring, unless that is a sentence."""
     home = next(base for base in group.__mro__ if name in inspect.get_annotations(base))
     title = home.__doc__ or "."
-    return getattr(home, "PANEL", None if title.endswith(".") else title)
+    return None if title.endswith(".") else title
 
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
@@ -169,18 +169,15 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
         if isinstance(group, str):
             words.append(group)
             continue
-        for each, declared in _declared(type(group)):
-            value = getattr(group, each.name)
-            if not declared.again or value == each.default:
+        for each, said, names in _declared(type(group)):
+            shown = getattr(group, each.name)
+            if not said.again or shown == each.default:
                 continue
-            shown = value
-            if declared.public is not None:
-                shown = declared.public if public else _relative(value)
-            if shown == "" and public:
-                continue
-            if declared.names:
-                options.append((declared.names[0], shown))
-            else:
+            if said.public is not None:
+                shown = said.public if public else _relative(shown)
+            if names and (shown != "" or not public):
+                options.append((names[0], shown))
+            elif not names:
                 words.append(shown)
     return shell_line(name, words, options)
 

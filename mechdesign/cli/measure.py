@@ -17,16 +17,16 @@ class MeasureOptions:
     """What is measured beside what always is."""
 
     alphas: list[float] | None = option(
-        "--alpha",
         "A",
         "Order above 1 of the alpha-lift and its relatives; may be repeated (default 2).",
+        names="--alpha",
     )
     orders: list[float] | None = option(
-        "--order",
         "R",
         "A further positive order, or inf, of Sibson's and Arimoto's information; may be repeated.",
+        names="--order",
     )
-    per_output: bool = flag("--per-output", "Print the measures of every output, too (JSON has them).")
+    per_output: bool = flag("Print the measures of every output, too (JSON has them).")
 
 
 def measure(

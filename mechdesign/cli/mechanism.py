@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -13,10 +15,8 @@ from mechdesign.cli.line import option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.cli.apply import OutputFormat
     from mechdesign.cli.console import Reporter
     from mechdesign.formats.inputs import TextOptions
-    from mechdesign.sanitise.quantized import Outside
 
 FORMAT = b'"mechdesign.quantizer"'
 """The format of a mechanism file, which its first line says."""
@@ -29,9 +29,8 @@ HEAD = 4096
 class MechanismOptions:
     """With a mechanism file of `quantize` in place of a channel"""
 
-    equals: str | None = option("--equals", "VALUE", "For a count: count the records with this value.")
+    equals: str | None = option("VALUE", "For a count: count the records with this value.")
     outside: str | None = option(
-        "--outside",
         "WHAT",
         "A value outside the range: refuse it, or clip it to the end (default: as the mechanism was made).",
     )
@@ -82,55 +81,40 @@ def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) ->
     common.answer(lambda: {"sizes": budget_rows(found)}, lambda: budget_text(found))
 
 
-def apply_to(
+def release_of(
     path: str,
     source: str,
     target: str,
-    reporter: Reporter,
-    common: o.CommonOptions,
     numbers: MechanismOptions,
     renamed: dict[str, str],
     individual: tuple[str, ...],
-    text: OutputFormat,
-    *,
-    force: bool,
-) -> int:
-    """Release the numbers of a table through the mechanism."""
-    from mechdesign.formats.inputs import STANDARD
-    from mechdesign.report.ranges import applied_record, applied_text
+    how: dict[str, Any],
+) -> Callable[..., Any]:
+    """The release of the numbers of a table through the mechanism; it takes a `progress`."""
     from mechdesign.sanitise.quantized import OUTSIDE, apply_mechanism
-    from mechdesign.sanitise.target import Stopped, stoppable
 
     if len(individual) > 1 or len(renamed) > 1:
         raise InputError("a mechanism has one column, and one column that identifies individuals")
-    outside: Outside | None = next((known for known in OUTSIDE if known == numbers.outside), None)
-    if numbers.outside is not None and outside is None:
+    if numbers.outside not in (None, *OUTSIDE):
         raise InputError(f"--outside {numbers.outside!r} must be one of {', '.join(OUTSIDE)}")
-    try:
-        with stoppable():
-            with reporter.work("quantising", unit="B") as work:
-                done = apply_mechanism(
-                    path,
-                    source,
-                    target,
-                    column=next(iter(renamed.values()), None),
-                    individual=next(iter(individual), None),
-                    equals=numbers.equals,
-                    outside=outside,
-                    text=text.text(),
-                    compression=text.compression,
-                    force=force,
-                    progress=work.at,
-                )
-            reporter.finished = True
-            reporter.notices(done.notices)
-            reporter.done("applied", f"written to {target}", output=target, records=done.records)
-            if target != STANDARD:
-                common.answer(lambda: applied_record(done, target), lambda: applied_text(done, target))
-    except Stopped as stopped:
-        reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
-        return stopped.exit_code
-    return 0
+    return partial(
+        apply_mechanism,
+        path,
+        source,
+        target,
+        column=next(iter(renamed.values()), None),
+        individual=next(iter(individual), None),
+        equals=numbers.equals,
+        outside=numbers.outside,
+        **{key: how[key] for key in ("text", "compression", "force")},
+    )
+
+
+def applied(done: Any, target: str) -> tuple[dict[str, Any], str]:
+    """What is said of such a release, as JSON and for people."""
+    from mechdesign.report.ranges import applied_record, applied_text
+
+    return applied_record(done, target), applied_text(done, target)
 
 
 def check_against(
@@ -145,8 +129,6 @@ def check_against(
     text: TextOptions,
 ) -> int:
     """Check a released file against the mechanism."""
-    from dataclasses import asdict
-
     from mechdesign.report.ranges import release_check_text
     from mechdesign.sanitise.quantized_check import check_quantised
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
@@ -22,18 +23,15 @@ class RangeOptions:
     """What is measured."""
 
     table: str = argument("TABLE", "CSV or Parquet, one record a row.")
-    x: str | None = option("--x", "COL[,COL..]", "Private column(s); several are crossed.")
-    y: str | None = option("--y", "COL[,COL..]", "Released column(s); several are crossed.")
-    feature: str | None = option("--feature", "COL[,COL..]", "A feature of the private columns, to guess.")
-    hypothesis: str | None = option(
-        "--hypothesis", "COL=VALUE", "A hypothesis to test: the column has this value."
-    )
+    x: str | None = option("COL[,COL..]", "Private column(s); several are crossed.")
+    y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
+    feature: str | None = option("COL[,COL..]", "A feature of the private columns, to guess.")
+    hypothesis: str | None = option("COL=VALUE", "A hypothesis to test: the column has this value.")
     epsilon: str | None = option(
-        "--epsilon", "BITS", "Ask whether the release is epsilon-identifiable: exit 1 if it is not."
+        "BITS", "Ask whether the release is epsilon-identifiable: exit 1 if it is not."
     )
-    zero_error: bool = flag("--zero-error", "Also bound the zero-error capacity (a mixed-integer program).")
+    zero_error: bool = flag("Also bound the zero-error capacity (a mixed-integer program).")
     missing: str = option(
-        "--missing",
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
         "refuse",
@@ -57,18 +55,11 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
 
     with reporter.work("measuring"):
         read = read_text_columns(asked.table, roles, asked.missing, text=text.text())
-        measured = measure_table(
-            read.cells,
-            read.roles["x"],
-            read.roles["y"],
-            feature=read.roles["feature"],
-            hypothesis=tested,
-            epsilon=asked.epsilon,
-            zero_error=asked.zero_error,
-        )
-    reporter.done(
-        "measured", f"{asked.table} is measured", records=measured.records, identifiable=measured.identifiable
-    )
+        x, y, feature = (read.roles[name] for name in ("x", "y", "feature"))
+        how: dict[str, Any] = {"epsilon": asked.epsilon, "zero_error": asked.zero_error}
+        measured = measure_table(read.cells, x, y, feature=feature, hypothesis=tested, **how)
+    told = {"records": measured.records, "identifiable": measured.identifiable}
+    reporter.done("measured", f"{asked.table} is measured", **told)
     from mechdesign.report.ranges import ranges_record, ranges_text
 
     common.answer(lambda: ranges_record(measured), lambda: ranges_text(measured))

@@ -5,16 +5,10 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
-
-if TYPE_CHECKING:
-    from mechdesign.formats.inputs import TextOptions
-    from mechdesign.tables.joint import Joint
-
-MISSING = ("refuse", "symbol", "drop")
 
 
 def number(option: str, text: str, *, zero: bool = False) -> float:
@@ -156,19 +150,10 @@ def pairs_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> list[tuple[
     return pairs
 
 
-def notion_of(
-    notion: str,
-    *,
-    epsilon: str | None = None,
-    lam: str | None = None,
-    eps_l: str | None = None,
-    eps_u: str | None = None,
-    alpha: str | None = None,
-    at_most_times: str | None = None,
-    at_least_times: str | None = None,
-    upper: float | None = None,
-) -> Notion:
-    """The notion that these options describe; budgets are texts as typed, `upper` is one that words came to."""
+def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -> Notion:
+    """The notion that these fields of `BudgetOptions` describe; `upper` is a budget that words came to."""
+    epsilon, lam, eps_l, eps_u, alpha = map(typed.get, ("epsilon", "lam", "eps_l", "eps_u", "alpha"))
+    most, least = map(typed.get, ("at_most_times", "at_least_times"))
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
     kind = NOTIONS[notion]
@@ -178,7 +163,7 @@ def notion_of(
             f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
     order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
-    if (at_most_times, at_least_times, upper) != (None, None, None):
+    if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
             raise InputError(
                 "--epsilon and --lam say the whole budget: leave them out, or say nothing in words"
@@ -186,10 +171,9 @@ def notion_of(
         from mechdesign.core import words
         from mechdesign.mechanisms.budget import in_words
 
-        above = _side("--eps-u", eps_u, "--at-most-times", at_most_times, words.at_most_times)
-        below = _side("--eps-l", eps_l, "--at-least-times", at_least_times, words.at_least_times)
-        if above is None or (upper is not None and upper < above):
-            above = upper
+        above = _side("--eps-u", eps_u, "--at-most-times", most, words.at_most_times)
+        below = _side("--eps-l", eps_l, "--at-least-times", least, words.at_least_times)
+        above = upper if above is None or (upper is not None and upper < above) else above
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
         order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
@@ -221,15 +205,15 @@ def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str |
         raise InputError(
             "no budget given: use --epsilon E (with --lam L), or --eps-l E and --eps-u E, or words: --at-most-times 2"
         )
-    if eps_u is None:
-        raise InputError(
-            "--eps-l is given without --eps-u: give both; --eps-u inf leaves the upper side free"
-        )
-    if eps_l is None:
-        raise InputError(
-            "--eps-u is given without --eps-l: give both; --eps-l inf leaves the lower side free"
-        )
-    return _budget("--eps-l", eps_l), _budget("--eps-u", eps_u)
+    for option, side, other, free in (
+        ("--eps-l", eps_u, "--eps-u", "upper"),
+        ("--eps-u", eps_l, "--eps-l", "lower"),
+    ):
+        if side is None:
+            raise InputError(
+                f"{option} is given without {other}: give both; {other} inf leaves the {free} side free"
+            )
+    return _budget("--eps-l", str(eps_l)), _budget("--eps-u", str(eps_u))
 
 
 def _side(
@@ -285,59 +269,6 @@ def _budget(option: str, text: str) -> float:
     if math.isinf(value) and not _says_infinity(text):
         raise InputError(f"{option} ({text}) is not {allowed}")
     return value
-
-
-def joint_of(
-    path: str,
-    *,
-    sensitive: str | None = None,
-    useful: str | None = None,
-    weight: str | None = None,
-    contingency: bool = False,
-    probabilities: bool = False,
-    weighted: bool = False,
-    missing: str = "refuse",
-    bins: Any = None,
-    text: TextOptions | None = None,
-    protect_each: bool = False,
-    known: tuple[tuple[str, ...] | None, tuple[str, ...]] | None = None,
-) -> Joint:
-    """Read a table; options by their names."""
-    wide = contingency or probabilities
-    hidden, shown = columns("--sensitive", sensitive), columns("--useful", useful)
-    if known is not None and not wide:
-        hidden = known[0] if hidden is None else hidden
-        shown = known[1] if shown is None else shown
-    if contingency and probabilities:
-        raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
-    if wide and weight is not None:
-        raise InputError(
-            "--weight belongs to a long table; a wide one (--contingency, --probabilities) has none"
-        )
-    if weighted and not contingency:
-        raise InputError("--weighted says what the cells of a count table are: give --contingency too")
-    if missing not in MISSING:
-        raise InputError(f"--missing {missing!r} must be one of {', '.join(MISSING)}")
-    if not wide and (hidden is None or shown is None):
-        absent = "--sensitive" if hidden is None else "--useful"
-        raise InputError(
-            f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)"
-        )
-    from mechdesign.tables.reading import read_joint
-
-    joint = read_joint(
-        path,
-        sensitive=hidden,
-        useful=shown,
-        weight=weight,
-        contingency=contingency,
-        probabilities=probabilities,
-        weighted=weighted,
-        missing=missing,  # type: ignore[arg-type]
-        bins=bins,
-        text=text,
-    )
-    return joint.protecting_each() if protect_each else joint
 
 
 def confidence_of(level: str | None, shares: str | None, symbols: str | None) -> dict[str, Any]:

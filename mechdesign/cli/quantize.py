@@ -23,23 +23,19 @@ class RangeBudget:
     """What is promised"""
 
     epsilon: str | None = option(
-        "--epsilon",
-        "BITS",
-        "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs.",
+        "BITS", "Budget of one answer: one individual can bring about at most floor(2^BITS) outputs."
     )
     total_epsilon: str | None = option(
-        "--total-epsilon",
         "BITS",
         "Budget of all answers of one individual together, shared equally, in place of --epsilon; needs "
         "--individual.",
     )
     range_text: str | None = option(
-        "--range",
         "LO,HI",
         "The smallest and largest value that anybody's cell could have; not taken from the data.",
+        names="--range",
     )
     individual: str | None = option(
-        "--individual",
         "COL",
         "Column that says whose record it is; then the budgets of one individual's answers are added up.",
     )
@@ -51,33 +47,28 @@ class QueryFiles:
 
     source: str = argument("DATA", "CSV or Parquet file, one record a row.")
     target: str = argument("OUT", "Where to write the release (the same kind of file).")
-    mechanism: str | None = option(
-        "--mechanism", "FILE", "Where to write the mechanism file (OUT.mechanism.json)."
-    )
+    mechanism: str | None = option("FILE", "Where to write the mechanism file (OUT.mechanism.json).")
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryOptions:
     """What is answered, and how coarsely."""
 
-    column: str | None = option("--column", "COL", "The column of numbers to release.")
+    column: str | None = option("COL", "The column of numbers to release.")
     query: str = option(
-        "--query",
         "NAME",
         "identity (each record's own value), mean, sum or count, of all records or of each group.",
         "identity",
     )
-    group_by: str | None = option("--group-by", "COL[,COL..]", "One answer for each value of these columns.")
-    clip: bool = flag("--clip", "Move values outside the range to its ends.")
-    equals: str | None = option("--equals", "VALUE", "With --query count: count the records with this value.")
+    group_by: str | None = option("COL[,COL..]", "One answer for each value of these columns.")
+    clip: bool = flag("Move values outside the range to its ends.")
+    equals: str | None = option("VALUE", "With --query count: count the records with this value.")
     layout: str = option(
-        "--layout",
         "NAME",
         "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
         "widest",
     )
     missing: str = option(
-        "--missing",
         "WHAT",
         "What an empty cell is: refuse (an error), drop (leave the record out), symbol (a group of its own).",
         "refuse",

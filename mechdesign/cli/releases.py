@@ -28,7 +28,7 @@ class Asked(LedgerOption):
     what: str | None = argument(TOTAL, "Add up what the records of DATA were released through.", default=None)
     data: str | None = argument("DATA", "CSV or Parquet, in any order and packing.", default=None)
     channel: list[str] | None = option(
-        "--channel", "CHANNEL", "A channel file that lies elsewhere than it did; may be repeated."
+        "CHANNEL", "A channel file that lies elsewhere than it did; may be repeated."
     )
 
 
@@ -86,8 +86,7 @@ def _record(entry: Entry) -> dict[str, Any]:
 
 def _table(entries: Sequence[Entry]) -> list[str]:
     """Releases through one channel with the same number gave a record the same draw."""
-    from mechdesign.report.terminal import aligned
-    from mechdesign.report.wording import label
+    from mechdesign.report.wording import aligned, label
 
     rows = [("when (UTC)", "data", "records", "column", "channel", "draw", "from", "to")]
     numbers: dict[str, dict[tuple[str, int], int]] = {}

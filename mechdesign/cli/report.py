@@ -5,17 +5,15 @@ Also what `design` shares with it: where reports are written, and the commands t
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
-from mechdesign.cli.line import COMMAND, recorded_line, shell_line
+from mechdesign.cli.line import COMMAND, option, recorded_line, shell_line
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,37 +23,44 @@ if TYPE_CHECKING:
     from mechdesign.report.record import Command, Report
 
 
-@dataclass(frozen=True)
-class ReportPaths:
-    """The reports asked for."""
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Reports"""
 
-    internal: str | None
-    public: str | None
-    force: bool
+    report: str | None = option(
+        "FILE",
+        "A report for those who may see the table: .html (one file, works offline), .md or .json.",
+        again=False,
+    )
+    public_report: str | None = option(
+        "FILE",
+        "A report for everybody: without the table and whatever is computed from it, except the channel.",
+        again=False,
+    )
 
     @property
     def asked(self) -> bool:
         """Whether there is any."""
-        return self.internal is not None or self.public is not None
+        return self.report is not None or self.public_report is not None
 
-    def check(self, sources: tuple[str, ...], others: Mapping[str, str | None]) -> None:
+    def check(self, sources: tuple[str, ...], others: Mapping[str, str | None], *, force: bool) -> None:
         """Refuse what cannot be written."""
         if not self.asked:
             return
         from mechdesign.report.writing import check_report
 
-        targets = {"--report": self.internal, "--public-report": self.public}
+        targets = {"--report": self.report, "--public-report": self.public_report}
         seen: dict[str, str] = {}
-        for option, path in {**others, **targets}.items():
+        for name, path in {**others, **targets}.items():
             if path is None:
                 continue
             place = os.path.realpath(path)
             if place in seen:
-                raise InputError(f"{seen[place]} and {option} both name {path}: give each a file of its own")
-            seen[place] = option
-        for option, path in targets.items():
+                raise InputError(f"{seen[place]} and {name} both name {path}: give each a file of its own")
+            seen[place] = name
+        for name, path in targets.items():
             if path is not None:
-                check_report(path, force=self.force, sources=sources, pictures=option == "--report")
+                check_report(path, force=force, sources=sources, pictures=name == "--report")
                 check_writable(path)
 
     def save(
@@ -64,9 +69,10 @@ class ReportPaths:
         design: Design | None,
         reporter: Reporter,
         *,
-        line: str,
+        line: str | None,
         table: str | None = None,
         output: str | None = None,
+        force: bool,
     ) -> None:
         """Write them; `line` makes the channel again, `output` is the channel file if there is one already.
 
@@ -78,28 +84,24 @@ class ReportPaths:
 
         notion = promise_of(channel)
         made: dict[str, Report] = {}
-        if self.internal is not None and design is not None and channel.joint is not None:
+        if self.report is not None and design is not None and channel.joint is not None:
             # Standard input is gone when it has been read.
             files = {} if table is None or table == "-" else {"Table": table}
             files |= {} if output is None else {"Channel file": output}
             base = None if table is None else os.path.basename(table)
             found = internal_report(design, channel.joint, reporter.work, table=base)
             shown = None if output is None else os.path.basename(output)
-            made[self.internal] = attributed(found, channel, commands(line, shown, public=False), files)
-        if self.public is not None:
+            made[self.report] = attributed(found, channel, commands(line, shown, public=False), files)
+        if self.public_report is not None:
             found = public_report(channel, notion, satisfied=None if design is None else design.verified)
-            again = commands(design_of(channel, o.PUBLIC_TABLE, o.PUBLIC_CHANNEL), None, public=True)
-            made[self.public] = attributed(found, channel, again)
+            again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
+            made[self.public_report] = attributed(found, channel, again)
         for path, report in made.items():
-            save_report(report, path, overwrite=self.force)
-
-    def record(self) -> dict[str, str | None]:
-        """As the JSON of a command has them."""
-        return {"report": self.internal, "public_report": self.public}
+            save_report(report, path, overwrite=force)
 
     def text(self) -> str:
         """One line for people."""
-        named = {"Internal report": self.internal, "Public report": self.public}
+        named = {"Internal report": self.report, "Public report": self.public_report}
         return " ".join(f"{name}: {path}." for name, path in named.items() if path is not None)
 
 
@@ -116,7 +118,7 @@ EXAMPLE = "Example:  mechdesign report channel.json --report report.html --publi
 def report(
     reporter: Reporter,
     channel: o.ChannelPath,
-    reports: o.ReportOptions,
+    reports: ReportOptions,
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> int:
@@ -124,80 +126,52 @@ def report(
 
     The channel is audited again, exactly, where the file carries its table.
     """
-    paths = ReportPaths(reports.report, reports.public_report, force)
-    if not paths.asked:
+    if not reports.asked:
         raise InputError(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
-    paths.check((channel,), {})
+    reports.check((channel,), {}, force=force)
     from mechdesign.channel.channel import Channel
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
     loaded = Channel.load(channel)
     notion = promise_of(loaded, channel)
-    if loaded.joint is None and paths.internal is not None:
+    if loaded.joint is None and reports.report is not None:
         raise InputError(
             f"{channel} is a public channel without its table, so nothing internal can be said: give "
             "--public-report FILE"
         )
     design = None if loaded.joint is None else design_behind(loaded, loaded.joint, notion)
     satisfied = None if design is None else design.verified
-    line = design_of(loaded, o.PUBLIC_TABLE, os.path.basename(channel))
-    paths.save(loaded, design, reporter, line=line, output=channel)
-    reporter.done("reported", paths.text(), **paths.record(), satisfied=satisfied)
+    line = design_line(loaded, os.path.basename(channel))
+    reports.save(loaded, design, reporter, line=line, output=channel, force=force)
+    reporter.done("reported", reports.text(), **asdict(reports), satisfied=satisfied)
     took = time.perf_counter() - started
     verdict = {True: "satisfied", False: "VIOLATED", None: "not checked, for want of the table"}[satisfied]
     common.answer(
-        lambda: {**paths.record(), "satisfied": satisfied, "seconds": took},
-        lambda: f"{notion.text}: {verdict}.\n{paths.text()}",
+        lambda: {**asdict(reports), "satisfied": satisfied, "seconds": took},
+        lambda: f"{notion.text}: {verdict}.\n{reports.text()}",
     )
     return NO if satisfied is False else 0
 
 
-def design_of(channel: Channel, table: str, output: str) -> str:
-    """The command that makes the channel again: the one that made it, or what can be known of that."""
-    recorded = recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
-    return recorded or _reconstructed(channel, table, output)
+def design_line(channel: Channel, output: str) -> str | None:
+    """The command that made the channel, as its file has kept it."""
+    return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
 
 
-def _reconstructed(channel: Channel, table: str, output: str) -> str:
-    from mechdesign.mechanisms import MECHANISMS
-    from mechdesign.notions import from_record, to_record
-
-    options: list[tuple[str, Any]] = []
-    if channel.sensitive is not None:
-        options.append(("--sensitive", _columns(channel.sensitive.columns)))
-    options.append(("--useful", _columns(channel.useful.columns)))
-    notion = channel.record.notion
-    for key, value in ({} if notion is None else to_record(from_record(notion))).items():
-        options.append(("--notion" if key == "name" else f"--{key.replace('_', '-')}", value))
-    mechanism = channel.record.provenance.get("mechanism")
-    if mechanism in MECHANISMS:
-        options.append(("--mechanism", mechanism))
-    return shell_line("design", [table], [*options, ("--output", output)])
-
-
-def _columns(columns: Sequence[str]) -> str:
-    """Columns as `--sensitive` and `--useful` read them."""
-    if not any(sign in column for column in columns for sign in ',"'):
-        return ",".join(columns)
-    text = io.StringIO()
-    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="").writerow(columns)
-    return text.getvalue()
-
-
-def commands(design_line: str, file: str | None, *, public: bool) -> tuple[Command, ...]:
-    """What can be done with a channel, as lines for the shell."""
+def commands(line: str | None, file: str | None, *, public: bool) -> tuple[Command, ...]:
+    """What can be done with a channel, as lines for the shell; `line` is the one that made it, where that is known."""
     from mechdesign.report.record import Command
 
     channel = "CHANNEL.json" if file is None else file
     against = [("--table", "TABLE.csv")] if public else []
     who = " (for who holds the table)" if public else ""
     lines = {
-        f"Design the channel{who}:": design_line,
+        f"Design the channel{who}:": line,
         f"Check exactly that it keeps its promise{who}:": shell_line("audit", [channel], against),
         "Release a file, each record one draw:": shell_line("apply", [channel, "IN.csv", "OUT.csv"], []),
         "The matrix with all its digits:": shell_line("show", [channel], [("--csv", True)]),
     }
-    return tuple(Command(purpose=purpose, line=line) for purpose, line in lines.items())
+    return tuple(Command(purpose, line) for purpose, line in lines.items() if line is not None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow
-from mechdesign.comparison.run import Comparison, compare, has_optimum, row_of
+from mechdesign.comparison.run import compare, has_optimum, row_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.progress import Progress
 from mechdesign.mechanisms import MECHANISMS, OBJECTIVES, OPTIMAL
@@ -83,29 +83,18 @@ def curve_through(
             f"No curve: the channel took {design.seconds:.0f} s, and a report takes at most {LONGEST:.0f} s for its "
             f"curve. {MORE}"
         )
-    options, made_by = _options(design), design.mechanism
-    made_by = made_by if made_by in MECHANISMS or design.least is not None else OPTIMAL
+    made_by = design.mechanism if design.mechanism in MECHANISMS or design.least is not None else OPTIMAL
     made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
     found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u))
-    found.collect(joint, design.notion, axis, progress, options)
+    found.collect(joint, design, axis, progress)
     chosen = found.chosen
     rows = sorted([chosen, *found.rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
     budgets = len({row.epsilon for row in rows})
     if budgets < FEWEST:
         return None, f"No curve: {found.why_few}. {MORE}"
     return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=found.remarks(budgets)), ""
-
-
-def _options(design: Design) -> dict[str, Any] | None:
-    """Further options with which `compare` makes such a channel at other budgets; None where it cannot."""
-    if design.least is None:
-        return {}
-    asked = design.least.objective
-    if asked.stay or asked.forbid or asked.constraints or asked.name not in OBJECTIVES:
-        return None
-    return {"keep_frequencies": asked.keep_frequencies, "distance": asked.distance}
 
 
 @dataclass
@@ -128,38 +117,32 @@ class _Collected:
         return f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
 
     def remarks(self, budgets: int) -> tuple[str, ...]:
-        texts: list[str] = []
-        if budgets < self.wanted:
-            texts.append(f"The curve has {budgets} of {self.wanted} budgets: {self.why_few}. {MORE}")
-        if self.cut_short:
-            texts.append(
-                f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
-                "may keep more than the line shows, never more than the proven bound."
-            )
-        if self.chosen.mechanism in VARIED:
-            texts.append(
-                f"The line of {self.chosen.mechanism} is drawn with its default options (--risk, --randomisation); a "
-                "channel made with others may lie beside it."
-            )
-        if any(math.isinf(row.min_log_lift) for row in [self.chosen, *self.rows]):
-            texts.append("Where a lift is 0 the loss of belief is infinite; such points are not drawn.")
-        return tuple(texts)
+        said = {
+            f"The curve has {budgets} of {self.wanted} budgets: {self.why_few}. {MORE}": budgets
+            < self.wanted,
+            f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
+            "may keep more than the line shows, never more than the proven bound.": self.cut_short > 0,
+            f"The line of {self.chosen.mechanism} is drawn with its default options (--risk, --randomisation); a "
+            "channel made with others may lie beside it.": self.chosen.mechanism in VARIED,
+            "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": any(
+                math.isinf(row.min_log_lift) for row in [self.chosen, *self.rows]
+            ),
+        }
+        return tuple(text for text, holds in said.items() if holds)
 
-    def collect(
-        self,
-        joint: Joint,
-        notion: Notion,
-        axis: Axis,
-        progress: Progress | None,
-        options: dict[str, Any] | None,
-    ) -> None:
+    def collect(self, joint: Joint, design: Design, axis: Axis, progress: Progress | None) -> None:
         made_by = self.chosen.mechanism
-        beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(notion) else []
+        beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(design.notion) else []
+        options: dict[str, Any] = {}
+        own = [made_by.partition(AT)[0]]
+        if design.least is not None:
+            asked = design.least.objective
+            options = {"keep_frequencies": asked.keep_frequencies, "distance": asked.distance}
+            if asked.stay or asked.forbid or asked.constraints or asked.name not in OBJECTIVES:
+                own = []  # `compare` cannot make such a channel at other budgets.
         # Only the optimum is missing at the chosen budget.
-        own = [] if options is None else [made_by.partition(AT)[0]]
-        both = list(dict.fromkeys([*own, *beside]))
-        tasks = [(1.0, beside)] * bool(beside) + [(factor, both) for factor in FACTORS]
-        tasks = [(axis.epsilon * factor, names) for factor, names in tasks]
+        tasks = [(axis.epsilon, beside)] * bool(beside)
+        tasks += [(axis.epsilon * factor, list(dict.fromkeys([*own, *beside]))) for factor in FACTORS]
         tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
         self.wanted = len({epsilon for epsilon, _ in tasks} | {axis.epsilon})
         started, slowest = time.monotonic(), 0.0
@@ -170,7 +153,17 @@ class _Collected:
             if began - started + slowest > LONGEST:
                 break
             try:
-                made = _point(joint, notion, axis, epsilon, names, self.chosen.case.confidence, options or {})
+                made = compare(
+                    joint,
+                    epsilons=[epsilon],
+                    lams=None if axis.lam is None else [axis.lam],
+                    mechanisms=names,
+                    notions=[axis.notion],
+                    time_limit=LONGEST_POINT,
+                    budgets={symbol: (lower, upper) for symbol, lower, upper in design.notion.own},
+                    confidence=self.chosen.case.confidence,
+                    **(options if set(OBJECTIVES).intersection(names) else {}),
+                )
             except KeyboardInterrupt:
                 self.stopped = True
                 break
@@ -181,31 +174,6 @@ class _Collected:
             self.rows += [row for row in made.rows if row.case != self.chosen.case]
             self.cut_short += len(made.notices)
             if epsilon == axis.epsilon:
-                bounds = [
-                    row.upper_bound_nmi
-                    for row in (self.chosen, *made.rows)
-                    if row.upper_bound_nmi is not None
-                ]
-                self.chosen = replace(self.chosen, upper_bound_nmi=min(bounds, default=None))
-
-
-def _point(
-    joint: Joint,
-    notion: Notion,
-    axis: Axis,
-    epsilon: float,
-    mechanisms: list[str],
-    confidence: float | None,
-    options: dict[str, Any],
-) -> Comparison:
-    return compare(
-        joint,
-        epsilons=[epsilon],
-        lams=None if axis.lam is None else [axis.lam],
-        mechanisms=mechanisms,
-        notions=[axis.notion],
-        time_limit=LONGEST_POINT,
-        budgets={symbol: (lower, upper) for symbol, lower, upper in notion.own},
-        confidence=confidence,
-        **(options if set(OBJECTIVES).intersection(mechanisms) else {}),
-    )
+                known = [row.upper_bound_nmi for row in (self.chosen, *made.rows)]
+                bound = min((each for each in known if each is not None), default=None)
+                self.chosen = replace(self.chosen, upper_bound_nmi=bound)

@@ -40,6 +40,12 @@ class Case:
     lam: float | None
 
     @property
+    def text(self) -> str:
+        """``optimal, alip, epsilon 1, lam 0.5``."""
+        lam = "" if self.lam is None else f", lam {self.lam:g}"
+        return f"{self.mechanism}, {self.notion}, epsilon {self.epsilon:g}{lam}"
+
+    @property
     def confidence(self) -> float | None:
         """The level at which the promise is to hold for the population; None for one about the table."""
         level = self.mechanism.partition(AT)[2]

@@ -107,18 +107,15 @@ class _Curve:
     def recommendation(self, mechanisms: Sequence[str]) -> Recommendation:
         budget, best = _twice(self.notion, self.lam), OPTIMAL in mechanisms
         twice = () if budget is None else tuple(self.row(name, budget)[0] for name in mechanisms)
-        most, too_little = self.first(MOST) if best else (None, None)
+        most, too_little = self.most() if best else (None, None)
         shown = {*SHOWN, *([] if budget is None else [budget]), *([] if most is None else [most.epsilon])}
+        beliefs: list[Beliefs] = []
+        for epsilon in sorted(shown):
+            row, channel = self.row(OPTIMAL if best else mechanisms[0], epsilon)
+            beliefs.append(Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, self.joint))))
+        names, before = self.joint.sensitive.names, tuple(self.joint.p_s.tolist())
         return Recommendation(
-            self.notion,
-            self.lam,
-            twice,
-            most,
-            too_little,
-            best,
-            self.joint.sensitive.names,
-            tuple(self.joint.p_s.tolist()),
-            tuple(self.beliefs(OPTIMAL if best else mechanisms[0], epsilon) for epsilon in sorted(shown)),
+            self.notion, self.lam, twice, most, too_little, best, names, before, tuple(beliefs)
         )
 
     def row(self, mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
@@ -127,17 +124,12 @@ class _Curve:
         made = design(self.joint, case.promise(), mechanism=mechanism, time_limit=self.seconds)
         return row_of(case, made), made.channel
 
-    def beliefs(self, mechanism: str, epsilon: float) -> Beliefs:
-        """What one mechanism makes of beliefs."""
-        row, channel = self.row(mechanism, epsilon)
-        return Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, self.joint)))
-
-    def first(self, share: float) -> tuple[ComparisonRow | None, float | None]:
-        """The optimum at the first budget that keeps so much, and the largest that does not."""
+    def most(self) -> tuple[ComparisonRow | None, float | None]:
+        """The optimum at the first budget that keeps `MOST`, and the largest that does not."""
         case = Case(OPTIMAL, self.notion, 1.0, self.lam)
         try:
             kept = keeping(
-                self.joint, lambda at: replace(case, epsilon=at).promise(), share, time_limit=self.seconds
+                self.joint, lambda at: replace(case, epsilon=at).promise(), MOST, time_limit=self.seconds
             )
         except NotPrivate:
             return None, None

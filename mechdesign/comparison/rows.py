@@ -84,16 +84,14 @@ def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     A row that violates its notion is left alone: the bound does not hold for it. Bounds with confidence hold for rows
     of the same confidence.
     """
-    best: dict[tuple[str, float | None, float, float | None], float] = {}
-    for row in rows:
+    keys = [(*row.curve, row.epsilon, row.case.confidence) for row in rows]
+    best: dict[tuple[object, ...], float] = {}
+    for key, row in zip(keys, rows, strict=True):
         if row.upper_bound_nmi is not None:
-            key = (*row.curve, row.epsilon, row.case.confidence)
             best[key] = min(row.upper_bound_nmi, best.get(key, math.inf))
     return tuple(
-        replace(row, upper_bound_nmi=best.get((*row.curve, row.epsilon, row.case.confidence)))
-        if row.satisfied
-        else row
-        for row in rows
+        replace(row, upper_bound_nmi=best.get(key)) if row.satisfied else row
+        for key, row in zip(keys, rows, strict=True)
     )
 
 
@@ -134,13 +132,12 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
         raise InputError(
             f"{name} does not have the columns of a comparison; choose another name, or start over with --force"
         )
-    rows = [_row(name, number, cells, lines[0]) for number, cells in enumerate(lines[1:], start=2)]
-    seen: set[Case] = set()
-    for number, row in enumerate(rows, start=2):
-        if row.case in seen:
+    rows: dict[Case, ComparisonRow] = {}
+    for number, cells in enumerate(lines[1:], start=2):
+        row = _row(name, number, cells, lines[0])
+        if rows.setdefault(row.case, row) is not row:
             raise InputError(f"{name}, line {number} repeats an earlier one; --force starts over")
-        seen.add(row.case)
-    return tuple(rows)
+    return tuple(rows.values())
 
 
 def _row(name: str, number: int, cells: list[str], header: list[str]) -> ComparisonRow:
@@ -152,7 +149,7 @@ def _row(name: str, number: int, cells: list[str], header: list[str]) -> Compari
     for column, text in zip(header, cells, strict=True):
         try:
             values[column] = _value(column, text)
-        except ValueError:
+        except (ValueError, KeyError):
             raise InputError(
                 f"{name}, line {number}: {column} ({text!r}) is nothing that a comparison writes; --force starts over"
             ) from None
@@ -160,18 +157,14 @@ def _row(name: str, number: int, cells: list[str], header: list[str]) -> Compari
 
 
 def _value(column: str, text: str) -> str | float | bool | None:
-    """Raises ValueError (KeyErrors included) on a cell that does not belong into this column."""
-    if column in TEXTS:
-        if not text:
-            raise ValueError(column)
-        return text
-    if column in FLAGS:
-        if text not in ("true", "false"):
-            raise ValueError(column)
-        return text == "true"
+    """Raises ValueError or KeyError on a cell that does not belong into this column."""
     if not text and column in OPTIONAL:
         return None
-    value = float(text)
+    if column in TEXTS and text:
+        return text
+    if column in FLAGS:
+        return {"true": True, "false": False}[text]
+    value = float("" if column in TEXTS else text)
     if math.isnan(value):
         raise ValueError(column)
     return value
@@ -236,17 +229,11 @@ class ComparisonFile:
             write_document(manifest, made, overwrite=True)
 
     def _check(self, found: ComparisonManifest, table: str, settings: Mapping[str, Setting]) -> None:
-        if not self.path.exists():
-            return
-        if found.table != table:
-            raise InputError(
-                f"{self._name} belongs to another table; choose another name, or start over with force (--force)"
-            )
-        if found.settings != settings:
-            raise InputError(
-                f"{self._name} was made with other settings ({_difference(found.settings, settings)}); "
-                "choose another name, or start over with force (--force)"
-            )
+        wrong = "belongs to another table" if found.table != table else ""
+        if not wrong and found.settings != settings:
+            wrong = f"was made with other settings ({_difference(found.settings, settings)})"
+        if wrong and self.path.exists():
+            raise InputError(f"{self._name} {wrong}; choose another name, or start over with force (--force)")
 
     def write(self, rows: Sequence[ComparisonRow]) -> None:
         """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -40,11 +40,26 @@ WARM_METHOD = "columns"
 by their vertices, a warm start took twice as long as a cold one."""
 
 
-MAPPINGS = ("known_shares", "budgets")
-"""Settings that are mappings; a manifest has them as text."""
+CHUNK = 8
+"""Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
 
-LATER = ("known_shares", "unseen", "budgets", "keep_frequencies", "distance")
-"""Settings that a manifest names only where they are set."""
+SECONDS_BETWEEN_WRITES = 1.0
+"""A crash costs the rows of so many seconds; each write waits for the disk."""
+
+NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
+"""Mechanisms that serve only notions whose posteriors form a polytope."""
+
+ALWAYS = ("method", "gap", "time_limit", "as_published")
+"""Settings that every manifest names; the others only where there is something to say."""
+
+ONLY_FOR: Mapping[str, Callable[[str, bool], bool]] = {
+    "as_published": lambda mechanism, confident: mechanism in HEURISTICS and not confident,
+    "known_shares": lambda _, confident: confident,
+    "unseen": lambda _, confident: confident,
+    "keep_frequencies": lambda mechanism, _: mechanism in OBJECTIVES,
+    "distance": lambda mechanism, _: mechanism == "distance",
+}
+"""For which rows, by their mechanism and whether they have confidence, a setting is; any other is for all of them."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +77,15 @@ class Settings:
     distance: str | None = None
 
     def record(self) -> dict[str, Setting]:
-        """As the manifest has them; some only where there is something to say."""
-        mappings = {key: str(dict(value)) for key in MAPPINGS if (value := getattr(self, key))}
-        said: dict[str, Any] = {key: value for key, value in vars(self).items() if key not in MAPPINGS}
-        return {key: value for key, value in (said | mappings).items() if value or key not in LATER}
+        """As the manifest has them, mappings as text."""
+        said: dict[str, Any] = {key: value for key, value in vars(self).items() if value or key in ALWAYS}
+        return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
+
+    def arguments(self, mechanism: str, confident: bool) -> dict[str, Any]:
+        """As `mechdesign.design` takes them for such a row."""
+        own = {k: v for k, v in vars(self).items() if k not in ONLY_FOR or ONLY_FOR[k](mechanism, confident)}
+        least_cost = {"mechanism": OPTIMAL, "objective": mechanism}
+        return own | (least_cost if mechanism in OBJECTIVES else {"mechanism": mechanism})
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -81,34 +101,25 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str
     """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        promise, (mechanism, _, confident) = case.promise(), case.mechanism.partition(AT)
-        how: dict[str, Any] = vars(settings) | {"confidence": case.confidence, "enumerate": enumerate}
-        how["allow_identifier"] = True
-        how |= {"known_shares": None, "unseen": 0} if not confident else {}
-        how |= {"as_published": False} if confident or mechanism not in HEURISTICS else {}
-        how |= {"keep_frequencies": False} if mechanism not in OBJECTIVES else {"objective": mechanism}
-        how |= {"distance": None} if mechanism != "distance" else {}
-        mechanism = OPTIMAL if mechanism in OBJECTIVES else mechanism
-        made = design(joint, promise, mechanism=mechanism, start=neighbour, **how)
+        confident = case.confidence is not None
+        how: dict[str, Any] = settings.arguments(case.mechanism.partition(AT)[0], confident) | {
+            "enumerate": enumerate
+        }
+        how |= {"confidence": case.confidence, "allow_identifier": True}
+        made = design(joint, case.promise(), start=neighbour, **how)
         if _interrupted(made, settings):
             raise KeyboardInterrupt
         envelope = made.envelope
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
         gap = made.certificate.gap_nmi
         worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings.gap)
-        yield row_of(case, made), [f"{describe(case)}: {text}" for text in made.messages if worth_a_word]
+        yield row_of(case, made), [f"{case.text}: {text}" for text in made.messages if worth_a_word]
 
 
 def _interrupted(made: Design, settings: Settings) -> bool:
     """Whether Ctrl-C ended the search; an optimum that was stopped is no row to keep."""
     status = made.certificate.details.get("status")
     return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
-
-
-def describe(case: Case) -> str:
-    """``optimal, alip, epsilon 1, lam 0.5``."""
-    lam = "" if case.lam is None else f", lam {case.lam:g}"
-    return f"{case.mechanism}, {case.notion}, epsilon {case.epsilon:g}{lam}"
 
 
 def row_of(case: Case, made: Design) -> ComparisonRow:
@@ -130,16 +141,6 @@ def row_of(case: Case, made: Design) -> ComparisonRow:
         seconds=made.seconds,
         **({} if made.least is None else made.least.figures),
     )
-
-
-CHUNK = 8
-"""Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
-
-SECONDS_BETWEEN_WRITES = 1.0
-"""A crash costs the rows of so many seconds; each write waits for the disk."""
-
-NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
-"""Mechanisms that serve only notions whose posteriors form a polytope."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -284,15 +285,16 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    if objectives is not None:
-        free = [OPTIMAL] if mechanisms is None else list(mechanisms)
-        asked = named("objective", objectives, ("information", *OBJECTIVES))
-        mechanisms = [name for given in asked for name in (free if given == "information" else [given])]
-    if (keep_frequencies or distance is not None) and not set(OBJECTIVES).intersection(mechanisms or ()):
+    chosen = _mechanisms(mechanisms, objectives)
+    if confidence is not None:
+        check_counts(joint)
+        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
+    least_cost = set(OBJECTIVES).intersection(chosen)
+    if (keep_frequencies or distance is not None) and not least_cost:
         raise InputError(
             "keep_frequencies and distance are for objectives truth and distance: give objectives"
         )
-    if budgets and set(OBJECTIVES).intersection(mechanisms or ()):
+    if budgets and least_cost:
         raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
     settings = Settings(
         method,
@@ -307,17 +309,10 @@ def compare(
     )
     # Refuses what is out of range before any work.
     Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
-    chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, (*MECHANISMS, *OBJECTIVES))
-    if confidence is not None:
-        check_counts(joint)
-        chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
-    wanted = curves(
-        chosen,
-        notion_labels(notions),
-        ascending("epsilon", listed_numbers("epsilons", epsilons)),
-        None if lams is None else listed_numbers("lams", lams),
-    )
-    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None)
+    budgets_of = ascending("epsilon", listed_numbers("epsilons", epsilons))
+    splits = None if lams is None else listed_numbers("lams", lams)
+    wanted = curves(chosen, notion_labels(notions), budgets_of, splits)
+    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None or objectives is not None)
     cases = [case for curve in wanted for case in curve]
     file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
     known = {} if file is None else {row.case: row for row in file.kept}
@@ -337,6 +332,18 @@ def compare(
     finally:
         run.write()
     return Comparison(run.rows(), kept, tuple(run.notices))
+
+
+def _mechanisms(mechanisms: Sequence[str] | None, objectives: Sequence[str] | None) -> tuple[str, ...]:
+    """Mechanisms, and objectives by their names among them."""
+    known = (*MECHANISMS, *OBJECTIVES)
+    if objectives is None:
+        return MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
+    free = [OPTIMAL] if mechanisms is None else list(mechanisms)
+    asked = named("objective", objectives, ("information", *OBJECTIVES))
+    return named(
+        "mechanism", [m for each in asked for m in (free if each == "information" else [each])], known
+    )
 
 
 def has_optimum(notion: Notion) -> bool:

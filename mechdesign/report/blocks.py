@@ -147,9 +147,19 @@ def label_remarks(labels: Sequence[str]) -> list[Block]:
     return [Remark(said)] * any(len(label(text)) > LONGEST_LABEL for text in labels)
 
 
-def row_remarks(shown: int, total: int, what: str) -> list[Block]:
-    """What is said where a table shows `shown` of `total` rows."""
-    return [Remark(f"The first {shown:,} of {total:,} ({what}) are shown. {ALL_IN_JSON}")] * (shown != total)
+def grid(
+    caption: str,
+    header: tuple[str, ...],
+    rows: Sequence[tuple[Cell, ...]],
+    what: str,
+    left: tuple[int, ...] = (),
+) -> list[Block]:
+    """A table of the rows that a page has room for, and what is said where these are not all."""
+    shown, said = (
+        tuple(rows[:MOST_ROWS]),
+        f"The first {MOST_ROWS:,} of {len(rows):,} ({what}) are shown. {ALL_IN_JSON}",
+    )
+    return [Grid(caption, header, shown, left=left), *([Remark(said)] * (len(rows) > MOST_ROWS))]
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,7 @@ class Blocked:
 def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     """At most `MOST_MAP_ROWS` x `MOST_MAP_COLUMNS` blocks, each with its lift that is farthest from 1.
 
-    Never more favourable than the single lifts: one that breaks a bound shows.
+    Never more favourable than the single lifts, where both sides have one bound.
     """
     rows, columns = len(lifts.columns), len(lifts.sensitive)
     high, wide = -(-rows // MOST_MAP_ROWS), -(-columns // MOST_MAP_COLUMNS)

@@ -22,9 +22,9 @@ from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
 from mechdesign.release.drawing import channel_digest
-from mechdesign.report.composition import spending_texts
 from mechdesign.report.content import full_report, origin_of, public_report, summary_report
 from mechdesign.report.record import Command, Fact, Report
+from mechdesign.report.sentences import spending_texts
 from mechdesign.report.wording import label
 from mechdesign.tables.joint import Joint
 
@@ -39,6 +39,8 @@ LIBRARIES = ("numpy", "highspy", "python-flint")
 NO_AXIS = (
     "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis to follow."
 )
+
+NO_EARLIER = "No curve: it would be that of channels which leave the earlier releases out of account."
 
 NO_SAMPLE = "No curve: `mechdesign compare --confidence` draws it, given the same shares and symbols."
 
@@ -64,12 +66,9 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     chosen = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=chosen)
     kept: Certificate | None = None
-    match channel.record.certificate:
-        case {
-            "upper_bound_nmi": float() | int() as bound,
-            "gap_nmi": float() | int() as gap,
-            "scope": str() as scope,
-        }:
+    figures = channel.record.certificate or {}
+    match [figures.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope")]:
+        case [float() | int() as bound, float() | int() as gap, str() as scope]:
             kept = Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
         case _:
             pass
@@ -108,6 +107,8 @@ def internal_report(
     axis, sample = axis_of(design.notion), design.confidence
     if sample is not None and (sample.unseen or sample.shares_are_known):
         axis, why = None, NO_SAMPLE
+    if channel.record.after:
+        axis, why = None, NO_EARLIER
     if axis is not None:
         with watch("computing the curve", unit="budgets") as work:
             curve, why = curve_through(joint, design, axis, None if work is None else work.at)
@@ -164,28 +165,21 @@ def attributed(
     from mechdesign import __version__
 
     written = _date(datetime.now(UTC))
-    facts = [*_origin(channel), Fact("Report written", f"{written}, by mechdesign {__version__}")]
+    tool, made_by = origin_of(channel, "tool"), origin_of(channel, "version")
+    facts = [] if tool is None or made_by is None else [Fact("Channel made by", f"{tool} {made_by}")]
+    facts.append(Fact("SHA-256 of what the channel does", channel_digest(channel)))
+    facts.append(Fact("Report written", f"{written}, by mechdesign {__version__}"))
     if report.audience == "internal":
         libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
         facts.append(Fact("Computed with", f"Python {platform.python_version()}, {libraries}"))
         for name, path in (files or {}).items():
             base = os.path.basename(path)
             changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
-            facts += [Fact(name, f"{base}, last changed {changed}"), Fact(f"SHA-256 of {base}", _hash(path))]
+            with open(path, "rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            facts += [Fact(name, f"{base}, last changed {changed}"), Fact(f"SHA-256 of {base}", digest)]
     return replace(report, written=written, provenance=tuple(facts), commands=tuple(commands))
-
-
-def _origin(channel: Channel) -> list[Fact]:
-    """What a public channel file says of where it comes from, and the digest of what it does."""
-    tool, made_by = origin_of(channel, "tool"), origin_of(channel, "version")
-    made = [Fact("Channel made by", f"{tool} {made_by}")] if tool is not None and made_by is not None else []
-    return [*made, Fact("SHA-256 of what the channel does", channel_digest(channel))]
 
 
 def _date(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _hash(path: str) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

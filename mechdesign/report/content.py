@@ -17,26 +17,12 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import Notion, to_record
 from mechdesign.release.binned import moved
+from mechdesign.report import record as r
 from mechdesign.report.blocks import short
-from mechdesign.report.population_text import population_sentences
-from mechdesign.report.record import (
-    Asked,
-    Belief,
-    Bound,
-    ChannelTable,
-    Entry,
-    Kept,
-    LeastKept,
-    Lifts,
-    Meaning,
-    Population,
-    Promise,
-    Report,
-)
-from mechdesign.report.wording import about, at_most, count, title
+from mechdesign.report.sentences import population_sentences
+from mechdesign.report.wording import about, achieved_text, at_most, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
 
 NAMELESS = "the sensitive column"
 
@@ -101,26 +87,23 @@ VERDICTS = {
 }
 
 
-def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -> Report:
+def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -> r.Report:
     """The report without the table: it holds what a public channel file holds, and the exact verdict if known."""
     # From here on nobody can look at the table, not even by mistake.
     origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
-    bare = replace(
-        channel, joint=None, record=ChannelRecord(provenance=origin, objective=channel.record.objective)
-    )
+    record = ChannelRecord(provenance=origin, objective=channel.record.objective)
+    bare = replace(channel, joint=None, record=record)
     asked = _asked(bare, notion)
     sensitive, useful = names_of(asked)
     verdict = VERDICTS[satisfied] + ("" if satisfied is None else ", with the table that is not shown here.")
+    confidence = channel.record.confidence
+    about_whom = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
-    return Report(
+    return r.Report(
         audience="public",
         asked=asked,
         promise=_promise(notion, sensitive, verdict, satisfied),
-        holds_for=(
-            *([PUBLIC_SAMPLE] if channel.record.confidence is None else scope_of(channel.record.confidence)),
-            *covers,
-            WITHHELD.format(useful=useful),
-        ),
+        holds_for=(*about_whom, *covers, WITHHELD.format(useful=useful)),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         least=_least(bare),
         channel=_channel_table(bare),
@@ -135,7 +118,7 @@ def summary_report(
     attained: Mapping[str, float],
     remarks: Sequence[str],
     table: str | None = None,
-) -> Report:
+) -> r.Report:
     """The report with the table, of what matters first: the promise, what is kept, for whom it holds.
 
     `verdict` is what the table alone says, and knows the worst cell.
@@ -143,14 +126,14 @@ def summary_report(
     channel, notion, population = design.channel, design.notion, design.population
     asked = _asked(channel, notion, joint, table)
     sensitive, useful = names_of(asked)
-    found = verdict or design
+    found, after = verdict or design, channel.record.after
     said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
     said += [] if verdict is None else [worst_text(verdict.worst)]
     names = [name for each in joint.sensitive.secret_names for name in each]
     shares = [share for secret in joint.secrets for share in secret.p_s]
     ranges = zip(names, shares, belief_ranges(channel, joint), strict=True)
     promise = _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained)
-    return Report(
+    return r.Report(
         audience="internal",
         asked=asked,
         promise=replace(
@@ -158,14 +141,12 @@ def summary_report(
             achieved=asdict(found.achieved),
             used=None if found.used is None else asdict(found.used),
             worst=None if verdict is None else asdict(verdict.worst),
-            beliefs=tuple(
-                Belief(symbol=name, before=float(before), lowest=low, highest=high)
-                for name, before, (low, high) in ranges
-            ),
+            allowed=_allowed(notion, names),
+            beliefs=tuple(r.Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
         ),
         population=None
         if population is None
-        else Population(
+        else r.Population(
             level=population.level,
             **asdict(population.achieved),
             sentences=tuple(population_sentences(population, design.confidence, joint.total)),
@@ -174,10 +155,10 @@ def summary_report(
             *([_sample(asked)] if design.confidence is None else []),
             *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
             *_covers(notion, sensitive, useful, found.achieved.eps_ldp),
-            *([AFTER.format(count(len(channel.record.after), "release"))] if channel.record.after else []),
+            *([AFTER.format(count(len(after), "release"))] if after else []),
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
-        kept=Kept(
+        kept=r.Kept(
             nmi=design.nmi,
             mutual_information=design.mutual_information,
             entropy=design.entropy,
@@ -193,53 +174,61 @@ def summary_report(
 
 
 def full_report(
-    summary: Report,
+    summary: r.Report,
     channel: Channel,
     joint: Joint,
     measures: ChannelMeasures,
     curve: Curve | None,
     absent: dict[str, str],
-) -> Report:
+) -> r.Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
-    names = [name for each in joint.sensitive.secret_names for name in each]
+    names = tuple(name for each in joint.sensitive.secret_names for name in each)
     before: list[list[float]] = []
     after: list[list[float]] = []
     for secret in joint.secrets:
         released = secret.p @ channel.matrix
         before += secret.lift.tolist()
         after += (released / secret.p_s[:, None] / released.sum(axis=0)).tolist()
+    meanings = [
+        r.Meaning(out.output, out.probability, _largest_first(posterior), out.min_lift, out.max_lift)
+        for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
+    ]
     return replace(
         summary,
         curve=curve,
-        before=Lifts(sensitive=tuple(names), columns=joint.useful.names, values=tuple(map(tuple, before))),
-        after=Lifts(sensitive=tuple(names), columns=channel.outputs, values=tuple(map(tuple, after))),
-        codebook=tuple(
-            Meaning(
-                output=out.output,
-                probability=out.probability,
-                posterior=tuple(sorted(posterior.items(), key=lambda item: -item[1])),
-                lowest_lift=out.min_lift,
-                highest_lift=out.max_lift,
-            )
-            for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
-        ),
+        before=r.Lifts(names, joint.useful.names, tuple(map(tuple, before))),
+        after=r.Lifts(names, channel.outputs, tuple(map(tuple, after))),
+        codebook=tuple(meanings),
         absent=absent,
     )
 
 
-def names_of(asked: Asked) -> tuple[str, str]:
+def _allowed(notion: Notion, names: Sequence[str]) -> tuple[tuple[float, float], ...]:
+    """The smallest and largest lift of each symbol, where some have budgets of their own."""
+    limits, own = notion.limits.on_single_lifts, {name: budgets for name, *budgets in notion.own}
+    if limits is None or not own:
+        return ()
+    both = [own.get(name, (limits.lower, limits.upper)) for name in names]
+    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in both)
+
+
+def _largest_first(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(shares.items(), key=lambda item: -item[1]))
+
+
+def names_of(asked: r.Asked) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
     return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
 
 
-def _least(channel: Channel) -> LeastKept | None:
+def _least(channel: Channel) -> r.LeastKept | None:
     """What is kept by a channel on the column's own symbols; None for any other."""
     objective = channel.record.objective
     if objective is None:
         return None
     own = zip(channel.useful.names, channel.kept_whole, strict=True)
     figures = {key: known for key, known in channel.record.least.items() if isinstance(known, float | int)}
-    return LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
+    return r.LeastKept(asked=objective.model_dump(), by_symbol=tuple(own), **figures)
 
 
 def origin_of(channel: Channel, key: str) -> str | None:
@@ -250,15 +239,14 @@ def origin_of(channel: Channel, key: str) -> str | None:
 
 def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
     """The budgets that a channel keeps to, in words: those of its own notion if that is an average, and all lifts."""
-    uses = (
+    own = (
         ""
         if used is None
         else f"eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."
     )
     return [
-        *([f"Of its own budgets it uses {uses}"] if uses else []),
-        f"Achieved: eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
-        f"{at_most(achieved.eps_ldp)} (nats, rounded up).",
+        *([f"Of its own budgets it uses {own}"] if own else []),
+        f"Achieved: {achieved_text(achieved)} (nats, rounded up).",
     ]
 
 
@@ -272,15 +260,18 @@ def worst_text(worst: Worst) -> str:
     )
 
 
-def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> Asked:
-    protected = channel.sensitive
+def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> r.Asked:
+    hidden = channel.sensitive
     cells = None if joint is None else [cell for row in joint.counts for cell in row]
-    return Asked(
-        sensitive_columns=_protected_columns(protected),
+    columns = () if hidden is None else hidden.columns
+    if hidden is not None and hidden.each:
+        columns = (f"{' and '.join(columns)} (each)",)
+    return r.Asked(
+        sensitive_columns=columns,
         useful_columns=channel.useful.columns,
-        sensitive_symbols=tuple(name for each in protected.secret_names for name in each)
-        if protected
-        else (),
+        sensitive_symbols=()
+        if hidden is None
+        else tuple(name for each in hidden.secret_names for name in each),
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),
         notion=to_record(notion),
@@ -292,13 +283,6 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
         cells=None if cells is None else len(cells),
         zero_cells=None if cells is None else cells.count(0),
     )
-
-
-def _protected_columns(protected: Variable | None) -> tuple[str, ...]:
-    """Of several secrets one name that says so, in the place of their columns."""
-    if protected is None or not protected.each:
-        return () if protected is None else protected.columns
-    return (f"{' and '.join(protected.columns)} (each)",)
 
 
 def _promised(notion: Notion) -> Achieved:
@@ -316,9 +300,9 @@ def _promise(
     satisfied: bool | None,
     achieved: Achieved | None = None,
     attained: Mapping[str, float] | None = None,
-) -> Promise:
+) -> r.Promise:
     limits = notion.limits.single
-    return Promise(
+    return r.Promise(
         statement=notion.limits.condition(sensitive),
         verdict=verdict,
         satisfied=satisfied,
@@ -330,7 +314,7 @@ def _promise(
 
 def _bounds(
     promised: Achieved, sensitive: str, achieved: Achieved | None, attained: Mapping[str, float]
-) -> tuple[Bound, ...]:
+) -> tuple[r.Bound, ...]:
     """Every measure that the promise bounds or the channel's value is known of, in the order of `MEASURES`."""
     follows = asdict(guarantees(promised.eps_l, promised.eps_u))
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
@@ -338,14 +322,13 @@ def _bounds(
         # What holds of every channel whatsoever is no consequence of a promise.
         follows = dict.fromkeys(follows, math.inf)
     suprema = {} if achieved is None else asdict(guarantees(achieved.eps_l, achieved.eps_u))
-    known = {} if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp}
-    known |= attained
-    bounds: list[Bound] = []
+    known = attained if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp, **attained}
+    bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
         bound = follows[name] if math.isfinite(follows[name]) else None
         value = suprema.get(name) if key is None else known.get(key)
         if bound is not None or value is not None:
-            bounds.append(Bound(measure=words.format(s=sensitive), unit=unit, promised=bound, attained=value))
+            bounds.append(r.Bound(words.format(s=sensitive), unit, bound, value))
     return tuple(bounds)
 
 
@@ -357,7 +340,7 @@ def _sum_above(first: float, second: float) -> float:
     return math.nextafter(total, math.inf)
 
 
-def _sample(asked: Asked) -> str:
+def _sample(asked: r.Asked) -> str:
     """What the promise is about: N, zero cells, and no population."""
     cells = f"{asked.zero_cells or 0:,} of {count(asked.cells or 0, 'cell')} zero"
     if asked.records is None:
@@ -379,14 +362,7 @@ def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list
     return texts
 
 
-def _channel_table(channel: Channel) -> ChannelTable:
-    d = channel.denominator
-    return ChannelTable(
-        symbols=channel.useful.names,
-        outputs=channel.outputs,
-        denominator=d,
-        rows=tuple(
-            tuple(Entry(output=y, weight=entry, share=entry / d) for y, entry in row)
-            for row in channel.integers.entries()
-        ),
-    )
+def _channel_table(channel: Channel) -> r.ChannelTable:
+    d, rows = channel.denominator, channel.integers.entries()
+    entries = tuple(tuple(r.Entry(y, entry, entry / d) for y, entry in row) for row in rows)
+    return r.ChannelTable(channel.useful.names, channel.outputs, d, entries)

@@ -72,21 +72,16 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             return {names: shown.sensitive.names} | dict(zip(shown.useful.names, counts, strict=True))
         case Channel():
             names = f"{title(shown.useful.columns)} \\ output"
-            return {names: shown.useful.names} | dict(
-                zip(shown.outputs, shown.matrix.T.tolist(), strict=True)
-            )
+            shares = zip(shown.outputs, shown.matrix.T.tolist(), strict=True)
+            return {names: shown.useful.names} | dict(shares)
         case Design():
             joint = joint_of(shown)
             lowest, highest = zip(*belief_ranges(shown.channel, joint), strict=True)
             names = {title(joint.sensitive.columns): joint.sensitive.names}
             return names | {"before": joint.p_s.tolist(), "lowest after": lowest, "highest after": highest}
         case Audit():
-            row = {
-                "notion": shown.notion.text,
-                "satisfied": shown.satisfied,
-                **vars(shown.achieved),
-                **vars(shown.worst),
-            }
+            row = {"notion": shown.notion.text, "satisfied": shown.satisfied}
+            row |= vars(shown.achieved) | vars(shown.worst)
             return {name: [value] for name, value in row.items()}
         case Comparison():
             return shown.columns()
@@ -149,15 +144,10 @@ def plot(shown: Any, ax: Any = None) -> Any:
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
             axes.set_xlabel(f"share, with {100 * shown.level:g} % intervals")
         case Audit():
-            achieved = shown.achieved
-            axes.barh(
-                ["eps_ldp", "eps_u", "eps_l"],
-                [achieved.eps_ldp, achieved.eps_u, achieved.eps_l],
-                color="0.55",
-            )
-            axes.set_xlabel(
-                f"achieved (nats); {shown.notion.text}: {'satisfied' if shown.satisfied else 'VIOLATED'}"
-            )
+            names = ["eps_ldp", "eps_u", "eps_l"]
+            axes.barh(names, [getattr(shown.achieved, name) for name in names], color="0.55")
+            verdict = "satisfied" if shown.satisfied else "VIOLATED"
+            axes.set_xlabel(f"achieved (nats); {shown.notion.text}: {verdict}")
         case Comparison():
             plots.draw_panel(axes, plots.PANELS[0], shown.rows, plots.series(shown.rows))
             axes.legend(fontsize="small")

@@ -6,21 +6,11 @@ import math
 from collections.abc import Sequence
 
 from mechdesign.comparison.rows import ComparisonRow
+from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report import blocks as b
-from mechdesign.report.bins_text import numbers_blocks
+from mechdesign.report import wording as w
 from mechdesign.report.content import names_of
-from mechdesign.report.record import Asked, Entry, Kept, LeastKept, Lifts, Promise, Report
-from mechdesign.report.wording import (
-    about,
-    at_least,
-    at_most,
-    count,
-    label,
-    percent,
-    percent_at_least,
-    percent_at_most,
-    title,
-)
+from mechdesign.report.record import Asked, Kept, LeastKept, Lifts, Promise, Report
 
 LIFT = (
     "The lift of a {sensitive} at a released value says how many times as likely that value makes it: 1 means that "
@@ -32,6 +22,9 @@ BANNERS = {
     "public": "Public version: nothing but the channel itself depends on the table.",
 }
 
+MOST_BARS = 16
+"""Rows of a histogram; of more bins neighbours are put together."""
+
 MOST_MATRIX_OUTPUTS = 20
 MOST_MATRIX_SYMBOLS = 40
 """Columns and rows of a matrix that a page can show whole."""
@@ -41,6 +34,10 @@ ROUNDING = 1e-9
 
 ENDS = (2.0, 4.0, 8.0)
 """Lifts at which the colours of a map may end: no less, so that rounding does not look like leakage."""
+
+CURVE_HEADER = (
+    "budget", "mechanism", "kept", "no channel keeps more than", "largest log-lift", "smallest log-lift"
+)  # fmt: skip
 
 ABOVE, BELOW = "▲", "▼"
 
@@ -59,7 +56,7 @@ def document_of(report: Report) -> b.Document:
         sections.append(b.Section("codebook", "Codebook", _codebook(report)))
     if report.promise.bounds:
         sections.append(b.Section("measures", "Other measures of leakage", measure_blocks(report.promise)))
-    facts = b.Facts(tuple((fact.name, label(fact.text)) for fact in report.provenance))
+    facts = b.Facts(tuple((fact.name, w.label(fact.text)) for fact in report.provenance))
     sections += [
         b.Section("asked", "What was asked", _asked(asked)),
         b.Section("provenance", "Provenance", (facts,)),
@@ -81,53 +78,45 @@ def document_of(report: Report) -> b.Document:
 def lead_of(asked: Asked) -> str:
     """Who is protected, and what is released instead of what."""
     sensitive, useful = names_of(asked)
-    symbols = f" ({count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
+    symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
     return (
-        f"{useful} ({count(len(asked.useful_symbols), 'symbol')}) is released as "
-        f"{count(asked.outputs, 'output')}; {sensitive}{symbols} is protected."
+        f"{useful} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
+        f"{w.count(asked.outputs, 'output')}; {sensitive}{symbols} is protected."
     )
 
 
 def summary_sections(report: Report) -> list[b.Section]:
     """How far a belief can move, what is kept, for whom it holds and what voids it."""
     sensitive, useful = names_of(report.asked)
-    blocks = () if report.least is None else _least(report.least, useful)
-    blocks += () if report.kept is None else _kept(report.kept, useful, free=report.least is None)
-    kept = [b.Section("kept", "What is kept", blocks)] if blocks else []
-    holds_for: tuple[b.Block, ...] = (b.Bullets(report.holds_for),)
-    if report.population is not None:
-        holds_for = (*map(b.Text, report.population.sentences), *holds_for)
-    return [
-        b.Section(
-            "promise", "What is promised", _promise(report.promise, report.asked.notion_text, sensitive)
-        ),
-        *kept,
-        *(
-            [b.Section("numbers", "How far numbers move", numbers_blocks(report.numbers))]
-            if report.numbers
-            else []
-        ),
-        b.Section("scope", "For whom it holds", holds_for),
-        b.Section("voids", "What voids it", (b.Bullets(report.voided_by),)),
-    ]
+    kept = () if report.least is None else _least(report.least, useful)
+    kept += () if report.kept is None else _kept(report.kept, useful, free=report.least is None)
+    population = () if report.population is None else report.population.sentences
+    blocks: dict[tuple[str, str], Sequence[b.Block]] = {
+        ("promise", "What is promised"): _promise(report.promise, report.asked.notion_text, sensitive),
+        ("kept", "What is kept"): kept,
+        ("numbers", "How far numbers move"): _numbers(report.numbers),
+        ("scope", "For whom it holds"): (*map(b.Text, population), b.Bullets(report.holds_for)),
+        ("voids", "What voids it"): (b.Bullets(report.voided_by),),
+    }
+    return [b.Section(*name, tuple(shown)) for name, shown in blocks.items() if shown]
 
 
 def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
     promise, kept, asked = report.promise, report.kept, report.asked
     items: list[tuple[str, str]] = []
     if promise.low is not None or promise.high is not None:
-        low = "0" if promise.low is None else at_least(promise.low)
-        high = "any" if promise.high is None else at_most(promise.high)
+        low = "0" if promise.low is None else w.at_least(promise.low)
+        high = "any" if promise.high is None else w.at_most(promise.high)
         items.append(("Times as likely as before", f"{low} to {high}"))
     items.append(("Promise", asked.notion_text))
     verdict = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied]
     items.append(("Verified", verdict))
     if report.least is not None and report.least.truth is not None:
-        items.append(("Records that stay true", percent_at_least(report.least.truth)))
+        items.append(("Records that stay true", w.percent_at_least(report.least.truth)))
     if kept is not None:
-        items.append((f"Information in {useful} kept", percent_at_least(kept.nmi)))
+        items.append((f"Information in {useful} kept", w.percent_at_least(kept.nmi)))
         if kept.upper_bound_nmi is not None:
-            items.append(("No channel keeps more than", percent_at_most(kept.upper_bound_nmi)))
+            items.append(("No channel keeps more than", w.percent_at_most(kept.upper_bound_nmi)))
     if asked.records is not None:
         items.append(("Records in the table", f"{asked.records:,}"))
     return tuple(items)
@@ -135,39 +124,32 @@ def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
 
 def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ...]:
     statement = b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
-    shown = promise.beliefs[: b.MOST_ROWS]
-    beliefs = b.Grid(
-        f"Probability of each {sensitive} before and after any released value is seen",
-        (sensitive, "before", "lowest after", "highest after"),
-        tuple(
-            b.cells(
-                b.short(one.symbol),
-                percent(one.before),
-                percent_at_least(one.lowest),
-                percent_at_most(one.highest),
-            )
-            for one in shown
-        ),
-    )
-    table = [beliefs, *b.row_remarks(len(shown), len(promise.beliefs), sensitive)] if shown else []
+    rows = [
+        b.cells(
+            b.short(one.symbol),
+            w.percent(one.before),
+            w.percent_at_least(one.lowest),
+            w.percent_at_most(one.highest),
+        )
+        for one in promise.beliefs
+    ]
+    header = (sensitive, "before", "lowest after", "highest after")
+    caption = f"Probability of each {sensitive} before and after any released value is seen"
+    table = b.grid(caption, header, rows, sensitive) if rows else []
     return (statement, *table, b.Text(f"This is {notion}. {promise.verdict}"))
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
-    amount = f"I(X;Y) = {about(kept.mutual_information)} of H(X) = {about(kept.entropy)} nats"
-    blocks: list[b.Block] = [
-        b.Text(f"{percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."),
-    ]
-    if kept.upper_bound_nmi is None or kept.gap_nmi is None:
-        # On the column's own symbols, something else was asked for.
-        said = "How much the best possible channel would keep was not computed." if free else None
-    else:
-        said = (
-            f"No channel that keeps the promise keeps more than {percent_at_most(kept.upper_bound_nmi)}: the gap is at "
-            f"most {percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
+    amount = f"I(X;Y) = {w.about(kept.mutual_information)} of H(X) = {w.about(kept.entropy)} nats"
+    texts = [f"{w.percent_at_least(kept.nmi)} of the information in {useful} is kept: {amount}."]
+    if kept.upper_bound_nmi is not None and kept.gap_nmi is not None:
+        texts.append(
+            f"No channel that keeps the promise keeps more than {w.percent_at_most(kept.upper_bound_nmi)}: the gap is "
+            f"at most {w.percent_at_most(max(kept.gap_nmi, 0.0))}. This bound is {kept.scope}."
         )
-    blocks += [] if said is None else [b.Text(said)]
-    return (*blocks, *[b.Text(label(remark)) for remark in kept.remarks])
+    elif free:  # On the column's own symbols, something else was asked for.
+        texts.append("How much the best possible channel would keep was not computed.")
+    return tuple(map(b.Text, [*texts, *map(w.label, kept.remarks)]))
 
 
 def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
@@ -175,47 +157,72 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
     asked, cost, bound = least.asked, least.cost, least.cost_lower_bound
     texts: list[str] = []
     if least.truth is not None and cost is not None and bound is not None:
-        kept = (
-            f"{percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
-        )
+        kept = f"{w.percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
         best = "no channel that keeps the promise and the conditions below"
         what = {None: "The expected cost is", "absolute": f"On average {useful} moves by"}
         what["squared"] = f"The expected squared distance that {useful} moves is"
         if asked["name"] == "truth":
-            texts.append(f"{kept}; {best} keeps more than {percent_at_most(min(1.0, 1.0 - bound))}.")
+            texts.append(f"{kept}; {best} keeps more than {w.percent_at_most(min(1.0, 1.0 - bound))}.")
         else:
-            said = f"{what[asked['distance']]} {at_most(cost)}"
-            texts.append(f"{said}; {best} comes below {at_least(bound)}. {kept}.")
+            said = f"{what[asked['distance']]} {w.at_most(cost)}"
+            texts.append(f"{said}; {best} comes below {w.at_least(bound)}. {kept}.")
     if asked["keep_frequencies"]:
         size = (
-            "" if least.frequency_deviation is None else f", to within {at_most(least.frequency_deviation)}"
+            ", up to the rounding to integers"
+            if least.frequency_deviation is None
+            else f", to within {w.at_most(least.frequency_deviation)}"
         )
         texts.append(f"The expected share of every {useful} is that of the table{size}.")
     elif least.frequency_deviation is not None:
-        most = percent_at_most(least.frequency_deviation)
+        most = w.percent_at_most(least.frequency_deviation)
         texts.append(f"Expected shares of {useful} change by at most {most} of all.")
     if asked["forbid"]:
-        texts.append(f"{count(len(asked['forbid']), 'pair')} of symbols is never released one for the other.")
-    rows = tuple(b.cells(b.short(name), percent_at_least(share)) for name, share in least.by_symbol)
-    shown = rows[: b.MOST_ROWS]
-    table = b.Grid(f"Probability that each {useful} is released as it is", (useful, "stays true"), shown)
-    return (*map(b.Text, texts), table, *b.row_remarks(len(shown), len(rows), useful))
+        texts.append(
+            f"{w.count(len(asked['forbid']), 'pair')} of symbols is never released one for the other."
+        )
+    rows = [b.cells(b.short(name), w.percent_at_least(share)) for name, share in least.by_symbol]
+    caption = f"Probability that each {useful} is released as it is"
+    return (*map(b.Text, texts), *b.grid(caption, (useful, "stays true"), rows, useful))
+
+
+def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
+    """Of every column in bins how far its numbers move, and their histogram before and after."""
+    blocks: list[b.Block] = []
+    for each in numbers:
+        column, step = w.label(each.column), -(-len(each.labels) // MOST_BARS)
+        said = f"; original and released numbers have the correlation {w.about(each.correlation or 0.0)}"
+        blocks.append(
+            b.Text(
+                f"{column} is in {w.count(len(each.labels), 'bin')}. Published as medians (apply --as representative), "
+                f"its numbers are expected to move by {distance_text(each.distance, each.kind)}"
+                f"{'' if each.correlation is None else said}."
+            )
+        )
+        rows: list[tuple[b.Cell, ...]] = []
+        for k in range(0, len(each.labels), step):
+            low, high = each.labels[k], each.labels[min(k + step, len(each.labels)) - 1]
+            shares = sum(each.before[k : k + step]), sum(each.after[k : k + step])
+            name = w.label(f"{low.partition(', ')[0]}, {high.partition(', ')[2]}")
+            rows.append((b.Cell(name), *(b.Cell(w.percent(share), min(share, 1.0)) for share in shares)))
+        blocks.append(b.Grid(f"Shares of {column} before and after", ("bin", "before", "after"), tuple(rows)))
+    return tuple(blocks)
 
 
 def amount(bound: float, unit: str) -> str:
     """``at most`` so much of a unit: ``0.5 nats``, ``1 nat``."""
-    text = at_most(bound)
+    text = w.at_most(bound)
     return f"{text} {unit.removesuffix('s') if text == '1' else unit}".strip()
 
 
 def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     """What follows for other measures: from the promise, for every channel; and what this channel attains."""
     attained = any(bound.attained is not None for bound in promise.bounds)
-    header = ("measure", "every channel with this promise, at most", *(["this channel"] * attained))
-    rows: list[tuple[b.Cell, ...]] = []
-    for bound in promise.bounds:
-        values = [bound.promised, *([bound.attained] * attained)]
-        rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
+    header = ("measure", "every channel with this promise, at most", "this channel")[: 2 + attained]
+    rows = [
+        b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values[: 1 + attained]))
+        for bound in promise.bounds
+        for values in [(bound.promised, bound.attained)]
+    ]
     caption = "What the promise bounds" + (", and what this channel attains" if attained else "")
     return (b.Grid(caption, header, tuple(rows)),)
 
@@ -228,14 +235,14 @@ def _asked(asked: Asked) -> tuple[b.Block, ...]:
         ("Notion and budgets", f"{asked.notion_text}, in nats"),
     ]
     if asked.mechanism is not None:
-        by = f", by {label(asked.method)}" if asked.method is not None else ""
-        facts.append(("Mechanism", f"{label(asked.mechanism)}{by}"))
+        by = f", by {w.label(asked.method)}" if asked.method is not None else ""
+        facts.append(("Mechanism", f"{w.label(asked.mechanism)}{by}"))
     if asked.table is not None:
-        facts.append(("Table", label(asked.table)))
+        facts.append(("Table", w.label(asked.table)))
     if asked.cells is not None and asked.zero_cells is not None:
-        size = "probabilities or weights" if asked.records is None else count(asked.records, "record")
+        size = "probabilities or weights" if asked.records is None else w.count(asked.records, "record")
         facts.append(
-            ("Size of the table", f"{size}; {asked.zero_cells:,} of {count(asked.cells, 'cell')} zero")
+            ("Size of the table", f"{size}; {asked.zero_cells:,} of {w.count(asked.cells, 'cell')} zero")
         )
     return (b.Facts(tuple(facts)), *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
 
@@ -245,7 +252,7 @@ def _names(names: Sequence[str]) -> str:
         return "symbols not recorded"
     shown = ", ".join(b.short(name) for name in names[: 2 * b.MOST_SHARES])
     more = len(names) - 2 * b.MOST_SHARES
-    return f"{count(len(names), 'symbol')} ({shown}{f', and {more:,} more' if more > 0 else ''})"
+    return f"{w.count(len(names), 'symbol')} ({shown}{f', and {more:,} more' if more > 0 else ''})"
 
 
 def _curve(report: Report) -> tuple[b.Block, ...]:
@@ -257,7 +264,7 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
     mechanisms = list(dict.fromkeys(row.mechanism for row in curve.rows))
     bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
     said = (
-        f"The chosen budget, {chosen.epsilon:g}, keeps {percent_at_least(chosen.nmi)} of the information; smaller "
+        f"The chosen budget, {chosen.epsilon:g}, keeps {w.percent_at_least(chosen.nmi)} of the information; smaller "
         "budgets leak less and keep less."
     )
     impossible = " No channel at all that keeps the promise lies above the proven bound." if bounded else ""
@@ -271,43 +278,35 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
         ),
         b.Grid(
             f"Trade-off over {curve.axis} (* is the chosen budget)",
-            (
-                "budget",
-                "mechanism",
-                "kept",
-                *(["no channel keeps more than"] if bounded else []),
-                "largest log-lift",
-                "smallest log-lift",
-            ),
+            tuple(name for name in CURVE_HEADER if bounded or name != CURVE_HEADER[3]),
             tuple(_row(row, row == chosen, bounded) for row in curve.rows),
             left=(1,),
             folded=True,
         ),
-        *[b.Remark(text) for text in curve.remarks],
+        *map(b.Remark, curve.remarks),
     )
 
 
 def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
-    bound = row.upper_bound_nmi
-    return b.cells(
-        f"{row.epsilon:g}{'*' if chosen else ''}",
-        row.mechanism,
-        percent_at_least(row.nmi),
-        *(["" if bound is None else percent_at_most(bound)] if bounded else []),
-        at_most(row.max_log_lift),
-        f"-{at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0",
-    )
+    bound = "" if row.upper_bound_nmi is None else w.percent_at_most(row.upper_bound_nmi)
+    smallest = f"-{w.at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
+    kept = (row.mechanism, w.percent_at_least(row.nmi), *([bound] if bounded else []))
+    return b.cells(f"{row.epsilon:g}{'*' if chosen else ''}", *kept, w.at_most(row.max_log_lift), smallest)
 
 
 def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.Block, ...]:
     """Heat maps of the lifts of the table and of the release."""
-    sensitive, useful = title(report.asked.sensitive_columns), title(report.asked.useful_columns)
+    sensitive, useful = w.title(report.asked.sensitive_columns), w.title(report.asked.useful_columns)
     low, high = report.promise.low, report.promise.high
     before, after = b.blocked(lifts_before, useful, sensitive), b.blocked(lifts_after, "outputs", sensitive)
     ends = _ends(before, after)
     bounded = low is not None or high is not None
     marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
     powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
+    maps = (
+        _map("Before", before, useful, sensitive, report.promise, ends),
+        _map("After", after, "output", sensitive, report.promise, ends),
+    )
     return (
         b.Text(LIFT.format(sensitive=sensitive)),
         b.Text(
@@ -316,17 +315,9 @@ def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.B
             f"{1.0 / ends:g} and {ends:g}.{marks}"
         ),
         b.Maps(
-            (
-                _map("Before", before, useful, sensitive, report.promise, ends),
-                _map("After", after, "output", sensitive, report.promise, ends),
-            ),
-            tuple(b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers),
+            maps, tuple(b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers)
         ),
-        *[
-            b.Remark(f"{name}: {map_.note}")
-            for name, map_ in (("Before", before), ("After", after))
-            if map_.note
-        ],
+        *[b.Remark(f"{n}: {map_.note}") for n, map_ in (("Before", before), ("After", after)) if map_.note],
     )
 
 
@@ -337,24 +328,27 @@ def _ends(*tables: b.Blocked) -> float:
 
 
 def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, ends: float) -> b.Grid:
-    low = -math.inf if promise.low is None else promise.low * (1.0 - ROUNDING)
-    high = math.inf if promise.high is None else promise.high * (1.0 + ROUNDING)
-    marks = [[BELOW if v < low else ABOVE if v > high else "" for v in line] for line in table.values]
+    low, high = promise.low or 0.0, math.inf if promise.high is None else promise.high
+    own = promise.allowed or ((low, high),) * len(table.columns)
+    wide = -(-len(own) // len(table.columns))
+    parts = [own[k : k + wide] for k in range(0, len(own), wide)]
+    ends_of = [(max(low for low, _ in part), min(high for _, high in part)) for part in parts]
+    allowed = [(low * (1.0 - ROUNDING), high * (1.0 + ROUNDING)) for low, high in ends_of]
+    marks = [
+        [
+            BELOW if v < low else ABOVE if v > high else ""
+            for v, (low, high) in zip(line, allowed, strict=True)
+        ]
+        for line in table.values
+    ]
     outside = sum(mark != "" for line in marks for mark in line)
-    cells = count(len(table.rows) * len(table.columns), "cell")
-    return b.Grid(
-        f"{name}: lift of each {across} at each {down}"
-        + (
-            f"; {outside:,} of {cells} outside what is allowed"
-            if math.isfinite(low) or math.isfinite(high)
-            else ""
-        ),
-        (down, *table.columns),
-        tuple(
-            (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
-            for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
-        ),
+    cells = w.count(len(table.rows) * len(table.columns), "cell")
+    said = f"; {outside:,} of {cells} outside what is allowed" if low > 0.0 or high < math.inf else ""
+    rows = (
+        (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
+        for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
     )
+    return b.Grid(f"{name}: lift of each {across} at each {down}{said}", (down, *table.columns), tuple(rows))
 
 
 def _lift(value: float, mark: str, ends: float) -> b.Cell:
@@ -370,52 +364,39 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
 
 def _channel(report: Report) -> tuple[b.Block, ...]:
     """The matrix, or where it is too large what becomes of each symbol."""
-    channel, useful = report.channel, title(report.asked.useful_columns)
+    channel, useful = report.channel, w.title(report.asked.useful_columns)
+    outputs = range(len(channel.outputs))
     blocks: list[b.Block] = [
         b.Text(
-            f"Each {useful} is replaced by one of {count(len(channel.outputs), 'output')}, drawn with these "
+            f"Each {useful} is replaced by one of {w.count(len(channel.outputs), 'output')}, drawn with these "
             f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
         )
     ]
     if len(channel.outputs) <= MOST_MATRIX_OUTPUTS and len(channel.symbols) <= MOST_MATRIX_SYMBOLS:
-        rows = tuple(
-            (b.Cell(b.short(name)), *_matrix_row(row, len(channel.outputs)))
-            for name, row in zip(channel.symbols, channel.rows, strict=True)
-        )
+        rows: list[tuple[b.Cell, ...]] = []
+        for name, row in zip(channel.symbols, channel.rows, strict=True):
+            shares = {entry.output: entry.share for entry in row}
+            shown = [b.Cell(_tenths(shares[y]), shares[y]) if y in shares else b.Cell("") for y in outputs]
+            rows.append((b.Cell(b.short(name)), *shown))
+        header = (useful, *map(b.short, channel.outputs))
         blocks.append(
-            b.Grid(
-                f"P(output | {useful}) in %; an empty cell is exactly zero",
-                (useful, *map(b.short, channel.outputs)),
-                rows,
-            )
+            b.Grid(f"P(output | {useful}) in %; an empty cell is exactly zero", header, tuple(rows))
         )
     else:
-        shown = channel.rows[: b.MOST_ROWS]
-        blocks += [
+        blocks.append(
             b.Remark(
                 f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
                 f"{b.MOST_SHARES} most probable outputs of each {useful} are listed, the others put together. "
                 f"{b.ALL_IN_JSON}"
-            ),
-            b.Grid(
-                f"What is released for each {useful}",
-                (useful, "outputs, with their probabilities"),
-                tuple(
-                    b.cells(b.short(name), _listed([(channel.outputs[e.output], e.share) for e in row]))
-                    for name, row in zip(channel.symbols, shown, strict=False)
-                ),
-                left=(1,),
-            ),
-            *b.row_remarks(len(shown), len(channel.symbols), useful),
+            )
+        )
+        listed = [
+            b.cells(b.short(name), _listed([(channel.outputs[e.output], e.share) for e in row]))
+            for name, row in zip(channel.symbols, channel.rows, strict=True)
         ]
+        header = (useful, "outputs, with their probabilities")
+        blocks += b.grid(f"What is released for each {useful}", header, listed, useful, left=(1,))
     return (*blocks, *b.label_remarks([*channel.symbols, *channel.outputs]))
-
-
-def _matrix_row(row: Sequence[Entry], outputs: int) -> list[b.Cell]:
-    cells = [b.Cell("")] * outputs
-    for entry in row:
-        cells[entry.output] = b.Cell(_tenths(entry.share), entry.share)
-    return cells
 
 
 def _tenths(share: float) -> str:
@@ -433,36 +414,31 @@ def _listed(shares: Sequence[tuple[str, float]]) -> str:
     parts = [f"{b.short(name)} {_tenths(share)} %" for name, share in shares[: b.MOST_SHARES]]
     rest = shares[b.MOST_SHARES :]
     if rest:
-        parts.append(f"{count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %")
+        parts.append(f"{w.count(len(rest), 'other')} together {_tenths(sum(share for _, share in rest))} %")
     return "; ".join(parts)
 
 
 def _codebook(report: Report) -> tuple[b.Block, ...]:
     """What each output says of X, and how much of S."""
-    codebook, useful = report.codebook or (), title(report.asked.useful_columns)
-    shown = codebook[: b.MOST_ROWS]
-    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in shown)
+    codebook, useful = report.codebook or (), w.title(report.asked.useful_columns)
+    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in codebook[: b.MOST_ROWS])
     rest = [b.Remark(f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}")]
+    header = ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift")
+    rows = [
+        b.cells(
+            b.short(one.output),
+            f"{_tenths(one.probability)} %",
+            _listed(one.posterior),
+            w.at_least(one.lowest_lift),
+            w.at_most(one.highest_lift),
+        )
+        for one in codebook
+    ]
     return (
         b.Text(
             f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-            f"its smallest and its largest lift over {title(report.asked.sensitive_columns)}."
+            f"its smallest and its largest lift over {w.title(report.asked.sensitive_columns)}."
         ),
-        b.Grid(
-            "Posterior of each output",
-            ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift"),
-            tuple(
-                b.cells(
-                    b.short(one.output),
-                    f"{_tenths(one.probability)} %",
-                    _listed(one.posterior),
-                    at_least(one.lowest_lift),
-                    at_most(one.highest_lift),
-                )
-                for one in shown
-            ),
-            left=(2,),
-        ),
-        *b.row_remarks(len(shown), len(codebook), "outputs"),
+        *b.grid("Posterior of each output", header, rows, "outputs", left=(2,)),
         *(rest if clipped else []),
     )

@@ -28,6 +28,9 @@ SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
 
+LEFT = ' class="left"'
+
+
 def html_page(document: b.Document) -> str:
     """The whole file."""
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
@@ -47,7 +50,7 @@ def html_page(document: b.Document) -> str:
         head,
         f'<body>\n<p class="banner{kind}">{escape(document.banner)}</p>\n<div class="page">\n<header>\n',
         f'<h1>{escape(document.title)}</h1>\n<p class="lead">{escape(document.lead)}</p>\n',
-        _highlights(document.highlights),
+        f'<dl class="highlights">{_pairs(document.highlights, "<div>", "</div>")}</dl>\n',
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n</header>\n<main>\n',
     ]
     for section in document.sections:
@@ -60,9 +63,9 @@ def html_page(document: b.Document) -> str:
     return "".join(parts)
 
 
-def _highlights(items: Sequence[tuple[str, str]]) -> str:
-    cells = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in items)
-    return f'<dl class="highlights">{cells}</dl>\n'
+def _pairs(items: Sequence[tuple[str, str]], before: str = "", after: str = "") -> str:
+    pairs = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items)
+    return "".join(f"{before}{pair}{after}" for pair in pairs)
 
 
 def _block(block: b.Block, anchor: str) -> str:
@@ -74,25 +77,19 @@ def _block(block: b.Block, anchor: str) -> str:
         case b.Bullets(items):
             return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>\n"
         case b.Facts(items):
-            rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in items)
-            return f'<dl class="facts">{rows}</dl>\n'
+            return f'<dl class="facts">{_pairs(items)}</dl>\n'
         case b.Lines(items):
             return "".join(
                 f'<p class="order">{escape(purpose)}</p>\n<pre><code>{escape(line)}</code></pre>\n'
                 for purpose, line in items
             )
         case b.Grid():
-            return _folded(block, anchor) if block.folded else _grid(block, anchor)
+            shown, named = _grid(block, anchor), f"{escape(block.caption)}: in numbers"
+            return f"<details><summary>{named}</summary>\n{shown}</details>\n" if block.folded else shown
         case b.CurveChart():
             return _curve(block, anchor)
         case b.Maps():
             return _maps(block, anchor)
-
-
-def _folded(grid: b.Grid, anchor: str) -> str:
-    return (
-        f"<details><summary>{escape(grid.caption)}: in numbers</summary>\n{_grid(grid, anchor)}</details>\n"
-    )
 
 
 def _grid(grid: b.Grid, anchor: str) -> str:
@@ -100,7 +97,7 @@ def _grid(grid: b.Grid, anchor: str) -> str:
     tinted = any(cell.tint is not None for row in grid.rows for cell in row)
     opened, closed = ("<span>", "</span>") if shaded or tinted else ("", "")
     header = "".join(
-        f'<th scope="col"{_left(grid, k)}>{opened}{escape(name)}{closed}</th>'
+        f'<th scope="col"{LEFT * (k in grid.left)}>{opened}{escape(name)}{closed}</th>'
         for k, name in enumerate(grid.header)
     )
     body = "\n".join(f"<tr>{''.join(_cell(grid, k, c) for k, c in enumerate(row))}</tr>" for row in grid.rows)
@@ -115,15 +112,11 @@ def _grid(grid: b.Grid, anchor: str) -> str:
     )
 
 
-def _left(grid: b.Grid, column: int) -> str:
-    return ' class="left"' if column in grid.left else ""
-
-
 def _cell(grid: b.Grid, column: int, cell: b.Cell) -> str:
     if column < grid.heads:
         return f'<th scope="row">{escape(cell.text)}</th>'
     shade = sum(cell.strength >= limit for limit in SHADES)
-    kind = f' class="s{shade}"' if shade else _tint(cell) or _left(grid, column)
+    kind = f' class="s{shade}"' if shade else _tint(cell) or LEFT * (column in grid.left)
     return f"<td{kind}>{escape(cell.text)}</td>"
 
 

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,26 +23,14 @@ from mechdesign.report.blocks import CurveChart
 
 FORMATS = (".png", ".svg", ".pdf")
 
-LOOKS = (
-    ("#000000", "o"),
-    ("#0072b2", "s"),
-    ("#e69f00", "^"),
-    ("#d55e00", "D"),
-    ("#009e73", "v"),
-    ("#56b4e9", "P"),
-    ("#cc79a7", "X"),
-    ("#7f7f7f", "*"),
-)
+COLOURS = ("#000000", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#7f7f7f")
+LOOKS = tuple(zip(COLOURS, "os^DvPX*", strict=True))
 """Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has its marker for print in grey."""
 
-DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
-    (0, ()),
-    (0, (4, 1.6)),
-    (0, (6, 1.6, 1, 1.6)),
-    (0, (1, 1.6)),
-    (0, (3, 1, 1, 1, 1, 1)),
-    (0, (1, 3)),
-)
+STROKES: tuple[tuple[float, ...], ...] = (
+    (), (4, 1.6), (6, 1.6, 1, 1.6), (1, 1.6), (3, 1, 1, 1, 1, 1), (1, 3)
+)  # fmt: skip
+DASHES: tuple[tuple[float, tuple[float, ...]], ...] = tuple((0, strokes) for strokes in STROKES)
 BUDGET_DASHES = (0, (1, 1))
 """Offset, and lengths of strokes and gaps in widths of the line."""
 
@@ -169,15 +158,9 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
     handles, labels = every[0].get_legend_handles_labels()
     named = dict(zip(labels, handles, strict=True)) | {artist.get_label(): artist for artist in extra}
     fallen = list(dict.fromkeys(fall.before.mechanism for fall in falls(rows)))
-    figure.legend(
-        list(named.values()),
-        list(named),
-        loc="outside lower center",
-        ncols=min(4, len(named)),
-        frameon=False,
-        title=f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None,
-        title_fontsize="small",
-    )
+    said = f"{', '.join(fallen)}: {WHY_FALLING}" if fallen else None
+    looks = {"ncols": min(4, len(named)), "frameon": False, "title": said, "title_fontsize": "small"}
+    figure.legend(list(named.values()), list(named), loc="outside lower center", **looks)
     if title is not None:
         figure.suptitle(title)
     return figure
@@ -193,37 +176,26 @@ class Panel:
     budget: Callable[[ComparisonRow], float | None] | None = None
 
 
+GAIN, LOSS = "largest log-lift (nats)", "minus the smallest log-lift (nats)"
 PANELS = (
     Panel("Utility", "share of information kept", lambda row: row.nmi),
-    Panel(
-        "Largest gain of belief",
-        "largest log-lift (nats)",
-        lambda row: row.max_log_lift,
-        lambda row: row.eps_u,
-    ),
-    Panel(
-        "Largest loss of belief",
-        "minus the smallest log-lift (nats)",
-        lambda r: 0.0 - r.min_log_lift,
-        lambda r: r.eps_l,
-    ),
+    Panel("Largest gain of belief", GAIN, lambda row: row.max_log_lift, lambda row: row.eps_u),
+    Panel("Largest loss of belief", LOSS, lambda row: 0.0 - row.min_log_lift, lambda row: row.eps_l),
 )
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
 
 OF_LEAST_COST = (
-    Panel("Records that stay true", "expected share", lambda row: _or_nan(row.truth)),
     Panel(
-        "Distance moved",
-        "expected distance",
-        lambda row: _or_nan(row.cost if row.mechanism == "distance" else None),
+        "Records that stay true", "expected share", lambda row: math.nan if row.truth is None else row.truth
     ),
+    Panel("Distance moved", "expected distance", lambda row: _distance(row)),
 )
 """Panels of channels on the column's own symbols, where there are such."""
 
 
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
+def _distance(row: ComparisonRow) -> float:
+    return math.nan if row.cost is None or row.mechanism != "distance" else row.cost
 
 
 def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]) -> list[Any]:
@@ -263,9 +235,8 @@ def series(rows: Sequence[ComparisonRow]) -> list[Series]:
     made: list[Series] = []
     for (mechanism, notion, lam), members in grouped.items():
         first, second = mechanisms.index(mechanism), curves.index((notion, lam))
-        names = [mechanism] * (len(mechanisms) > 1 or len(curves) == 1) + [curve_name(notion, lam)] * (
-            len(curves) > 1
-        )
+        names = [mechanism] * (len(mechanisms) > 1 or len(curves) == 1)
+        names += [curve_name(notion, lam)] * (len(curves) > 1)
         if len(mechanisms) == 1:
             first = second
         colour, marker = LOOKS[first % len(LOOKS)]
@@ -323,15 +294,11 @@ def _budget_lines(
 def curve_pictures(chart: CurveChart, anchor: str) -> list[str]:
     """A picture for each of `PANELS`; `anchor` makes their ids unique."""
     lines = curve_series(chart)
-    return [
-        _inline(
-            lambda panel=panel: _panel(chart, panel, lines),
-            f"{anchor}-{k}",
-            panel.title,
-            f"{panel.label} over the budget; {chart.description}",
-        )
-        for k, panel in enumerate(PANELS)
-    ]
+    pictures: list[str] = []
+    for k, panel in enumerate(PANELS):
+        said = f"{panel.label} over the budget; {chart.description}"
+        pictures.append(_inline(partial(_panel, chart, panel, lines), f"{anchor}-{k}", panel.title, said))
+    return pictures
 
 
 def curve_series(chart: CurveChart) -> list[Series]:

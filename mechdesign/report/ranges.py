@@ -34,25 +34,23 @@ LISTED = 6
 
 def quantize_text(done: Quantised) -> str:
     """The report of `quantize`, without a final newline."""
-    made, outputs = done.mechanism, done.mechanism.guarantee["outputs"]
-    low, high, widest = _levels(made)
+    made, (low, high, widest) = done.mechanism, _levels(done.mechanism)
     levels = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     answers = "every record" if made.query == "identity" else count(done.answers, "answer")
-    lines = [
-        paragraph(
-            f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
-            f"in {levels} levels (widest cell {about(widest)}).",
-            first="",
-        ),
-        "",
-        paragraph(
-            "Whatever the other records are, one individual can bring about at most "
-            f"{count(outputs, 'output')} of an answer (counted exactly; {outputs_allowed(made.epsilon):,} allowed).",
-            first="",
-        ),
-    ]
+    said = (
+        f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
+        f"in {levels} levels (widest cell {about(widest)}).",
+        "Whatever the other records are, one individual can bring about at most "
+        f"{count(made.guarantee['outputs'], 'output')} of an answer (counted exactly; "
+        f"{outputs_allowed(made.epsilon):,} allowed).",
+    )
     promises = guarantee_record(made, done.answers_each)[2]
+    lines = [_flush(said[0]), "", _flush(said[1])]
     return "\n".join([*lines, *_in_all(done.answers_each, done.total_epsilon), *_guaranteed(promises)])
+
+
+def _flush(text: str) -> str:
+    return paragraph(text, first="")
 
 
 def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
@@ -75,27 +73,26 @@ def _levels(made: MechanismFile) -> tuple[int, int, float]:
 def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
     """What `quantize --json` prints."""
     made = done.mechanism
-    low, high, widest = _levels(made)
+    *levels, widest = _levels(made)
     return {
         "query": made.query,
-        "column": done.column,
-        "records": done.records,
-        "answers": done.answers,
+        **_picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
-        "levels": [low, high],
+        "levels": levels,
         "widest_cell": widest,
-        "answers_each": done.answers_each,
-        "total_epsilon": done.total_epsilon,
         "guarantees": [asdict(g) for g in guarantee_record(made, done.answers_each)[2]],
-        "assumptions": list(ASSUMPTIONS),
-        "notices": list(done.notices),
+        "assumptions": ASSUMPTIONS,
         "verified": True,
         "seconds": round(seconds, 3),
         "output": output,
         "mechanism": mechanism,
     }
+
+
+def _picked(source: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
 
 
 def ranges_text(measured: TableMeasures) -> str:
@@ -189,30 +186,22 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
     """What `nonstochastic measure --json` prints; all logarithms in bits."""
     tested, bounds, worst = measured.hypothesis, measured.capacity, measured.worst
     code = None if bounds is None else bounds.code
-    named = ("maximal_leakage", "identifiability", "identifiable", "stochastic_bound")
+    attack = {"output": _text(worst.output), "merged": len(worst.merged), "values": worst.n_values}
+    found = {} if tested is None else {"epsilon": "inf" if tested.epsilon is None else float(tested.epsilon)}
+    proven = {
+        "codewords": None if code is None else code.size,
+        "codewords_upper_bound": None if code is None else code.upper_bound,
+        "proof": None if code is None else code.proof,
+    }
     return {
         "unit": "bits",
-        **{name: getattr(measured, name) for name in ("x", "y", "records", "pairs", "x_values", "y_values")},
-        **{k: v for k, v in asdict(measured.information).items() if k != "unit"},
-        **{name: getattr(measured, name) for name in named},
-        "worst_attribute": {
-            "output": _text(worst.output),
-            "merged": len(worst.merged),
-            "values": worst.n_values,
-        },
+        **_picked(measured, "x", "y", "records", "pairs", "x_values", "y_values"),
+        **{key: value for key, value in asdict(measured.information).items() if key != "unit"},
+        **_picked(measured, "maximal_leakage", "identifiability", "identifiable", "stochastic_bound"),
+        "worst_attribute": attack,
         "feature": None if measured.feature is None else asdict(measured.feature),
-        "hypothesis": None
-        if tested is None
-        else asdict(tested) | {"epsilon": "inf" if tested.epsilon is None else float(tested.epsilon)},
-        "zero_error": None
-        if bounds is None
-        else {
-            "lower": bounds.lower,
-            "upper": bounds.upper,
-            "codewords": None if code is None else code.size,
-            "codewords_upper_bound": None if code is None else code.upper_bound,
-            "proof": None if code is None else code.proof,
-        },
+        "hypothesis": None if tested is None else asdict(tested) | found,
+        "zero_error": None if bounds is None else {"lower": bounds.lower, "upper": bounds.upper, **proven},
     }
 
 
@@ -223,13 +212,11 @@ MOST_ROWS = 12
 def verdict_text(found: VerifiedMechanism) -> str:
     """The report of `audit MECHANISM`, without a final newline."""
     kept = "keeps" if found.satisfied else "DOES NOT keep"
-    lines = [
-        paragraph(
-            f"The mechanism {kept} what its file says: {_what(found)}, and one individual can bring about at most "
-            f"{count(found.outputs, 'output')} of an answer (counted exactly; {found.allowed:,} allowed).",
-            first="",
-        ),
-    ]
+    said = (
+        f"The mechanism {kept} what its file says: {_what(found)}, and one individual can bring about at most "
+        f"{count(found.outputs, 'output')} of an answer (counted exactly; {found.allowed:,} allowed)."
+    )
+    lines = [_flush(said)]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
     lines += _in_all(
@@ -240,18 +227,13 @@ def verdict_text(found: VerifiedMechanism) -> str:
 
 def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
     """What `audit MECHANISM --json` prints."""
-    mechanism = found.mechanism
     return {
-        "satisfied": found.satisfied,
-        **{name: getattr(mechanism, name) for name in ("query", "column", "group_by", "epsilon")},
-        **{
-            name: getattr(found, name)
-            for name in ("outputs", "answers_each", "total_epsilon", "disagreements")
-        },
+        **_picked(found.mechanism, "query", "column", "group_by", "epsilon"),
+        **_picked(found, "satisfied", "outputs", "answers_each", "total_epsilon", "disagreements"),
         "outputs_allowed": found.allowed,
         "witnesses": [
             {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
-            for m in mechanism.mechanisms
+            for m in found.mechanism.mechanisms
         ],
         "guarantees": [asdict(g) for g in found.promises],
         "assumptions": ASSUMPTIONS,
@@ -277,7 +259,7 @@ def _what(found: VerifiedMechanism) -> str:
 
 def cells_text(found: VerifiedMechanism) -> str:
     """The report of `show MECHANISM`: the cells, and what is released for each."""
-    lines = [paragraph(f"{_what(found)}; {at_most(found.mechanism.epsilon)} bits an answer.", first="")]
+    lines = [_flush(f"{_what(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
     for sized in found.mechanism.mechanisms[:MOST_ROWS]:
         who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
         lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
@@ -324,7 +306,7 @@ def budget_text(found: VerifiedMechanism) -> str:
     """The report of `measure MECHANISM`: what each size of group spends, and what it gets for it."""
     rows: Sequence[dict[str, Any]] = budget_rows(found)
     lines = [
-        paragraph(f"{_what(found)}: budget and error of an answer.", first=""),
+        _flush(f"{_what(found)}: budget and error of an answer."),
         "",
         f"  {'individuals':>12} {'levels':>9} {'outputs':>9} {'bits':>8} {'worst error':>12}",
     ]
@@ -340,7 +322,7 @@ def budget_text(found: VerifiedMechanism) -> str:
         said = (
             f"Some groups use {least} of the {found.allowed:,} outputs that are allowed: finer cells for them"
         )
-        lines += ["", paragraph(f"{said} would cost nothing.", first="")]
+        lines += ["", _flush(f"{said} would cost nothing.")]
     return "\n".join(lines)
 
 
@@ -348,7 +330,7 @@ def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
     what = count(done.answers, "answer")
     lines = [
-        paragraph(f"{what} from {count(done.records, 'record')} written to {target}.", first=""),
+        _flush(f"{what} from {count(done.records, 'record')} written to {target}."),
         "",
         "For you alone, because it depends on the data",
         item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst"),

@@ -6,7 +6,6 @@ Also what commands print with `--json`: plain dictionaries (infinities as the st
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -20,8 +19,8 @@ from mechdesign.comparison.curve import Curve
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.binned import Moved, moved
-from mechdesign.report.composition import spending_record
-from mechdesign.report.population_text import population_record
+from mechdesign.report.sentences import population_record, spending_record
+from mechdesign.report.wording import plain
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -60,7 +59,7 @@ class Asked:
     zero_cells: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Bound:
     """A measure of leakage: at most `promised` by every channel with the promise, `attained` by this one.
 
@@ -73,7 +72,7 @@ class Bound:
     attained: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Belief:
     """The probability of a sensitive symbol before, and its extremes after a released value (rounded outwards)."""
 
@@ -88,7 +87,8 @@ class Promise:
     """What is guaranteed.
 
     `satisfied` is the exact verdict on the integers of the channel, None where there was no table to decide by.
-    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded.
+    `low` and `high` are the lifts allowed, None where a side is free or single lifts are not bounded. Where symbols
+    have budgets of their own, `allowed` are those of every symbol, and `low` and `high` the widest.
     `worst` is the cell that uses most of its budget.
     """
 
@@ -97,6 +97,7 @@ class Promise:
     satisfied: bool | None
     low: float | None
     high: float | None
+    allowed: tuple[tuple[float, float], ...] = ()
     achieved: dict[str, float] | None = None
     used: dict[str, float] | None = None
     worst: dict[str, Any] | None = None
@@ -144,7 +145,7 @@ class Kept:
     remarks: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Lifts:
     """Lifts P(s|.)/P(s): a row for each symbol of S in `sensitive`, a column for each in `columns`."""
 
@@ -153,7 +154,7 @@ class Lifts:
     values: tuple[tuple[float, ...], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Entry:
     """An output of a symbol: its integer and that integer over the denominator."""
 
@@ -162,7 +163,7 @@ class Entry:
     share: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ChannelTable:
     """The channel: for each useful symbol its outputs (positions in `outputs`) of positive probability."""
 
@@ -172,7 +173,7 @@ class ChannelTable:
     rows: tuple[tuple[Entry, ...], ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Meaning:
     """What an output says: how often it is released, its posterior P(x|y), its extreme lifts and their symbols."""
 
@@ -183,7 +184,7 @@ class Meaning:
     highest_lift: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Command:
     """A line for the shell and what it does."""
 
@@ -218,58 +219,37 @@ class Report:
     absent: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def plain(value: Any) -> Any:
-    """`value` with infinities as "inf" and "-inf", NaN as None, and mappings and sequences rebuilt."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
-    if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in value.items()}  # type: ignore[misc]
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]  # type: ignore[misc]
-    return value
-
-
 def to_json(record: Mapping[str, Any]) -> str:
     """One JSON object on one line, Unicode as it is."""
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)
 
 
+def _picked(source: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
+
+
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """What `design --json` prints."""
-    achieved = design.achieved
-    joint = design.channel.joint
+    achieved, joint, least = design.achieved, design.channel.joint, design.least
     return {
-        "mechanism": design.mechanism,
-        "method": design.method,
+        **_picked(
+            design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs", "messages"
+        ),
+        **_picked(design, "repaired", "borrowed", "fallback_from", "verified", "as_published", "seconds"),
+        **_picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
         "notion": to_record(design.notion),
-        "nmi": design.nmi,
-        "mutual_information": design.mutual_information,
-        "entropy": design.entropy,
-        "upper_bound_nmi": design.certificate.upper_bound_nmi,
-        "gap_nmi": design.certificate.gap_nmi,
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
         "achieved": asdict(achieved),
         "used": None if design.used is None else asdict(design.used),
         "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
-        "outputs": design.outputs,
         "bins": [asdict(each) for each in moved(design.channel)],
-        "repaired": design.repaired,
-        "borrowed": list(design.borrowed),
-        "fallback_from": design.fallback_from,
-        "verified": design.verified,
-        "as_published": design.as_published,
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,
         "population": population_record(design.population),
         "after": spending_record(design.spending),
-        "notices": [] if joint is None else list(joint.notices),
-        "messages": list(design.messages),
-        "objective": "information" if design.least is None else design.least.objective.name,
-        **({} if design.least is None else design.least.figures),
-        **({} if design.least is None else {"asked": design.least.objective.model_dump()}),
-        "seconds": design.seconds,
+        "notices": () if joint is None else joint.notices,
+        "objective": "information" if least is None else least.objective.name,
+        **({} if least is None else {**least.figures, "asked": least.objective.model_dump()}),
         "output": output,
     }
 
@@ -290,20 +270,12 @@ def audit_record(audit: Audit, promise: PopulationPromise | None = None) -> dict
 def channel_record(channel: Channel) -> dict[str, Any]:
     """What `show --json` prints; the codebook is null for a public channel."""
     return {
-        "useful": {
-            "columns": list(channel.useful.columns),
-            "symbols": [list(s) for s in channel.useful.symbols],
-        },
-        "outputs": list(channel.outputs),
-        "denominator": channel.denominator,
+        "useful": {"columns": channel.useful.columns, "symbols": channel.useful.symbols},
+        **_picked(channel, "outputs", "denominator"),
         "rows": [list(row) for row in channel.rows],
         "matrix": channel.matrix.tolist(),
         "codebook": channel.codebook() if channel.joint is not None else None,
-        "notion": channel.record.notion,
-        "achieved": channel.record.achieved,
-        "utility": channel.record.utility,
-        "certificate": channel.record.certificate,
-        "provenance": channel.record.provenance,
+        **_picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
     }
 
 

@@ -17,24 +17,12 @@ from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks as b
+from mechdesign.report import wording as w
 from mechdesign.report.collect import design_report
 from mechdesign.report.content import achieved_texts, names_of, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
-from mechdesign.report.wording import (
-    about,
-    aligned,
-    at_least,
-    at_most,
-    count,
-    item,
-    label,
-    paragraph,
-    percent,
-    percent_at_least,
-    title,
-)
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -57,7 +45,7 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
         lines = [line for block in section.blocks for line in _lines(block)]
         if section.anchor == "kept":
             lines.append(
-                paragraph(f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s).")
+                w.paragraph(f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s).")
             )
         parts += ["", section.title, *lines]
     return "\n".join([*parts, "", "Other measures of leakage", *_measures(report, all_measures)])
@@ -72,12 +60,8 @@ def _shortened(report: Report) -> Report:
     beliefs = report.promise.beliefs
     if len(beliefs) <= MOST_LINES:
         return report
-    kept = set(
-        sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))[
-            :MOST_LINES
-        ]
-    )
-    chosen = tuple(belief for belief in beliefs if belief in kept)
+    by_change = sorted(beliefs, key=lambda seen: min(seen.before - seen.highest, seen.lowest - seen.before))
+    chosen = tuple(belief for belief in beliefs if belief in set(by_change[:MOST_LINES]))
     remark = f"Those {MOST_LINES} of {len(beliefs):,} are shown whose probability can change most; --report has all."
     promise = replace(report.promise, beliefs=chosen, verdict=f"{report.promise.verdict} {remark}")
     return replace(report, promise=promise)
@@ -87,12 +71,12 @@ def _lines(block: b.Block) -> list[str]:
     """A block of the summary as lines of text."""
     match block:
         case b.Text(text) | b.Remark(text):
-            return [paragraph(text)]
+            return [w.paragraph(text)]
         case b.Bullets(items):
-            return [item(text) for text in items]
+            return [w.item(text) for text in items]
         case b.Grid():
             rows = [block.header, *([cell.text for cell in row] for row in block.rows)]
-            return aligned(rows, left=(*range(block.heads), *block.left))
+            return w.aligned(rows, left=(*range(block.heads), *block.left))
         case _:
             raise TypeError(f"a summary holds no {type(block).__name__}")
 
@@ -109,23 +93,19 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     ]
     promised = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
     reached = "" if report.promise.achieved is None else (
-        f"This one attains local differential privacy {at_most(report.promise.achieved['eps_ldp'])} with respect to "
+        f"This one attains local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])} with respect to "
         f"{sensitive}. "
     )  # fmt: skip
-    return [paragraph(f"{promised}{reached}--all-measures lists them all.")]
+    return [w.paragraph(f"{promised}{reached}--all-measures lists them all.")]
 
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
     """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
-    verdict = "satisfied" if audit.satisfied else "VIOLATED"
-    return "\n".join(
-        [
-            f"{audit.notion.text}: {verdict}, decided in exact arithmetic.",
-            *achieved_texts(audit.achieved, audit.used),
-            worst_text(audit.worst),
-            *map(paragraph, population),
-        ]
+    verdict = (
+        f"{audit.notion.text}: {'satisfied' if audit.satisfied else 'VIOLATED'}, decided in exact arithmetic."
     )
+    achieved = achieved_texts(audit.achieved, audit.used)
+    return "\n".join([verdict, *achieved, worst_text(audit.worst), *map(w.paragraph, population)])
 
 
 def matrix_csv(channel: Channel) -> str:
@@ -133,20 +113,18 @@ def matrix_csv(channel: Channel) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([",".join(channel.useful.columns), *channel.outputs])
-    d = Decimal(channel.denominator)
+    d, digits = Decimal(channel.denominator), DIGITS_OF_QUOTIENTS
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
-        shares = (
-            DIGITS_OF_QUOTIENTS.divide(Decimal(entry), d).normalize(DIGITS_OF_QUOTIENTS) for entry in row
-        )
+        shares = (digits.divide(Decimal(entry), d).normalize(digits) for entry in row)
         writer.writerow([name, *(f"{share:f}" for share in shares)])
     return text.getvalue()
 
 
 def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: what each symbol becomes, and what each output says."""
-    useful = title(channel.useful.columns)
+    useful = w.title(channel.useful.columns)
     lines = [
-        f"{useful}: {count(len(channel.useful), 'symbol')}, {count(len(channel.outputs), 'output')}, "
+        f"{useful}: {w.count(len(channel.useful), 'symbol')}, {w.count(len(channel.outputs), 'output')}, "
         f"denominator {channel.denominator}.",
         "",
         "What is published for each symbol",
@@ -165,38 +143,34 @@ def channel_text(channel: Channel) -> str:
 
 def _entry(name: str, shares: dict[str, float]) -> str:
     largest_first = sorted(shares.items(), key=lambda item: -item[1])
-    listed = ", ".join(f"{label(other)} {percent(share)}" for other, share in largest_first)
-    return f"  {label(name)}: {listed}"
+    listed = ", ".join(f"{w.label(other)} {w.percent(share)}" for other, share in largest_first)
+    return f"  {w.label(name)}: {listed}"
 
 
 def measures_text(measures: ChannelMeasures) -> str:
     """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline."""
     width = max(map(len, [*measures.utility, *measures.leakage]))
-    kept, said = (
-        [f"  {name:<{width}}  {about(value)}" for name, value in values.items()]
-        for values in (measures.utility, measures.leakage)
-    )
     promised = [
         (
             line.measure,
-            "?" if line.attained is None else about(line.attained),
-            f"<= {at_most(line.bound)}" if line.at_most else f">= {at_least(line.bound)}",
+            "?" if line.attained is None else w.about(line.attained),
+            f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}",
             line.source,
         )
         for line in measures.guarantees
     ]
-    return "\n".join(
-        [
-            "What is kept of the useful column (nats)",
-            *kept,
-            "",
-            "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)",
-            *said,
-            "",
-            "What the lifts and the averages guarantee, next to what is attained",
-            *aligned(promised, left=range(4)),
-        ]
+    kept, said = (
+        [f"  {name:<{width}}  {w.about(value)}" for name, value in values.items()]
+        for values in (measures.utility, measures.leakage)
     )
+    parts = {
+        "What is kept of the useful column (nats)": kept,
+        "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
+        "What the lifts and the averages guarantee, next to what is attained": w.aligned(
+            promised, left=range(4)
+        ),
+    }
+    return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
 
 
 def outputs_text(measures: ChannelMeasures) -> str:
@@ -204,8 +178,10 @@ def outputs_text(measures: ChannelMeasures) -> str:
     lifts = ("max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse")
     names = ("probability", *lifts)
     rows = [("output", *names)]
-    rows += [(label(out.output), *(about(getattr(out, name)) for name in names)) for out in measures.outputs]
-    return "\n".join(aligned(rows, left=range(len(names) + 1)))
+    rows += [
+        (w.label(out.output), *(w.about(getattr(out, name)) for name in names)) for out in measures.outputs
+    ]
+    return "\n".join(w.aligned(rows, left=range(len(names) + 1)))
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
@@ -215,9 +191,9 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
     sections = [_section(curve, [row for row in rows if row.curve == curve]) for curve in curves]
     fallen = falls(rows)
     if fallen:
-        sections.append("\n".join(["Falling curves", *(paragraph(fall_text(fall)) for fall in fallen)]))
+        sections.append("\n".join(["Falling curves", *(w.paragraph(fall_text(fall)) for fall in fallen)]))
     if recommendations is not None:
-        sections += ["\n".join(["Recommended", *map(paragraph, map(_advice, recommendations))])]
+        sections += ["\n".join(["Recommended", *map(w.paragraph, map(_advice, recommendations))])]
         sections += [_beliefs(found) for found in recommendations]
     return "\n\n".join(sections)
 
@@ -225,29 +201,25 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
     mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
     at = {(row.mechanism, row.epsilon): row for row in rows}
-    proven = {
-        (row.case.confidence, row.epsilon): row.upper_bound_nmi
-        for row in rows
-        if row.upper_bound_nmi is not None
-    }
+    bounds = [((row.case.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
+    proven = {key: bound for key, bound in bounds if bound is not None}
     levels = list(dict.fromkeys(level for level, _ in proven))
     budgets = sorted({row.epsilon for row in rows})
     step = -(-len(budgets) // MOST_LINES)
+    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     header = [
         "epsilon",
         *mechanisms,
         *("at most" if level is None else f"at most@{level:g}" for level in levels),
     ]
-    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
     header += [f"{name}: stay true" for name in own]
     lines = [header]
     for epsilon in budgets[::step]:
-        cells = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
-        limits = [proven.get((level, epsilon)) for level in levels]
-        most = ["-" if limit is None else str(_hundredths(limit, ROUND_CEILING)) for limit in limits]
-        true = [row and row.truth for name in own for row in [at.get((name, epsilon))]]
-        stays = ["-" if share is None else str(_hundredths(share, ROUND_FLOOR)) for share in true]
-        lines.append([f"{epsilon:g}", *cells, *most, *stays])
+        kept = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
+        most = [_hundredths(proven.get((level, epsilon)), ROUND_CEILING) for level in levels]
+        true = [at.get((name, epsilon)) for name in own]
+        stays = [_hundredths(row and row.truth, ROUND_FLOOR) for row in true]
+        lines.append([f"{epsilon:g}", *kept, *most, *stays])
     marks = [
         f"{sign} {words}"
         for sign, words in (("*", "repaired"), ("!", "violates its notion"))
@@ -256,19 +228,17 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
     notes = "; ".join([*thinned, *marks])
     heading = f"{curve_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
-    return "\n".join([heading, *aligned(lines)])
+    return "\n".join([heading, *w.aligned(lines)])
 
 
 def _kept(row: ComparisonRow | None) -> str:
-    if row is None:
-        return "-"
-    mark = "!" if not row.satisfied else "*" if row.repaired else ""
-    return f"{_hundredths(row.nmi, ROUND_FLOOR)}{mark}"
+    mark = "" if row is None else "!" if not row.satisfied else "*" if row.repaired else ""
+    return _hundredths(row and row.nmi, ROUND_FLOOR) + mark
 
 
-def _hundredths(share: float, rounding: str) -> Decimal:
+def _hundredths(share: float | None, rounding: str, digits: str = "0.01") -> str:
     """A share in percent with two decimals, rounded in the direction that claims less."""
-    return (Decimal(share) * 100).quantize(Decimal("0.01"), rounding=rounding)
+    return "-" if share is None else str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
 
 
 def _advice(found: Recommendation) -> str:
@@ -277,7 +247,7 @@ def _advice(found: Recommendation) -> str:
     if found.most is not None:
         texts.append(
             f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:g}, where {found.most.mechanism} keeps "
-            f"{percent_at_least(found.most.nmi)}"
+            f"{w.percent_at_least(found.most.nmi)}"
             + ("." if found.too_little is None else f"; with {found.too_little:g} no channel does (proven).")
         )
     elif found.with_optimum:
@@ -292,7 +262,7 @@ def _beliefs(found: Recommendation) -> str:
     last = found.beliefs[-1].ranges
     by_change = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
     shown = sorted(by_change[:MOST_BELIEFS])
-    lines = [["epsilon", "kept", *(label(found.symbols[s]) for s in shown)]]
+    lines = [["epsilon", "kept", *(w.label(found.symbols[s]) for s in shown)]]
     lines.append(["before", "", *(_tenths(found.before[s], ROUND_HALF_EVEN) for s in shown)])
     for at in found.beliefs:
         ranges = [at.ranges[s] for s in shown]
@@ -302,11 +272,11 @@ def _beliefs(found: Recommendation) -> str:
     heading = (
         f"Beliefs, {curve_name(found.notion, found.lam)}: % before, lowest..highest after a release{part}"
     )
-    return "\n".join([heading, *aligned(lines)])
+    return "\n".join([heading, *w.aligned(lines)])
 
 
 def _tenths(share: float, rounding: str) -> str:
-    return str((Decimal(share) * 100).quantize(Decimal("0.1"), rounding=rounding))
+    return _hundredths(share, rounding, "0.1")
 
 
 def _twice(rows: Sequence[ComparisonRow]) -> str:
@@ -314,7 +284,7 @@ def _twice(rows: Sequence[ComparisonRow]) -> str:
     if not rows:
         return "A notion on averages bounds no single belief, so no budget keeps one from doubling."
     ordered = sorted(rows, key=lambda row: -row.nmi)
-    kept = ", ".join(f"{row.mechanism} {percent_at_least(row.nmi)}" for row in ordered)
+    kept = ", ".join(f"{row.mechanism} {w.percent_at_least(row.nmi)}" for row in ordered)
     half = ordered[0].notion == "min-lift"
     what = "less than half as likely" if half else "more than twice as likely"
     near = [row.mechanism for row in ordered[1:] if row.nmi >= NEARLY * ordered[0].nmi]
@@ -326,9 +296,10 @@ def fall_text(fall: Fall) -> str:
     """Why a heuristic may keep less at a larger budget, and what to do about it."""
     before, after = fall.before, fall.after
     return (
-        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {percent_at_least(before.nmi)} at epsilon "
-        f"{before.epsilon:g} and {percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at each "
-        "budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger one too."
+        f"{before.mechanism} ({curve_name(*before.curve)}) keeps {w.percent_at_least(before.nmi)} at epsilon "
+        f"{before.epsilon:g} and {w.percent_at_least(after.nmi)} at {after.epsilon:g}: it chooses its sets anew at "
+        "each budget, and not always better ones. The channel of the smaller budget keeps the promise of the larger "
+        "one too."
     )
 
 
@@ -343,17 +314,14 @@ def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] |
 
 
 def _advised(found: Recommendation) -> dict[str, Any]:
-    twice = [{"mechanism": r.mechanism, "epsilon": r.epsilon, "nmi": r.nmi} for r in found.twice]
-    most = found.most
-    keeps = (
-        None
-        if most is None
-        else {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi, "too_little": found.too_little}
-    )
+    most, named = found.most, ("mechanism", "epsilon", "nmi")
+    keeps = None
+    if most is not None:
+        keeps = {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi, "too_little": found.too_little}
     return {
         "notion": found.notion,
         "lam": found.lam,
-        "at_most_twice": twice,
+        "at_most_twice": [{name: getattr(row, name) for name in named} for row in found.twice],
         "keeps_most": keeps,
         "before": dict(zip(found.symbols, found.before, strict=True)),
         "beliefs": [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.core.numbers import about as about
 from mechdesign.core.numbers import at_least as at_least
@@ -13,6 +15,9 @@ from mechdesign.core.numbers import at_most as at_most
 from mechdesign.core.numbers import budget as budget
 from mechdesign.core.numbers import factor_at_least as factor_at_least
 from mechdesign.core.numbers import factor_at_most as factor_at_most
+
+if TYPE_CHECKING:
+    from mechdesign.auditing.verdict import Achieved
 
 WIDTH = 96
 """Longest line of a text report, in characters."""
@@ -66,6 +71,14 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def achieved_text(achieved: Achieved) -> str:
+    """The budgets of an `Achieved`, rounded up."""
+    return (
+        f"eps_l {at_most(achieved.eps_l)}, eps_u {at_most(achieved.eps_u)}, local differential privacy "
+        f"{at_most(achieved.eps_ldp)}"
+    )
+
+
 def paragraph(text: str, first: str = "  ") -> str:
     """`text` wrapped and indented, with labels left whole."""
     return textwrap.fill(
@@ -93,3 +106,16 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
         ).rstrip()
         for row in rows
     ]  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """`value` with infinities as "inf" and "-inf", NaN as None, and mappings and sequences rebuilt."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, Mapping):
+        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in value.items()}  # type: ignore[misc]
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]  # type: ignore[misc]
+    return value

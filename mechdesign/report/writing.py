@@ -120,10 +120,7 @@ def _code(line: str) -> str:
 def _grid(grid: b.Grid) -> str:
     words = {*range(grid.heads), *grid.left}
     rule = [":--" if k in words else "--:" for k in range(len(grid.header))]
-    lines = [
-        [_text(name) for name in grid.header],
-        rule,
-        *([_text(cell.text) for cell in row] for row in grid.rows),
-    ]
+    rows = [[_text(cell.text) for cell in row] for row in grid.rows]
+    lines = [[_text(name) for name in grid.header], rule, *rows]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
     return f"{_text(grid.caption)}:\n\n{table}"

@@ -126,3 +126,15 @@ def test_what_after_does_not_go_with(run, people, channel, refused):
     typed = ("design", people, *TYPED, "--epsilon", "1", "--after", channel)
     assert "confidence is not built with" in refused(*typed, "--confidence", "0.9")
     assert "not to --matrix" in refused("audit", "--matrix", "w.csv", "--table", people, "--after", channel)
+
+
+def test_an_audit_says_which_earlier_releases_it_left_out(folder, run):
+    typed = ("design", "records.csv", "--sensitive", "group", "--useful", "job", "--epsilon")
+    for name, epsilon in (("a.json", "0.1"), ("b.json", "0.2")):
+        assert run(*typed, epsilon, "--output", name).code == 0
+    both = ("--after", "a.json", "--after", "b.json")
+    assert run(*typed, "2", *both, "--output", "c.json", "--report", "c.md").code == 0
+    assert "leave the earlier releases out of account" in (folder / "c.md").read_text(encoding="utf-8")
+    missing = "1 of the 2 that the channel was designed after is not among them"
+    assert missing in " ".join(run("audit", "c.json", *both[:2]).out.split())
+    assert missing not in " ".join(run("audit", "c.json", *both).out.split())

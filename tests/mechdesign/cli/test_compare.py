@@ -235,3 +235,14 @@ def test_manifest_lies_beside_the_csv(folder, run):
     manifest = json.loads((folder / "o.csv.json").read_text(encoding="utf-8"))
     assert manifest["format"] == "mechdesign.comparison"
     assert manifest["settings"]["gap"] == 1e-4
+
+
+def test_budgets_of_single_symbols_hold_at_every_epsilon(folder, run):
+    typed = ("compare", *WIDE, "--epsilons", "1,2", "--mechanisms", "optimal")
+    free, own = (
+        json.loads(run(*typed, *more, "--json").out)["rows"] for more in ((), ("--budget", "a=0.1,0.1"))
+    )
+    assert all(tight["nmi"] < loose["nmi"] for tight, loose in zip(own, free, strict=True))
+    refused = run(*typed, "--budget", "a=0.1,0.1", "--recommend")
+    assert refused.code == 2
+    assert "--recommend speaks of all sensitive symbols alike: leave out --budget" in refused.err

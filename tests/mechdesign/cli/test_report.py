@@ -9,6 +9,7 @@ import shlex
 
 import pytest
 
+import mechdesign as md
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.cli import console
@@ -295,7 +296,7 @@ def test_ctrl_c_says_what_is_there(folder, run, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(collect, "_hash", stop)
+    monkeypatch.setattr(collect, "channel_digest", stop)
     result = run("design", "records.csv", *MICRO, "--output", "c.json", "--report", "r.md")
     assert result.code == 130
     assert "interrupted; c.json is written, its reports are not" in result.err
@@ -314,3 +315,10 @@ def test_a_full_disk_leaves_no_report(folder, run, channel, monkeypatch):
     assert result.code == 2
     assert "r.md cannot be written: no space left on device" in result.err
     assert files(folder) == {"records.csv", "counts.csv", "channel.json"}
+
+
+def test_a_channel_that_no_command_made_shows_no_command_that_would_make_another(folder, run):
+    joint = Joint.from_counts([[30, 10], [10, 30]])
+    md.design(joint, md.ALIP(0.4, 0.4).with_budgets({"s0": (0.2, 0.2)})).channel.save(folder / "python.json")
+    assert run("report", "python.json", "--report", "r.json").code == 0
+    assert [shlex.split(line)[1] for line in commands(folder, "r.json")] == ["audit", "apply", "show"]

@@ -107,13 +107,13 @@ def test_no_curve_where_its_time_is_too_short(monkeypatch):
 def slow_after(points, monkeypatch):
     """The clock jumps an hour after so many budgets."""
     made = []
-    real = curve._point
+    real = curve.compare
 
-    def point(*arguments):
+    def point(*arguments, **options):
         made.append(arguments)
-        return real(*arguments)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(curve, "_point", point)
+    monkeypatch.setattr(curve, "compare", point)
     monkeypatch.setattr(curve.time, "monotonic", lambda: 3600.0 * (len(made) >= points))
 
 
@@ -133,26 +133,26 @@ def test_searches_cut_short_say_so(monkeypatch):
 
 
 def test_ctrl_c_ends_the_curve_and_not_the_report(monkeypatch):
-    real = curve._point
+    real = curve.compare
     made = []
 
-    def point(*arguments):
+    def point(*arguments, **options):
         made.append(arguments)
         if len(made) == 4:
             raise KeyboardInterrupt
-        return real(*arguments)
+        return real(*arguments, **options)
 
-    monkeypatch.setattr(curve, "_point", point)
+    monkeypatch.setattr(curve, "compare", point)
     found, _ = through(md.LIP(0.4))
     assert len(found.rows) == 4
     assert "its computation was stopped" in found.remarks[0]
 
 
 def test_budgets_without_a_verified_channel_are_left_out(monkeypatch):
-    def failing(*_):
+    def failing(*_, **__):
         raise SolverFailure("nothing was verified")
 
-    monkeypatch.setattr(curve, "_point", failing)
+    monkeypatch.setattr(curve, "compare", failing)
     found, why = through(md.LIP(0.4))
     assert found is None
     assert "other budgets gave no verified channel" in why

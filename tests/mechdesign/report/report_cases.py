@@ -11,7 +11,7 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.cli.console import Reporter
-from mechdesign.cli.report import commands, design_of
+from mechdesign.cli.report import commands
 from mechdesign.mechanisms.result import Design
 from mechdesign.report.collect import attributed, internal_report
 from mechdesign.report.content import public_report
@@ -62,7 +62,7 @@ def internal(design: Design, joint: Joint) -> Report:
 def both(design: Design, joint: Joint) -> tuple[Report, Report]:
     """The internal and the public report."""
     channel = design.channel
-    line = design_of(channel, "TABLE.csv", "CHANNEL.json")
+    line = "mechdesign design TABLE.csv --output CHANNEL.json"
     public = public_report(channel, design.notion, satisfied=design.verified)
     return (
         attributed(internal(design, joint), channel, commands(line, None, public=False)),

@@ -357,3 +357,24 @@ def test_a_command_with_backticks_stays_in_its_block():
     line = "mechdesign design 'a```b.csv'"
     text = cases.texts(replace(report, commands=(replace(report.commands[0], line=line),)))[".md"]
     assert f"````sh\n{line}\n````" in text
+
+
+def test_maps_mark_what_the_budget_of_a_single_symbol_forbids():
+    joint = tiny()
+    design = md.design(joint, md.ALIP(0.1, 0.1).with_budgets({"s0": (2.0, 2.0)}))
+    maps = next(
+        b
+        for s in document_of(cases.both(design, joint)[0]).sections
+        for b in s.blocks
+        if isinstance(b, blocks.Maps)
+    ).maps
+    assert "2 of 4 cells outside what is allowed" in maps[0].caption
+    assert all(row[1].text[-1] not in "▲▼" and row[2].text[-1] in "▲▼" for row in maps[0].rows)
+    assert "0 of 4 cells outside what is allowed" in maps[1].caption
+
+
+def test_a_public_report_does_not_promise_shares_beyond_the_rounding():
+    joint = uniform_table(5, m=3)
+    design = md.design(joint, md.ALIP(0.3, 0.3), objective="truth", keep_frequencies=True)
+    text = cases.texts(cases.both(design, joint)[1])[".md"]
+    assert "is that of the table, up to the rounding to integers." in text

@@ -12,10 +12,13 @@ from mechdesign.report.blocks import (
     LONGEST_LABEL,
     MOST_MAP_COLUMNS,
     MOST_MAP_ROWS,
+    MOST_ROWS,
     Blocked,
+    Grid,
     blocked,
+    cells,
+    grid,
     label_remarks,
-    row_remarks,
     short,
 )
 from mechdesign.report.document import _ends, _tenths
@@ -39,8 +42,11 @@ def test_right_to_left_labels_are_isolated():
 
 
 def test_remarks_only_where_something_is_left_out():
-    assert row_remarks(3, 3, "outputs") == []
-    assert "The first 3 of 4 (outputs)" in row_remarks(3, 4, "outputs")[0].text
+    rows = [cells("x", str(k)) for k in range(MOST_ROWS + 1)]
+    assert grid("", ("a", "b"), rows[:-1], "outputs") == [Grid("", ("a", "b"), tuple(rows[:-1]))]
+    shown, remark = grid("", ("a", "b"), rows, "outputs")
+    assert shown == Grid("", ("a", "b"), tuple(rows[:-1]))
+    assert "The first 200 of 201 (outputs)" in remark.text
     assert label_remarks(["short"]) == []
 
 

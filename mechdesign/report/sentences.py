@@ -1,0 +1,157 @@
+"""What is said of a population and of releases together: sentences, and plain records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mechdesign.auditing.joint_leakage import Composition
+from mechdesign.auditing.population_promise import Cause, PopulationPromise
+from mechdesign.auditing.verdict import Achieved
+from mechdesign.mechanisms.result import Spending
+from mechdesign.report import wording as w
+from mechdesign.tables.confidence import ConfidenceSet, scope_of
+
+SCOPE = (
+    "This takes the records for independent draws from one population, the symbols for fixed before anybody looked "
+    "at them, and speaks of a fresh record of the same population."
+)
+
+
+def population_record(promise: PopulationPromise | None) -> dict[str, Any] | None:
+    """`population` of the JSON outputs."""
+    if promise is None:
+        return None
+    merged = promise.merged
+    return {
+        "level": promise.level,
+        **asdict(promise.achieved),
+        "largest": asdict(promise.largest),
+        "smallest": asdict(promise.smallest),
+        "merged": None
+        if merged is None
+        else {"outputs": merged.groups, **asdict(merged.achieved), "lost_nmi": merged.lost},
+    }
+
+
+def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | None, records: int) -> list[str]:
+    """Sentences for the terminal and reports; `chosen` is the set of a design with confidence."""
+    level = f"{100.0 * promise.level:g} % confidence"
+    achieved, budgets = promise.achieved, w.achieved_text(promise.achieved)
+    if chosen is not None:
+        return [
+            f"The promise is verified exactly for every population in the Clopper-Pearson set of the counts of these "
+            f"{w.count(records, 'record')}. There: {budgets} (nats, rounded up).",
+            *scope_of(chosen.stated),
+        ]
+    sentences = [
+        f"For the population that these {w.count(records, 'record')} are a sample of, with {level}: "
+        f"at most {w.factor_at_most(achieved.eps_u)} times as likely, and at least {w.factor_at_least(achieved.eps_l)} "
+        f"times ({budgets}). {SCOPE}",
+        f"The largest comes from {_source(promise.largest)}, the smallest from {_source(promise.smallest)}.",
+    ]
+    merged = promise.merged
+    if merged is not None:
+        groups = "; ".join(" with ".join(w.label(output) for output in group) for group in merged.groups)
+        sentences.append(
+            f"Publishing as one output {groups} would give at most {_times(merged.achieved.eps_u)} and at least "
+            f"{w.factor_at_least(merged.achieved.eps_l)} times, for {w.percent(merged.lost)} of H(X). A design with "
+            "confidence finds the best channel whose promise holds for the population."
+        )
+    return sentences
+
+
+def _source(cause: Cause) -> str:
+    symbols = ", ".join(w.label(symbol) for symbol in cause.symbols[:3])
+    more = f" and {len(cause.symbols) - 3} more" if len(cause.symbols) > 3 else ""
+    return (
+        f"the output {w.label(cause.output)} with {w.label(cause.sensitive)} "
+        f"({w.count(sum(cause.records), 'record')} of {symbols}{more})"
+    )
+
+
+def _times(budget: float) -> str:
+    return w.factor_at_most(budget) if math.isfinite(budget) else "infinitely many"
+
+
+def composition_record(found: Composition) -> dict[str, Any]:
+    """What `compose --json` prints."""
+    return {
+        **asdict(found.achieved),
+        "worst": {**asdict(found.worst), "outputs": list(found.worst.outputs)},
+        "sum": asdict(found.sum),
+        "alone": [asdict(each) for each in found.alone],
+        "exact": found.exact,
+        "at_least": asdict(found.at_least),
+    }
+
+
+def composition_text(found: Composition, names: Sequence[str]) -> str:
+    """Budgets alone, added up and together, and the worst outputs, without a final newline."""
+    rows = [("", "eps_l", "eps_u", "eps_ldp")]
+    rows += [(w.label(name), *_shown(each)) for name, each in zip(names, found.alone, strict=True)]
+    rows += [("added up (no bound)", *_shown(found.sum)), ("together", *_shown(found.achieved))]
+    lines = ["A record released once through each, drawn independently (nats, rounded up)"]
+    lines += w.aligned(rows, left=(0,))
+    if not found.exact:
+        said = "Proven bounds: too many combinations of outputs for all; at least "
+        lines.append(w.paragraph(f"{said}{', '.join(_shown(found.at_least))} are attained."))
+    worst = found.worst
+    outputs = " and ".join(map(w.label, worst.outputs))
+    together = f"the outputs {outputs} make" if len(worst.outputs) > 1 else f"the output {outputs} makes"
+    lines.append(
+        w.paragraph(
+            f"Worst: {together} {w.label(worst.sensitive)} {w.about(worst.lift)} times as likely as before."
+        )
+    )
+    return "\n".join(lines)
+
+
+def spending_texts(spent: Spending) -> list[str]:
+    """What a channel after other releases comes to together with them."""
+    before, together = spent.before.achieved, spent.together.achieved
+    number = len(spent.before.alone)
+    texts = [
+        f"After {w.count(number, 'other release')} of the same records, which {'uses' if number == 1 else 'use'} "
+        f"{w.achieved_text(before)}: together they come to {', '.join(_shown(together))}, verified exactly."
+    ]
+    if spent.kept is not None and spent.kept_before is not None:
+        shares = [w.percent_at_least(part / spent.entropy) for part in (spent.kept_before, spent.kept)]
+        texts.append(
+            f"All outputs together keep {shares[1]} of {w.title(spent.columns)}; {shares[0]} without this channel."
+        )
+    if spent.at_once is not None:
+        once = spent.at_once
+        texts.append(
+            f"One channel for everything at once would keep {w.percent_at_least(once.nmi)} (verified, and at most "
+            f"{w.percent_at_most(once.certificate.upper_bound_nmi or 1.0)}) at the same promise."
+        )
+    return texts
+
+
+def spending_record(spent: Spending | None) -> dict[str, Any] | None:
+    """`after` of `design --json`."""
+    if spent is None:
+        return None
+    once = spent.at_once
+    return {
+        "before": asdict(spent.before.achieved),
+        "together": composition_record(spent.together),
+        "kept_before": spent.kept_before,
+        "kept": spent.kept,
+        "entropy": spent.entropy,
+        "at_once": None
+        if once is None
+        else {
+            "nmi": once.nmi,
+            "mutual_information": once.mutual_information,
+            "upper_bound_nmi": once.certificate.upper_bound_nmi,
+            "gain": None if spent.kept is None else once.mutual_information - spent.kept,
+        },
+    }
+
+
+def _shown(achieved: Achieved) -> tuple[str, str, str]:
+    return w.at_most(achieved.eps_l), w.at_most(achieved.eps_u), w.at_most(achieved.eps_ldp)
