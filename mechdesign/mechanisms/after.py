@@ -15,9 +15,10 @@ from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.numbers import quoted
-from mechdesign.mechanisms.optimal import Search, optimal, utility_entropy
+from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Design, Spending
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search, utility_entropy
 from mechdesign.notions import LiftLimits
 from mechdesign.tables.joint import Joint
 
@@ -65,8 +66,8 @@ def spending(
     at_once = None
     if len(whole.useful) <= MOST_AT_ONCE:
         search = Search(gap=1e-3, time_limit=SECONDS_AT_ONCE if time_limit is None else time_limit)
-        crossed = Rules(whole, notion, demands_of(whole, notion)) if is_stacked(whole, notion) else None
-        at_once = optimal(whole, notion, search, crossed)
+        demands = demands_of(whole, notion) if is_stacked(whole, notion) else None
+        at_once = optimal(Rules(whole, notion, demands), search)
     alone = audit(channel, rules.joint, notion).achieved
     record = replace(channel.record, achieved=asdict(alone), after=tuple(map(digest, after)))
     return replace(

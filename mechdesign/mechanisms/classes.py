@@ -45,6 +45,11 @@ class Classes:
     joint: Joint
     group: NDArray[np.intp]
 
+    @classmethod
+    def of_symbols(cls, joint: Joint) -> Classes:
+        """Every symbol for itself."""
+        return cls(joint, joint, np.arange(len(joint.useful)))
+
     @property
     def is_reduced(self) -> bool:
         """Whether there are fewer useful classes than symbols."""
@@ -104,7 +109,7 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     n = len(joint.useful)
     too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
     if too_large or len(counts) == 1 or (len(counts) == len(joint.counts) and len(counts[0]) == n):
-        return Classes(joint, joint, np.arange(n))
+        return Classes.of_symbols(joint)
     reduced = Joint(
         _representatives(joint.sensitive, rows),
         _representatives(joint.useful, columns),

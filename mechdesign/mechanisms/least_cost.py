@@ -28,9 +28,9 @@ from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.mechanisms.least_cost_plan import LEAST_GAP, ChannelLimits, Plan, deviation_of, truth_of
-from mechdesign.mechanisms.optimal import Search
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint

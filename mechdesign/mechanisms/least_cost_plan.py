@@ -19,8 +19,8 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.classes import Classes, classes
-from mechdesign.mechanisms.optimal import Search
 from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers.assignment import Assigned, Assignment, assign
@@ -85,7 +85,7 @@ class Plan:
     ) -> None:
         self.joint, self.notion, self.limits, self.search, self.convex = joint, notion, limits, search, convex
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
-        self.reduced = classes(joint) if alike else Classes(joint, joint, np.arange(len(joint.useful)))
+        self.reduced = classes(joint) if alike else Classes.of_symbols(joint)
         self.table = self.reduced.joint
         small = self.reduced.is_reduced
         n = len(self.table.useful)

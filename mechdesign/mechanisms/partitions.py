@@ -2,19 +2,15 @@
 
 A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken in
 floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
-
-How risky merged sets of symbols are, and whether they satisfy a notion: arrays, in floating point.
-
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). Decisions are taken on the safe side: a
-set that is said to be `within` the limits is so exactly.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,28 +43,46 @@ def rounding_slack(shape: tuple[int, int]) -> float:
     return (8 * (shape[0] + shape[1]) + 32) * UNIT_ROUNDOFF
 
 
-class _Measure(Protocol):
-    """One family of notions: the test of merged sets and their risk; arguments as those of `MergedSets`."""
+class MergedSets(ABC):
+    """The table, scaled once, with the tests that the algorithms ask of merged sets.
 
-    def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
-        """Satisfies the limits: surely for `safety` 1, perhaps for -1."""
-        ...
+    `given_s` has columns that add up where symbols are merged, P(x|s) of (|S|, |X|), and `p_x` their masses.
+    """
 
+    given_s: Array
+    p_x: Array
+
+    @abstractmethod
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or perhaps for -1."""
+
+    @abstractmethod
     def omega(self, given_s: Array, mass: Array) -> Array:
-        """Larger is worse."""
-        ...
+        """The risk of merged sets, (k,); larger is worse."""
+
+    def complies(self, members: list[int], given_s: Array, mass: float) -> bool:
+        """Whether one merged set satisfies the limits; all symbols together do, their lift is exactly 1."""
+        return len(members) == len(self.p_x) or self.one_within(given_s, mass)
+
+    def one_within(self, given_s: Array, mass: float) -> bool:
+        """Whether a single set surely is."""
+        return bool(self.within(given_s[:, None], np.array([mass]))[0])
+
+    def merged(self, members: list[int]) -> tuple[Array, float]:
+        """P(T|s), (|S|,), and P(T) of the set of these symbols."""
+        return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
 
 
-class _Extremes:
+class _Extremes(MergedSets):
     """Notions on the largest and the smallest lift."""
 
-    def __init__(self, limits: LiftLimits, risk: Risk, slack: float) -> None:
-        self.limits, self.slack = limits, slack
-        self.risk = risk
+    def __init__(self, p: Array, limits: LiftLimits, risk: Risk) -> None:
+        self.p_x, self.given_s = p.sum(axis=0), p / p.sum(axis=1, keepdims=True)
+        self.limits, self.slack, self.risk = limits, rounding_slack((p.shape[0], p.shape[1])), risk
         if risk == "auto":
             self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
 
-    def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
         strictness = 1.0 + safety * self.slack
         low, high = given_s.min(axis=0), given_s.max(axis=0)
         limits = self.limits
@@ -97,14 +111,16 @@ class _Extremes:
         return np.maximum(upper, lower)
 
 
-class _Means:
+class _Means(MergedSets):
     """Notions on averages over S of the lift and of its inverse."""
 
-    def __init__(self, limits: MeanLimits, risk: Risk, slack: float, p_s: Array) -> None:
-        self.limits, self.slack, self.p_s = limits, slack, p_s
+    def __init__(self, p: Array, limits: MeanLimits, risk: Risk) -> None:
+        self.p_x, self.p_s = p.sum(axis=0), p.sum(axis=1)
+        self.given_s = p / self.p_s[:, None]
+        self.limits, self.slack = limits, rounding_slack((p.shape[0], p.shape[1]))
         self.risk = "log-max" if risk == "auto" else risk
 
-    def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
         fine = np.ones(len(mass), dtype=np.bool_)
         lifts = given_s / mass
         for limit, values in ((self.limits.upper, lifts), (self.limits.lower, _inverse(lifts))):
@@ -137,48 +153,13 @@ def _inverse(lifts: Array) -> Array:
         return 1.0 / lifts
 
 
-class MergedSets:
-    """The table, scaled once, with the tests that the algorithms ask of merged sets."""
-
-    def __init__(self, p: Array, limits: Limits, risk: Risk = "auto") -> None:
-        self.p_x: Array = p.sum(axis=0)
-        self.given_s: Array = p / p.sum(axis=1, keepdims=True)
-        slack = rounding_slack((p.shape[0], p.shape[1]))
-        self._measure: _Measure = (
-            _Means(limits, risk, slack, p.sum(axis=1))
-            if limits.mean is not None
-            else _Extremes(limits, risk, slack)
-        )
-
-    def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Whether merged sets of P(T|s) `given_s` (|S|, k) and P(T) `mass` (k,) surely satisfy the limits."""
-        return self._measure.within(given_s, mass, 1.0)
-
-    def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """As `within`, but sets that may satisfy the limits count too: those left out surely violate."""
-        return self._measure.within(given_s, mass, -1.0)
-
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        """The risk of merged sets, (k,); larger is worse."""
-        return self._measure.omega(given_s, mass)
-
-    def complies(self, members: list[int], given_s: Array, mass: float) -> bool:
-        """Whether one merged set satisfies the limits; all symbols together do, their lift is exactly 1."""
-        return len(members) == len(self.p_x) or self.one_within(given_s, mass)
-
-    def one_within(self, given_s: Array, mass: float) -> bool:
-        """`within` for a single set."""
-        return bool(self.within(given_s[:, None], np.array([mass]))[0])
-
-    def merged(self, members: list[int]) -> tuple[Array, float]:
-        """P(T|s), (|S|,), and P(T) of the set of these symbols."""
-        return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
+def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
+    """Those of a table P(s, x) of shape (|S|, |X|)."""
+    return _Extremes(p, limits, risk) if limits.mean is None else _Means(p, limits, risk)
 
 
 LEAST_SECONDS = 1.0
 """Time that merging may take whatever the limit is: all but the largest tables need less."""
-
-__all__ = ["RISKS", "MergedSets", "Merging", "Risk", "merge_all", "merge_subsets"]
 
 
 @dataclass(frozen=True)

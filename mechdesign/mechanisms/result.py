@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
@@ -135,10 +136,6 @@ class Design(Displayed):
             return None
         return population_promise(self.channel, joint, self.notion, chosen=self.confidence)
 
-    def with_envelope(self, envelope: Envelope) -> Design:
-        """The same design with the columns and prices that it came from."""
-        return replace(self, envelope=envelope)
-
 
 def finish(
     channel: Channel,
@@ -148,12 +145,9 @@ def finish(
     mechanism: str,
     method: str,
     certificate: Certificate | None = None,
-    repaired: bool = False,
-    borrowed: tuple[str, ...] = (),
-    messages: tuple[str, ...] = (),
-    seconds: float = 0.0,
+    **known: Any,
 ) -> Design:
-    """The design of a channel that passed the exact audit; utility is that of its integers."""
+    """The design of a channel that passed the exact audit, utility that of its integers; `known` are other fields."""
     from mechdesign import __version__
 
     worth = utility(channel, joint)
@@ -181,8 +175,5 @@ def finish(
         achieved=verdict.achieved,
         used=verdict.used,
         certificate=proof,
-        repaired=repaired,
-        borrowed=borrowed,
-        messages=messages,
-        seconds=seconds,
+        **known,
     )

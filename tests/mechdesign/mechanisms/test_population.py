@@ -15,6 +15,7 @@ from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms import population
 from mechdesign.mechanisms.population import PopulationLifts, records_needed, uncertain_set
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import confidence_set, set_of_record
 
@@ -175,7 +176,7 @@ def test_merged_sets_are_judged_as_the_audit_does() -> None:
             if not 0 < len(inside) < 4:
                 continue
             groups = [inside, [x for x in range(4) if x not in inside]]
-            channel = partition_channel(groups, JOINT, notion, must_satisfy=False).channel
+            channel = partition_channel(groups, Rules(JOINT, notion), must_satisfy=False).channel
             said = all(lifts.one_within(*lifts.merged(group)) for group in groups)
             assert said == audit_population(channel, JOINT, notion, chosen).satisfied
 

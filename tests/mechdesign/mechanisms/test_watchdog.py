@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import watchdog
+from mechdesign.mechanisms import Search, watchdog
 from mechdesign.mechanisms.partitions import Merging
-from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
+from tests.cases.designs import complete_merging, subset_merging
 
 NOTIONS = {
     "alip": lambda e: ALIP.from_epsilon(e),
@@ -160,7 +161,8 @@ def test_one_sensitive_symbol_publishes_everything():
 def test_independent_columns_are_published_at_any_budget():
     """MergedSets are exactly 1, within floating-point error of the limit: the exact audit decides."""
     joint = Joint.from_counts(np.outer([1, 2, 7], [3, 5, 11, 13]))
-    assert subset_merging(joint, ALIP(1e-300, 1e-300)).nmi == 1.0
+    rules = Rules(joint, ALIP(1e-300, 1e-300))
+    assert watchdog.merging("subset-merging", rules, Search(), watchdog.HeuristicOptions())[1].nmi == 1.0
 
 
 def test_a_lift_of_exactly_two_is_decided_exactly():
