@@ -51,8 +51,8 @@ def stacked(
     counts: Sequence[Sequence[int]], joint: Joint, notion: Notion, before: tuple[str, ...] = ()
 ) -> list[Demand]:
     """What the notion asks of each secret of the table, on counts with a row for each sensitive symbol of it."""
-    limits = notion.limits.on_single_lifts
-    if limits is None:
+    limits = notion.limits
+    if limits.mean is not None:
         raise InputError(
             f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
             "lip, ldp, max-lift or min-lift"
@@ -70,8 +70,8 @@ def stacked(
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    limits = notion.limits.on_single_lifts
-    if limits is None or not limits.own:
+    limits = notion.limits
+    if limits.mean is not None or not limits.own:
         return ()
     own = _own(joint, limits)
     return tuple(

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.exponentials import at_most_exp, log_upper
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.lifts import Entries, Extreme
 from mechdesign.auditing.tuples import row_order
-from mechdesign.auditing.verdict import Achieved, Audit, Worst, is_stacked
+from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
@@ -263,7 +263,7 @@ def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: Con
     limits = lift_limits(notion)
     population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
-    return _verdict(worst, joint.sensitive.names, channel.outputs, notion, limits)
+    return verdict.verdict_of(_sides(worst, joint.sensitive.names, limits), channel.outputs, notion)
 
 
 def audit(
@@ -315,34 +315,20 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: Conf
     limits = lift_limits(notion)
     population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
-    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+    names = joint.sensitive.names
+    return tuple(
+        y for y, found in enumerate(by_output) if not all(each.kept for each in _sides(found, names, limits))
+    )
 
 
-def _verdict(
-    found: Extremes,
-    sensitive: Sequence[str],
-    outputs: Sequence[str],
-    notion: Notion,
-    limits: LiftLimits,
-) -> Audit:
-    """The verdict from the extremes of all outputs together."""
+def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Extreme]:
+    """The extremes of outputs as the verdict on a table has them."""
     high, low, ratio = found
-    achieved = achieved_of(found)
-    sides = (
-        (limits.upper, achieved.eps_u, high),
-        (limits.lower, achieved.eps_l, low),
-        (limits.ratio, achieved.eps_ldp, ratio),
-    )
-    # As for a table: the quotient exceeds 1 exactly where the side is violated.
-    _, _, bound = max((side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0])
-    above, below = (bound.below, bound.above) if bound is low else (bound.above, bound.below)
-    worst = Worst(
-        sensitive[bound.s],
-        outputs[bound.y],
-        above / below if below else math.inf,
-        None if bound.t is None else sensitive[bound.t],
-    )
-    return Audit(_within(found, limits), notion, achieved, worst)
+    return [
+        Extreme("eps_u", limits.upper, high[:2], high[:2], names[high.s], high.y),
+        Extreme("eps_l", limits.lower, low[:2], low[1::-1], names[low.s], low.y),
+        Extreme("eps_ldp", limits.ratio, ratio[:2], ratio[:2], names[ratio.s], ratio.y, names[ratio.t or 0]),
+    ]
 
 
 def achieved_of(found: Extremes) -> Achieved:
@@ -351,9 +337,12 @@ def achieved_of(found: Extremes) -> Achieved:
 
 
 def lift_limits(notion: Notion) -> LiftLimits:
-    """The bounds on single lifts, or InputError for a notion on averages over S."""
-    if notion.limits.mean is None:
-        return notion.limits.single
+    """The bounds on every lift alike, or InputError for notions on averages or with budgets of single symbols."""
+    limits = notion.limits
+    if limits.mean is None and not limits.own:
+        return limits
+    if limits.mean is None:
+        raise InputError(NOT_STACKED)
     raise InputError(
         f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, lip, "
         "ldp, max-lift or min-lift"
@@ -365,14 +354,6 @@ def _largest(bounds: Sequence[Bound]) -> Bound:
     for bound in bounds[1:]:
         best = bound if _exceeds(bound, best) else best
     return best
-
-
-def _within(extremes: Extremes, limits: LiftLimits) -> bool:
-    checks = ((extremes.high, limits.upper), (extremes.low, limits.lower), (extremes.ratio, limits.ratio))
-    return all(
-        math.isinf(limit) or (bound.below > 0 and at_most_exp(bound.above, bound.below, limit))
-        for bound, limit in checks
-    )
 
 
 def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:

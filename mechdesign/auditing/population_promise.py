@@ -143,7 +143,7 @@ def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound
 
 def _remedy(released: Released, joint: Joint, notion: Notion | None, population: Population) -> Merged | None:
     """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
-    limits = (LIP(1.0) if notion is None or notion.limits.mean is not None else notion).limits.single
+    limits = (LIP(1.0) if notion is None or notion.limits.mean is not None else notion).limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
     used = population.usage(columns, limits)

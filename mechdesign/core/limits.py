@@ -30,8 +30,8 @@ class LiftLimits:
     mean: ClassVar[None] = None
 
     @property
-    def single(self) -> LiftLimits:
-        """The bounds on single lifts among them: all, as wide as that of any symbol with budgets of its own."""
+    def loosest(self) -> LiftLimits:
+        """Limits that hold for every symbol, as wide as those of any with budgets of its own: no verdict is by them."""
         lower = max([self.lower, *(lower for _, lower, _ in self.own)])
         return LiftLimits(lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio)
 
@@ -46,11 +46,6 @@ class LiftLimits:
     def no_polytope(self) -> str | None:
         """Why the posteriors that keep to the limits form no polytope; None, for they do."""
         return None
-
-    @property
-    def on_single_lifts(self) -> LiftLimits | None:
-        """These limits with the budgets of single symbols, where they bound single lifts."""
-        return self
 
     @property
     def need_shares(self) -> bool:
@@ -167,8 +162,8 @@ class MeanLimits:
     free_sides: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def single(self) -> LiftLimits:
-        """The bounds on single lifts among them: none, for these limits say nothing of any one."""
+    def loosest(self) -> LiftLimits:
+        """Limits on single lifts: none, for these limits say nothing of any one."""
         return LiftLimits()
 
     @property
@@ -178,11 +173,6 @@ class MeanLimits:
             return f"{self.mean.name} is a notion without polytope"
         if math.isfinite(self.lower):
             return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"
-        return None
-
-    @property
-    def on_single_lifts(self) -> LiftLimits | None:
-        """None: a mean of lifts bounds none of them."""
         return None
 
     def condition(self, sensitive: str) -> str:

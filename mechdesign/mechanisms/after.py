@@ -60,7 +60,7 @@ def spending(
         )
     every = [*after, channel]
     together = compose(every, whole)
-    if not _within(together.at_least, notion.limits.single):
+    if not _within(together.at_least, notion.limits.loosest):
         # Another computation than the verdict that the channel has passed, so that no mistake is in both.
         raise SolverFailure("the audit and the joint leakage of the releases disagree; please report this")
     at_once = None

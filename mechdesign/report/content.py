@@ -303,7 +303,7 @@ def _protected_columns(protected: Variable | None) -> tuple[str, ...]:
 
 def _promised(notion: Notion) -> Achieved:
     """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
-    limits = notion.limits.single
+    limits = notion.limits.loosest
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
     return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))
@@ -317,7 +317,7 @@ def _promise(
     achieved: Achieved | None = None,
     attained: Mapping[str, float] | None = None,
 ) -> Promise:
-    limits = notion.limits.single
+    limits = notion.limits.loosest
     return Promise(
         statement=notion.limits.condition(sensitive),
         verdict=verdict,
