@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from flint import arb
+
 from mechdesign.core.balls import FIRST_BITS, precision
 
 
@@ -27,8 +29,6 @@ def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
 
     The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
     """
-    from flint import arb
-
     with precision(bits):
         ball = arb(exponent).exp()
         ends = [end.man_exp() for end in (ball.lower(), ball.upper())]

@@ -167,34 +167,25 @@ def _converse(
     """Propositions 4 and 6: what the averages say of the single lifts."""
     high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
-    kinds = [("l1", "l1_lift", math.nan), ("chi2", "chi2_lift", math.nan)]
+    kinds = [(1, "l1", "l1_lift", "", math.inf), (2, "chi2", "chi2_lift", "", math.inf)]
+    kinds += [(3, "alpha", "alpha_lift", f"[{alpha:g}]", alpha) for alpha in alphas]
     table: list[Guarantee] = []
-    for number, (kind, name, _) in enumerate(kinds, 1):
-        table.append(_upper(f"Proposition 4.{number}", name, high, largest_lift(kind, leaked[name], rarest)))
-    for alpha in alphas:
-        name = f"alpha_lift[{alpha:g}]"
-        table.append(
-            _upper("Proposition 4.3", name, high, largest_lift("alpha", leaked[name], rarest, alpha))
-        )
-    for number, (kind, name, _) in enumerate(kinds, 1):
-        bound = smallest_lift(kind, leaked[f"{name}_inverse"], rarest)
-        table.append(_lower(f"Proposition 6.{number}", f"{name}_inverse", low, bound))
-    for alpha in alphas:
-        name = f"alpha_lift_inverse[{alpha:g}]"
-        table.append(
-            _lower("Proposition 6.3", name, low, smallest_lift("alpha", leaked[name], rarest, alpha))
-        )
+    for proposition, suffix, side, attained, bound_by in (
+        (4, "", "max", high, largest_lift),
+        (6, "_inverse", "min", low, smallest_lift),
+    ):
+        for number, kind, measure, order, alpha in kinds:
+            name = f"{measure}{suffix}{order}"
+            table.append(
+                Guarantee(
+                    source=f"Proposition {proposition}.{number}",
+                    measure=f"{side}_lift by {name}",
+                    attained=attained,
+                    bound=bound_by(kind, leaked[name], rarest, alpha),
+                    at_most=side == "max",
+                )
+            )
     return table
-
-
-def _upper(source: str, name: str, attained: float, bound: float) -> Guarantee:
-    return Guarantee(source=source, measure=f"max_lift by {name}", attained=attained, bound=bound)
-
-
-def _lower(source: str, name: str, attained: float, bound: float) -> Guarantee:
-    return Guarantee(
-        source=source, measure=f"min_lift by {name}", attained=attained, bound=bound, at_most=False
-    )
 
 
 def _breaches(outputs: Sequence[OutputLeakage], joint: Joint, breaches: Sequence[float]) -> list[Guarantee]:

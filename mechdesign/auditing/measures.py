@@ -78,18 +78,14 @@ def measure(
 
 def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[str, float]:
     """Each measure on its worst output."""
-    values = {
-        "max_log_lift": max(out.max_log_lift for out in outputs),
-        "min_log_lift": min(out.min_log_lift for out in outputs),
-        "max_log_lift_ratio": max(out.max_log_lift_ratio for out in outputs),
-        "l1_lift": max(out.l1_lift for out in outputs),
-        "chi2_lift": max(out.chi2_lift for out in outputs),
-        "l1_lift_inverse": max(out.l1_lift_inverse for out in outputs),
-        "chi2_lift_inverse": max(out.chi2_lift_inverse for out in outputs),
+    plain = ("max_log_lift", "min_log_lift", "max_log_lift_ratio", "l1_lift", "chi2_lift")
+    values: dict[str, float] = {
+        name: (min if name == "min_log_lift" else max)(getattr(out, name) for out in outputs)
+        for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")
     }
     for alpha in alphas:
-        values[f"alpha_lift[{alpha:g}]"] = max(out.alpha_lift[alpha] for out in outputs)
-        values[f"alpha_lift_inverse[{alpha:g}]"] = max(out.alpha_lift_inverse[alpha] for out in outputs)
+        for name in ("alpha_lift", "alpha_lift_inverse"):
+            values[f"{name}[{alpha:g}]"] = max(getattr(out, name)[alpha] for out in outputs)
     return values
 
 
