@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from flint import arb, fmpq
 
 from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import lower, precision, upper
+from mechdesign.core.balls import lower, precision, quotient_above, upper
 from mechdesign.tables.joint import Joint
 
 BITS = 256
@@ -204,11 +203,4 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
                 extremes[0] = (mass, out.output)
             if mass * high[1] > high[0] * out.output:
                 extremes[1] = (mass, out.output)
-    return [(_rounded(*low, -math.inf), _rounded(*high, math.inf)) for low, high in ranges]
-
-
-def _rounded(numerator: int, denominator: int, direction: float) -> float:
-    """The double next to a share on the side of `direction`."""
-    value, exact = numerator / denominator, Fraction(numerator, denominator)
-    wrong = value > exact if direction < 0.0 else value < exact
-    return math.nextafter(value, direction) if wrong else value
+    return [(-quotient_above(-low[0], low[1]), quotient_above(*high)) for low, high in ranges]

@@ -56,18 +56,14 @@ class Wanted:
     @property
     def is_information(self) -> bool:
         """Whether outputs are free and information is what counts."""
-        return isinstance(self.objective, str) and self.objective == "information"
+        return self.name == "information"
 
     @property
     def name(self) -> str:
         """Of the objective."""
-        return (
-            self.objective
-            if isinstance(self.objective, str)
-            else CONVEX
-            if callable(self.objective)
-            else COSTS
-        )
+        if isinstance(self.objective, str):
+            return self.objective
+        return CONVEX if callable(self.objective) else COSTS
 
     def check_information(self) -> None:
         """Raise InputError if an option is set that only channels of least cost have."""
@@ -103,58 +99,51 @@ class Costs:
 
 def costs_of(wanted: Wanted, joint: Joint) -> Costs:
     """The costs of an objective on the symbols of a table."""
-    objective, power = wanted.objective, wanted.distance
+    objective, power, name = wanted.objective, wanted.distance, wanted.name
     if isinstance(objective, str) and objective not in (TRUTH, DISTANCE):
         raise InputError(
             f"objective ({objective!r}) must be information, truth, distance or a matrix of costs "
             "(--objective COSTS.csv)"
         )
-    named = isinstance(objective, str)
-    if power is not None and (not named or objective != DISTANCE):
+    if power is not None and name != DISTANCE:
         raise InputError("distance says how numbers are compared: it belongs to objective distance")
     if power not in (None, "absolute", "squared"):
         raise InputError(f"distance ({power!r}) must be absolute or squared")
-    record = Objective(
-        name=wanted.name,  # type: ignore[arg-type]
-        distance=(power or "absolute") if named and objective == DISTANCE else None,  # type: ignore[arg-type]
-        keep_frequencies=wanted.keep_frequencies,
-    )
-    if named and objective == TRUTH:
+    power = (power or "absolute") if name == DISTANCE else None
+    known = {"name": name, "distance": power, "keep_frequencies": wanted.keep_frequencies}
+    record = Objective.model_validate(known)
+    if name == TRUTH:
         return Costs(record, ~np.eye(len(joint.useful), dtype=np.bool_), 1)
-    if named:
-        values = _numbers(joint)
-        unit = math.lcm(*(value.denominator for value in values))
-        scaled = np.array([int(value * unit) for value in values], dtype=object)
-        units = np.abs(np.subtract.outer(scaled, scaled))
-        return Costs(record, units**2, unit**2) if power == "squared" else Costs(record, units, unit)
-    if callable(objective):
+    if name == CONVEX:
         return Costs(record, np.zeros((len(joint.useful),) * 2, dtype=np.bool_), 1)
-    return Costs(record, *_matrix(objective, joint))
+    if name == COSTS:
+        return Costs(record, *_matrix(objective, joint))
+    values = _numbers(joint)
+    unit = math.lcm(*(value.denominator for value in values))
+    scaled = np.array([int(value * unit) for value in values], dtype=object)
+    units = np.abs(np.subtract.outer(scaled, scaled))
+    return Costs(record, units**2, unit**2) if power == "squared" else Costs(record, units, unit)
 
 
 def _numbers(joint: Joint) -> list[Fraction]:
     """The number of every symbol; of bins their medians in the table."""
-    if not any(joint.useful.bins):
-        return [_number_of(symbol, joint) for symbol in joint.useful.symbols]
-    values = [value for value in numbers_of(joint.useful) if value is not None]
-    if len(joint.useful.columns) > 1 or len(values) < len(joint.useful):
+    columns, binned = joint.useful.columns, any(joint.useful.bins)
+    if not binned and len(columns) > 1:
+        raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
+    values = [value for value in numbers_of(joint.useful) if value is not None] if binned else []
+    if binned and (len(columns) > 1 or len(values) < len(joint.useful)):
         raise InputError(
             "objective distance needs one useful column of numbers, each bin with a number of its own"
         )
+    for (text,) in () if binned else joint.useful.symbols:
+        try:
+            values.append(fraction_of(text))
+        except InputError:
+            raise InputError(
+                f"objective distance needs numbers, but the column {quoted(columns[0])} has the symbol "
+                f"{quoted(text)}; use objective truth, or a matrix of costs"
+            ) from None
     return values
-
-
-def _number_of(symbol: tuple[str, ...], joint: Joint) -> Fraction:
-    text, *others = symbol
-    if others:
-        raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
-    try:
-        return fraction_of(text)
-    except InputError:
-        raise InputError(
-            f"objective distance needs numbers, but the column {quoted(joint.useful.columns[0])} has the symbol "
-            f"{quoted(text)}; use objective truth, or a matrix of costs"
-        ) from None
 
 
 def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
@@ -261,8 +250,8 @@ def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> 
     cost = costs.expected(channel, joint)
     found = LeastCost(
         objective=record,
-        cost=plan.value_of(channel)
-        if callable(wanted.objective)
+        cost=convex.value(plan.square(channel))
+        if convex is not None and callable(wanted.objective)
         else quotient_above(*cost.as_integer_ratio()),
         cost_lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
         truth=-quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),

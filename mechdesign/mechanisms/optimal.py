@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,12 +18,11 @@ from numpy.typing import NDArray
 from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.responding import respond
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, utility_entropy
-from solvers import Envelope, EnvelopeStatus, Points, SolverError, TooManyVertices
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
+from solvers import Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
 
 Array = NDArray[np.float64]
 
@@ -155,6 +155,51 @@ def _known(rules: Rules, search: Search, started: float) -> _Known:
         channels.append((weights, points))
     end = -math.inf if interrupted else end
     return _Known(channels=channels, pool=pool, dual=dual, end=end, interrupted=interrupted)
+
+
+def respond(
+    solve: Solve,
+    p_x: Array,
+    groups: Sequence[Sequence[int]],
+    end: float,
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[Array, Points, bool]:
+    """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether Ctrl-C came.
+
+    A set's problem is that of the optimal channel on the face where only the set has mass, at the point P(X | T)
+    (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged set satisfies the notion.
+    A set that cannot be improved on before `end` (of `time.perf_counter`), or lies in the margin, stays one output.
+    """
+    weights: list[Array] = []
+    parts: list[Points] = []
+    interrupted = False
+    for done, group in enumerate(groups):
+        members = np.array(group)
+        mass = float(p_x[members].sum())
+        found = None
+        if len(group) > 1:
+            progress(done)
+            found = None if interrupted or time.perf_counter() >= end else _solved(solve, members)
+        interrupted = interrupted or (found is not None and found.status is EnvelopeStatus.INTERRUPTED)
+        weights.append(np.array([mass]) if found is None else mass * found.weights)
+        inside = Points.from_dense(p_x[members][None, :] / mass) if found is None else found.points
+        at = members[inside.indices].astype(np.int32)
+        parts.append(Points(inside.indptr, at, inside.data, (len(inside), len(p_x))))
+    return np.concatenate(weights), Points.concatenate(parts), interrupted
+
+
+def _solved(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
+    """The optimum within one set; None where the merged set lies in the margin."""
+    try:
+        return solve(members)
+    except OutsidePolytope:
+        return None
+    except TooManyVertices as error:
+        raise SolverFailure(f"{error}") from error
+    except SolverError as error:
+        raise SolverFailure(
+            f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
+        ) from error
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:

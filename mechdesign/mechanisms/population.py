@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.auditing import population as auditing
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
@@ -28,11 +28,10 @@ from mechdesign.mechanisms.classes import Classes
 from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS
-from mechdesign.mechanisms.responding import Solve
 from mechdesign.mechanisms.result import Certificate, Design
 from mechdesign.mechanisms.rounding import UNIT, columns_of
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.search import Search, utility_entropy
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
@@ -77,12 +76,12 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
         np.array([[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]),
         np.array(
             [
-                [_above(end, SCALE) for end in (*row, *more)]
+                [quotient_above(end, SCALE) for end in (*row, *more)]
                 for row, more in zip(chosen.upper, rest, strict=True)
             ]
         ),
         np.array([_below(end.numerator, end.denominator) for end in chosen.share_lower]),
-        np.array([_above(end.numerator, end.denominator) for end in chosen.share_upper]),
+        np.array([quotient_above(end.numerator, end.denominator) for end in chosen.share_upper]),
         ratio=_factor(limits.ratio),
         most=_factor(limits.upper),
         least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
@@ -90,13 +89,7 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
 
 
 def _below(numerator: int, denominator: int) -> float:
-    value = numerator / denominator
-    return value if Fraction(value) <= Fraction(numerator, denominator) else math.nextafter(value, -1.0)
-
-
-def _above(numerator: int, denominator: int) -> float:
-    value = numerator / denominator
-    return value if Fraction(value) >= Fraction(numerator, denominator) else math.nextafter(value, 2.0)
+    return -quotient_above(-numerator, denominator)
 
 
 def _factor(budget: float) -> float:

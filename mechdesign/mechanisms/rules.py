@@ -24,7 +24,6 @@ from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes, merged_columns
 from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
 from mechdesign.mechanisms.posteriors import Rows, posteriors
-from mechdesign.mechanisms.responding import Solve
 from mechdesign.mechanisms.result import Certificate
 from mechdesign.mechanisms.rounding import (
     LARGEST_MIXING,
@@ -34,7 +33,7 @@ from mechdesign.mechanisms.rounding import (
     needed_for_means,
     round_channel,
 )
-from mechdesign.mechanisms.search import ENUMERATIONS, Search
+from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers import Envelope, Points, Polytope, lower_envelope

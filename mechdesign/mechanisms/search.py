@@ -6,18 +6,21 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Step, Steps
 from mechdesign.tables.joint import Joint
-from solvers import Progress
+from solvers import Envelope, Progress
 from solvers.enumeration.cdd import exact_available
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.result import Design
+
+Solve: TypeAlias = Callable[..., Envelope]
+"""The optimum of all symbols, or of the `members` that it is given, at their P(X | T)."""
 
 METHODS = ("auto", "vertices", "columns")
 

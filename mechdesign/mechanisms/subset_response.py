@@ -15,9 +15,8 @@ from dataclasses import replace
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import MERGING_SHARE
+from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.posteriors import check_polytope
-from mechdesign.mechanisms.responding import respond
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.rules import Rules
