@@ -71,8 +71,7 @@ def test_merging_two_outputs_can_break_the_l1_inverse():
     limits = L1Lift(math.log1p(0.45), math.inf).limits
     lifts = merged_sets(joint.p, limits)
     assert lifts.within(lifts.given_s, lifts.p_x)[:2].all()
-    both, mass = lifts.merged([0, 1])
-    assert not lifts.one_within(both, mass)
+    assert not lifts.complies(lifts.block([0, 1]))
     for mechanism in (subset_merging, complete_merging):
         design = mechanism(joint, L1Lift(math.log1p(0.45), math.inf))
         assert mean_oracle.satisfies(joint.counts, design.channel.rows, limits)
