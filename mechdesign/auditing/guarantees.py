@@ -46,17 +46,14 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
     eps_l, eps_u : float
         Budgets in nats, at least 0, possibly infinite.
     """
-    a, b = math.exp(-eps_l), math.exp(eps_u) if eps_u < math.inf else math.inf
-    below, above = -math.expm1(-eps_l), math.expm1(eps_u) if eps_u < math.inf else math.inf
+    below, above = -math.expm1(-eps_l), math.expm1(eps_u)
     if math.isinf(above):  # the limit of 2(b-1)(1-a)/(b-a)
         l1 = 2.0 * below
     elif above + below == 0.0:
         l1 = 0.0
     else:
         l1 = 2.0 * above * (below / (above + below))
-    inverse_below = -math.expm1(-eps_u)
-    inverse_above = math.expm1(eps_l) if eps_l < math.inf else math.inf
-    farthest = max(inverse_above, inverse_below)
+    farthest = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return Guarantees(
         information=eps_u,
         ldp=(eps_l + eps_u) * OUTWARD,
@@ -65,8 +62,8 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
         chi2_lift=(above * below if below else 0.0) * OUTWARD,
         l1_lift_inverse=farthest * OUTWARD,
         chi2_lift_inverse=farthest * farthest * OUTWARD,
-        alpha_lift=b * OUTWARD,
-        alpha_lift_inverse=(1.0 / a if a else math.inf) * OUTWARD,
+        alpha_lift=math.exp(eps_u) * OUTWARD,
+        alpha_lift_inverse=math.exp(eps_l) * OUTWARD,
     )
 
 

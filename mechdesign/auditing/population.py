@@ -16,7 +16,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from heapq import nlargest, nsmallest
+from itertools import accumulate, product
 from operator import mul
 from typing import NamedTuple
 
@@ -24,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.exponentials import log_upper
-from mechdesign.auditing.lifts import Entries, Extreme
-from mechdesign.auditing.tuples import row_order
+from mechdesign.auditing.demands import row_order
+from mechdesign.auditing.lifts import Entries, Extreme, log_upper
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
@@ -125,18 +125,16 @@ class Population:
     def extremes(self, column: Entries, y: int = 0) -> Extremes:
         """The extreme lifts of one output over the set."""
         most, least = self.output(column)
-        size = len(most)
-        s, t = _widest_pair(most, least)
-        ratio = Bound(most[s], least[t], s, y, t) if size > 1 else Bound(1, 1, 0, y, 0)
-        high = low = None
-        for k in range(size):
-            above = Bound(most[k] * self._unit, self._mean(least, k, most[k], 1), k, y)
-            below = Bound(self._mean(most, k, least[k], -1), least[k] * self._unit, k, y)
-            high = above if high is None or _exceeds(above, high) else high
-            low = below if low is None or _exceeds(below, low) else low
-        if high is None or low is None:
-            raise InputError("a table needs at least one sensitive symbol")
-        return Extremes(high, low, ratio)
+        every = range(len(most))
+        above = ((most[k] * self._unit, self._mean(least, k, most[k], 1)) for k in every)
+        below = ((self._mean(most, k, least[k], -1), least[k] * self._unit) for k in every)
+        pairs = product(nlargest(2, every, most.__getitem__), nsmallest(2, every, least.__getitem__))
+        ratios = [Bound(most[s], least[t], s, y, t) for s, t in pairs if s != t]
+        return Extremes(
+            _largest([Bound(*ends, k, y) for k, ends in enumerate(above)]),
+            _largest([Bound(*ends, k, y) for k, ends in enumerate(below)]),
+            _largest(ratios or [Bound(1, 1, 0, y, 0)]),
+        )
 
     def worst(self, columns: Sequence[Entries]) -> Extremes:
         """The extremes of all outputs together (of equal ones the first), exactly.
@@ -217,18 +215,6 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
         return 0
     i = bisect_left(masses, mass) - 1
     return worth[i] + (mass - masses[i]) * w[i]
-
-
-def _widest_pair(most: list[int], least: list[int]) -> tuple[int, int]:
-    """Positions s != t with the largest most[s] / least[t]."""
-    best: tuple[int, int] | None = None
-    by_most = sorted(range(len(most)), key=lambda k: -most[k])[:2]
-    by_least = sorted(range(len(least)), key=least.__getitem__)[:2]
-    for s in by_most:
-        for t in by_least:
-            if s != t and (best is None or most[s] * least[best[1]] > most[best[0]] * least[t]):
-                best = s, t
-    return best or (0, 0)
 
 
 def _quotients(above: Array, below: Array, error: float) -> tuple[Array, Array]:

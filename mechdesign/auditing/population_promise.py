@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.demands import row_order
 from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population import Bound, Population, achieved_of
-from mechdesign.auditing.tuples import row_order
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE

@@ -4,7 +4,7 @@ Nothing here is computed in floating point. Lifts are ratios of integers formed 
 the joint table and the rows of the channel; exp of a budget is enclosed between rationals (Arb balls) at
 growing precision until a comparison is decided. It always is: e^x is irrational for rational x != 0
 (Lindemann), so no ratio of integers can equal it. Notions on averages over S are decided by
-`auditing_means` in the same way. This module knows neither the polytopes nor the solvers
+`auditing.means` in the same way. This module knows neither the polytopes nor the solvers
 that designed the channel, so that one mistake cannot hide in both.
 """
 
@@ -14,11 +14,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import demands_of, stacked
-from mechdesign.auditing.exponentials import log_upper
-from mechdesign.auditing.lifts import Demand, Entries, Extreme, extreme_lifts
+from mechdesign.auditing.demands import columns_on, demands_of, released_part, stacked
+from mechdesign.auditing.lifts import Demand, Entries, Extreme, extreme_lifts, log_upper
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
-from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
@@ -78,25 +76,9 @@ class Audit(Displayed):
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
-    """Decide exactly whether `channel` satisfies `notion` on `joint`.
+    """Decide exactly whether `channel` satisfies `notion` on `joint`; arguments as those of `population.audit`.
 
     A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
-
-    Parameters
-    ----------
-    channel : Channel
-        Its rows may stand in another order than the useful symbols of the joint.
-    joint : Joint
-        Not necessarily the table that the channel was designed for.
-    notion : Notion
-    after : sequence of Channel
-        Earlier releases of the same record, drawn independently: all together must satisfy the notion. The table
-        has the useful columns of all of them.
-
-    Raises
-    ------
-    InputError
-        If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
     expected("channel", channel, Channel)
     expected("joint", joint, Joint)

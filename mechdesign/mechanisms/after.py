@@ -7,10 +7,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.demands import columns_on, demands_of
 from mechdesign.auditing.joint_leakage import compose
-from mechdesign.auditing.tuples import columns_on
-from mechdesign.auditing.verdict import Achieved, audit, audit_demands, is_stacked
+from mechdesign.auditing.verdict import audit, audit_demands, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import NotPrivate, SolverFailure
@@ -19,7 +18,6 @@ from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Design, Spending
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, utility_entropy
-from mechdesign.notions import LiftLimits
 from mechdesign.tables.joint import Joint
 
 NOTHING_LEFT = 1e-6
@@ -60,7 +58,9 @@ def spending(
         )
     every = [*after, channel]
     together = compose(every, whole)
-    if not _within(together.at_least, notion.limits.loosest):
+    limits, found = notion.limits.loosest, asdict(together.at_least)
+    promised = {"eps_l": limits.lower, "eps_u": limits.upper, "eps_ldp": limits.ratio}
+    if any(found[side] > budget for side, budget in promised.items()):
         # Another computation than the verdict that the channel has passed, so that no mistake is in both.
         raise SolverFailure("the audit and the joint leakage of the releases disagree; please report this")
     at_once = None
@@ -83,12 +83,6 @@ def spending(
             kept=information(every, whole),
             at_once=at_once,
         ),
-    )
-
-
-def _within(achieved: Achieved, limits: LiftLimits) -> bool:
-    return (
-        achieved.eps_l <= limits.lower and achieved.eps_u <= limits.upper and achieved.eps_ldp <= limits.ratio
     )
 
 

@@ -364,15 +364,14 @@ def partition_channel(
 
 def _shared_rows(groups: Sequence[Sequence[int]], shares: Sequence[Sequence[int]], n: int) -> IntegerRows:
     """Rows in which the members of a group have the same entries, on outputs of their own."""
-    ends = np.cumsum([len(each) for each in shares])
-    group_of = np.empty(n, dtype=np.int64)
-    for k, group in enumerate(groups):
-        group_of[list(group)] = k
-    columns = [range(end - len(each), end) for end, each in zip(ends.tolist(), shares, strict=True)]
-    y = np.array([y for k in group_of.tolist() for y in columns[k]])
-    values = np.array([value for k in group_of.tolist() for value in shares[k]])
-    indptr = np.concatenate(([0], np.cumsum([len(shares[k]) for k in group_of.tolist()])))
-    return IntegerRows((n, int(ends[-1])), indptr, y, values)
+    rows: list[list[int]] = [[] for _ in range(n)]
+    width = 0
+    for group, values in zip(groups, shares, strict=True):
+        row = [part for y, value in enumerate(values, width) for part in (y, value)]
+        width += len(values)
+        for x in group:
+            rows[x] = row
+    return IntegerRows.of_pairs(rows, width)
 
 
 def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.exponentials import log_upper
+from mechdesign.auditing.lifts import log_upper
 from mechdesign.core.errors import InputError
 from mechdesign.release.drawing import channel_digest
 from mechdesign.release.sampling import Releasable
