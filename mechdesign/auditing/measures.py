@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mechdesign.auditing.demands import row_order
 from mechdesign.auditing.guarantees import Guarantee, guarantee_table
 from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed
 from mechdesign.notions import check_alpha
 from mechdesign.tables.joint import Joint
 
@@ -96,12 +96,6 @@ def _maximal_leakage(channel: Channel) -> float:
 
 def _in_order_of(channel: Channel, joint: Joint) -> Joint:
     """The joint with its columns in the order of the channel's rows."""
-    symbols = channel.useful.symbols
-    if symbols == joint.useful.symbols:
-        return joint
-    differing = [", ".join(symbol) for symbol in sorted(set(symbols) ^ set(joint.useful.symbols))]
-    if differing:
-        raise InputError(f"the useful symbols of the channel and of the table differ: {listed(differing)}")
-    order = [joint.useful.index[symbol] for symbol in symbols]
+    order = row_order(channel.useful, joint)
     counts = tuple(tuple(row[x] for x in order) for row in joint.counts)
     return replace(joint, useful=joint.useful.select(order), counts=counts)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,26 +88,23 @@ def _release(rules: Rules) -> Rounded | None:
 
 def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, Rounded]:
     """Solve with growing margins until the rounded channel passes."""
-    known = _known(rules, search, started)
-    start, dual = known.pool, known.dual
+    known, end, interrupted = _known(rules, search, started)
     failure: RoundingFailure | None = None
     envelopes: list[Envelope] = []
     for margin in rules.margins:
         try:
-            envelope = rules.solver(margin, search, known.end)(
-                start=start, incumbents=known.channels, dual=dual, progress=search.shown(rules.joint)
-            )
+            envelope = rules.solver(margin, search, end)(progress=search.shown(rules.joint), **known)
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
             raise SolverFailure(f"the optimum could not be computed: {error}") from error
-        if known.interrupted:
+        if interrupted:
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
             return envelope, rules.rounded(*rules.reduced.split(envelope.weights, envelope.points))
         except RoundingFailure as error:
             failure = error
-            start, dual = envelope.pool, envelope.dual
+            known |= {"start": envelope.pool, "dual": envelope.dual}
             envelopes.append(envelope)
     raise NotRounded(
         f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget",
@@ -114,19 +112,11 @@ def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, R
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Known:
-    """What the search begins with, all of it on classes: channels of the heuristics and of a neighbouring budget."""
+def _known(rules: Rules, search: Search, started: float) -> tuple[dict[str, Any], float, bool]:
+    """Where the search begins, all of it on classes, its end, and whether Ctrl-C came.
 
-    channels: list[tuple[Array, Points]]
-    pool: Points | None
-    dual: Array | None
-    end: float
-    interrupted: bool
-
-
-def _known(rules: Rules, search: Search, started: float) -> _Known:
-    """Every channel that is cheaper to find than the optimum, so that no limit leaves less than these."""
+    Every channel that is cheaper to find than the optimum is among the incumbents, so that no limit leaves less.
+    """
     reduced = rules.reduced
     whole, table = reduced.whole, reduced.joint
     end = search.end(started, rules.search_share)
@@ -153,8 +143,8 @@ def _known(rules: Rules, search: Search, started: float) -> _Known:
         solve = rules.solver(rules.margins[0], search, until)
         weights, points, interrupted = respond(solve, table.p_x, merged, until)
         channels.append((weights, points))
-    end = -math.inf if interrupted else end
-    return _Known(channels=channels, pool=pool, dual=dual, end=end, interrupted=interrupted)
+    known = {"incumbents": channels, "start": pool, "dual": dual}
+    return known, -math.inf if interrupted else end, interrupted
 
 
 def respond(

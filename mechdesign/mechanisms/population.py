@@ -285,14 +285,7 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
     Tables with 2, 4, 8, ... times the counts are designed roughly; None if the time runs out or none is enough.
     """
     end = time.perf_counter() + ESTIMATE_SECONDS
-    point = replace(
-        chosen,
-        lower=tuple(_exact_row(row) for row in joint.counts),
-        upper=tuple(_exact_row(row) for row in joint.counts),
-        unseen=0,
-        rest=(),
-    )
-    goal = WANTED * _rough(joint, notion, point, end)
+    goal = WANTED * _rough(Rules(joint, notion), end)
     shares = None
     if chosen.shares_are_known:
         shares = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
@@ -308,22 +301,12 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
             estimate_shares=auditing.lift_limits(notion).need_shares,
             unseen=chosen.unseen,
         )
-        if _rough(larger, notion, wider, end) >= goal:
+        if _rough(PopulationRules(larger, notion, chosen=wider), end) >= goal:
             return larger.total
     return None
 
 
-def _exact_row(row: tuple[int, ...]) -> tuple[int, ...]:
-    """P(.|s) of the table itself in units of 2**-60, up to a unit."""
-    total = sum(row)
-    cells = [count * SCALE // total for count in row]
-    cells[cells.index(max(cells))] += SCALE - sum(cells)
-    return tuple(cells)
-
-
-def _rough(joint: Joint, notion: Notion, chosen: ConfidenceSet, end: float) -> float:
+def _rough(rules: Rules, end: float) -> float:
     """I(X;Y)/H(X) of a rough design in floating point."""
-    entropy = utility_entropy(joint)
-    left = max(0.0, end - time.perf_counter())
-    found = robust_envelope(uncertain_set(joint, notion, chosen), gap=ESTIMATE_GAP * entropy, time_limit=left)
-    return 1.0 - found.value / entropy
+    found = rules.solver(0.0, Search(gap=ESTIMATE_GAP), end)()
+    return 1.0 - found.value / utility_entropy(rules.joint)

@@ -150,7 +150,7 @@ def test_budgets_of_single_symbols_are_refused() -> None:
     joint = Joint.from_counts([[60, 40], [45, 55]])
     channel = Channel(joint.useful, ("y",), IntegerRows.of([[1], [1]]), 1, joint)
     notion = ALIP(0.1, 0.1).with_budgets({"s0": (2.0, 2.0)})
-    with pytest.raises(InputError, match="confidence is not built with .*budgets of symbols"):
+    with pytest.raises(InputError, match=r"confidence is not built with .*budgets of symbols"):
         audit_population(channel, joint, notion, confidence_set(joint))
 
 
