@@ -93,7 +93,7 @@ def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list
             ]
             for side, budget, s, t in (*found, ("eps_ldp", demand.ratio, above, below)):
                 lift = masses[s] * demand.total, sums[s] * output
-                over = lift if side == "eps_u" else lift[::-1]
+                over = lift if side == "eps_u" else (lift[1], lift[0])
                 if t is not None:
                     over = masses[s] * sums[t], masses[t] * sums[s]
                 best = most.get((side, budget))

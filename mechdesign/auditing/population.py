@@ -312,7 +312,7 @@ def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Ex
     high, low, ratio = found
     return [
         Extreme("eps_u", limits.upper, high[:2], high[:2], names[high.s], high.y),
-        Extreme("eps_l", limits.lower, low[:2], low[1::-1], names[low.s], low.y),
+        Extreme("eps_l", limits.lower, low[:2], (low.below, low.above), names[low.s], low.y),
         Extreme("eps_ldp", limits.ratio, ratio[:2], ratio[:2], names[ratio.s], ratio.y, names[ratio.t or 0]),
     ]
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
@@ -127,23 +128,24 @@ def costs_of(wanted: Wanted, joint: Joint) -> Costs:
 
 def _numbers(joint: Joint) -> list[Fraction]:
     """The number of every symbol; of bins their medians in the table."""
-    columns, binned = joint.useful.columns, any(joint.useful.bins)
-    if not binned and len(columns) > 1:
-        raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
-    values = [value for value in numbers_of(joint.useful) if value is not None] if binned else []
-    if binned and (len(columns) > 1 or len(values) < len(joint.useful)):
-        raise InputError(
-            "objective distance needs one useful column of numbers, each bin with a number of its own"
-        )
-    for (text,) in () if binned else joint.useful.symbols:
-        try:
-            values.append(fraction_of(text))
-        except InputError:
+    columns = joint.useful.columns
+    if any(joint.useful.bins):
+        values = [value for value in numbers_of(joint.useful) if value is not None]
+        if len(columns) > 1 or len(values) < len(joint.useful):
             raise InputError(
-                f"objective distance needs numbers, but the column {quoted(columns[0])} has the symbol "
-                f"{quoted(text)}; use objective truth, or a matrix of costs"
-            ) from None
-    return values
+                "objective distance needs one useful column of numbers, each bin with a number of its own"
+            )
+        return values
+    if len(columns) > 1:
+        raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
+    text = ""
+    try:
+        return [fraction_of(text := symbol[0]) for symbol in joint.useful.symbols]
+    except InputError:
+        raise InputError(
+            f"objective distance needs numbers, but the column {quoted(columns[0])} has the symbol "
+            f"{quoted(text)}; use objective truth, or a matrix of costs"
+        ) from None
 
 
 def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
@@ -168,19 +170,11 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
         raise InputError(
             f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
         )
-    exact: list[list[Fraction]] = []
-    for x, row in zip(names, rows, strict=True):
-        exact.append([])
-        for y, cell in zip(names, row, strict=True):
-            try:
-                value = fraction_of(cell)
-            except InputError as error:
-                raise InputError(f"the cost of releasing {quoted(y)} for {quoted(x)}: {error}") from None
-            if value < 0:
-                raise InputError(
-                    f"the cost of releasing {quoted(y)} for {quoted(x)} is negative ({quoted(cell)})"
-                )
-            exact[-1].append(value)
+    where = "the cost of releasing {} for {}"
+    exact = [
+        [non_negative(cell, where, y, x) for y, cell in zip(names, row, strict=True)]
+        for x, row in zip(names, rows, strict=True)
+    ]
     unit = math.lcm(*(value.denominator for row in exact for value in row))
     return np.array([[int(value * unit) for value in row] for row in exact], dtype=object), unit
 

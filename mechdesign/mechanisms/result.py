@@ -156,12 +156,8 @@ def finish(
         notion=to_record(verdict.notion),
         budgets=own_budgets(joint, verdict.notion),
         achieved=asdict(verdict.achieved),
-        utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
-        certificate={
-            "upper_bound_nmi": proof.upper_bound_nmi,
-            "gap_nmi": proof.gap_nmi,
-            "scope": proof.scope,
-        },
+        utility=asdict(worth),
+        certificate={name: getattr(proof, name) for name in ("upper_bound_nmi", "gap_nmi", "scope")},
         provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
     )
     return Design(
@@ -169,11 +165,9 @@ def finish(
         notion=verdict.notion,
         mechanism=mechanism,
         method=method,
-        nmi=worth.nmi,
-        mutual_information=worth.mutual_information,
-        entropy=worth.entropy,
         achieved=verdict.achieved,
         used=verdict.used,
         certificate=proof,
+        **asdict(worth),
         **known,
     )

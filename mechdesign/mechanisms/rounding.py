@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from mechdesign.core.numbers import quoted
 from mechdesign.notions import MeanLimits
 from mechdesign.tables.joint import Joint
 from solvers import Points
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.rules import Rules
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -98,7 +101,7 @@ class FloatDesign:
         dense = np.repeat(outputs, self.n), np.tile(np.arange(self.n), len(outputs))
         y, x = np.concatenate((self.y, dense[0])), np.concatenate((self.x, dense[1]))
         w = np.concatenate((self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n)))
-        return _collected(self.n, self.k, x, y, w, self.merged)
+        return FloatDesign(self.n, self.k, *_added(x, y, self.k, w), self.merged)
 
 
 def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
@@ -194,7 +197,7 @@ def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int)
         np.maximum.at(most, y, w)
         negligible = int(np.argmin(most))
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
-            return _collected(n, k, x, y, w, before - k)
+            return FloatDesign(n, k, *_added(x, y, k, w), before - k)
         into = np.arange(k)
         into[negligible] = _cheapest_host(negligible, y, x, q, k)
         y, x, q, k = _renumbered(into[y], x, q)
@@ -234,16 +237,13 @@ def _totals(index: Index, values: Array, size: int = 0) -> Array:
 def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]:
     """Outputs numbered without gaps, entries at the same place added up; also their number."""
     kept, y = np.unique(y, return_inverse=True)
-    flat, inverse = np.unique(y * (int(x.max()) + 1) + x, return_inverse=True)
-    y, x = np.divmod(flat, int(x.max()) + 1)
-    return y, x, _totals(inverse, q), len(kept)
+    return *_added(y, x, int(x.max()) + 1, q), len(kept)
 
 
-def _collected(n: int, k: int, x: Index, y: Index, w: Array, merged: int) -> FloatDesign:
+def _added(major: Index, minor: Index, width: int, values: Array) -> tuple[Index, Index, Array]:
     """Entries in order, those at the same place added up."""
-    flat, inverse = np.unique(x * k + y, return_inverse=True)
-    x, y = np.divmod(flat, k)
-    return FloatDesign(n, k, x, y, _totals(inverse, w), merged)
+    flat, inverse = np.unique(major * width + minor, return_inverse=True)
+    return *np.divmod(flat, width), _totals(inverse, values)
 
 
 UNIT = 1.0 / DENOMINATOR
@@ -275,27 +275,6 @@ class Rounded:
     merged: int = 0
 
 
-class Judge(Protocol):
-    """Who decides whether a channel of a table is private, and how much mixing a failing output needs."""
-
-    @property
-    def joint(self) -> Joint:
-        """The table."""
-        ...
-
-    def verdict(self, channel: Channel) -> Audit:
-        """The exact audit."""
-        ...
-
-    def failing(self, channel: Channel) -> tuple[int, ...]:
-        """Positions of the outputs that violate the notion."""
-        ...
-
-    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight a_y for each failing output that brings it inside the limits in spite of rounding."""
-        ...
-
-
 def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
     """Some columns of W(y|x), (n, k)."""
     w = np.zeros((rows.shape[0], len(chosen)))
@@ -308,12 +287,12 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
 def round_channel(
     weights: Any,
     posteriors: Any,
-    judge: Judge,
+    rules: Rules,
     *,
     largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
-    joint = judge.joint
+    joint = rules.joint
     design = read_design(weights, posteriors, joint.p_x)
     limit = largest_mixing * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
@@ -321,11 +300,11 @@ def round_channel(
     while True:
         rows, kept = _integer_rows(design, added)
         channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
-        verdict = judge.verdict(channel)
+        verdict = rules.verdict(channel)
         if verdict.satisfied:
             return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
-        failing = judge.failing(channel)
-        needed = judge.needed(rows, failing)
+        failing = rules.failing(channel)
+        needed = rules.needed(rows, failing)
         at = kept[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1
@@ -341,20 +320,20 @@ def round_channel(
 
 def partition_channel(
     groups: Sequence[Sequence[int]],
-    judge: Judge,
+    rules: Rules,
     *,
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
 ) -> Rounded:
     """The verified channel that publishes which group a symbol belongs to: exact, without any rounding."""
-    joint, n = judge.joint, len(judge.joint.useful)
+    joint, n = rules.joint, len(rules.joint.useful)
     drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
     if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
     rows = _shared_rows(ordered, [drawn.get(group[0], [DENOMINATOR]) for group in ordered], n)
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
-    verdict = judge.verdict(channel)
+    verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(
             f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict
