@@ -143,7 +143,7 @@ def _numbers(joint: Joint) -> list[Fraction]:
         return [fraction_of(text := symbol[0]) for symbol in joint.useful.symbols]
     except InputError:
         raise InputError(
-            f"objective distance needs numbers, but the column {quoted(columns[0])} has the symbol "
+            f"objective distance needs numbers, but the column {quoted(joint.useful.columns[0])} has the symbol "
             f"{quoted(text)}; use objective truth, or a matrix of costs"
         ) from None
 

@@ -111,7 +111,12 @@ class Plan:
             if margin < first:
                 continue
             left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
-            found = self._solved(margin, left)
+            problem, proof = self.problem(margin), self.problem(0.0)
+            if self.convex is None:
+                gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
+                found = assign(problem, proof=proof, gap=gap, time_limit=left, progress=self._shown())
+            else:
+                found = self.convex.solve(problem, proof)
             for channel in self._candidates(self._expanded(found.shares)):
                 last = audit(channel, self.joint, self.notion)
                 if last.satisfied and self._kept_by(channel):
@@ -121,13 +126,6 @@ class Plan:
             + ("" if last is None else f" (output {quoted(last.worst.output)}, lift {last.worst.lift:.17g})")
             + "; use a larger budget"
         )
-
-    def _solved(self, margin: float, left: float | None) -> Assigned:
-        problem, proof = self.problem(margin), self.problem(0.0)
-        if self.convex is not None:
-            return self.convex.solve(problem, proof)
-        gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
-        return assign(problem, proof=proof, gap=gap, time_limit=left, progress=self._shown())
 
     def square(self, channel: Channel) -> Array:
         """W(y|x) with a column for every symbol."""
