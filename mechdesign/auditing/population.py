@@ -69,7 +69,6 @@ class Population:
         weights: Sequence[int] | None = None,
     ) -> None:
         at = range(len(chosen.lower[0])) if order is None else order
-        self._chosen = chosen
         self._lower = [[row[x] for x in at] for row in chosen.lower]
         self._spread = [
             [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)

@@ -22,7 +22,7 @@ from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion
-from mechdesign.tables.confidence import DEFAULT_LEVEL, ConfidenceSet, confidence_set
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
@@ -90,12 +90,11 @@ def population_promise(
     notion: Notion | None = None,
     *,
     chosen: ConfidenceSet | None = None,
-    level: float = DEFAULT_LEVEL,
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
     integers = channel.integers.columns
     released = Released(channel.outputs, integers, row_order(channel.useful, joint), channel.denominator)
-    return promise_of(released, joint, notion, confidence_set(joint, level) if chosen is None else chosen)
+    return promise_of(released, joint, notion, chosen or confidence_set(joint))
 
 
 def promise_of(
