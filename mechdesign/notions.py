@@ -178,7 +178,7 @@ class Notion(ABC):
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
         shown = {"order": self.values().get("alpha", math.inf)} if self.has_order() else {}
         limits = self.limits
-        if math.isfinite(limits.single.ratio):
+        if math.isfinite(limits.loosest.ratio):
             shown |= {name: getattr(self, name) for name in self.budgets()}
         else:
             shown |= {"eps_l": limits.lower, "eps_u": limits.upper}

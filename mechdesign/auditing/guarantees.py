@@ -46,17 +46,14 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
     eps_l, eps_u : float
         Budgets in nats, at least 0, possibly infinite.
     """
-    a, b = math.exp(-eps_l), math.exp(eps_u) if eps_u < math.inf else math.inf
-    below, above = -math.expm1(-eps_l), math.expm1(eps_u) if eps_u < math.inf else math.inf
+    below, above = -math.expm1(-eps_l), math.expm1(eps_u)
     if math.isinf(above):  # the limit of 2(b-1)(1-a)/(b-a)
         l1 = 2.0 * below
     elif above + below == 0.0:
         l1 = 0.0
     else:
         l1 = 2.0 * above * (below / (above + below))
-    inverse_below = -math.expm1(-eps_u)
-    inverse_above = math.expm1(eps_l) if eps_l < math.inf else math.inf
-    farthest = max(inverse_above, inverse_below)
+    farthest = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return Guarantees(
         information=eps_u,
         ldp=(eps_l + eps_u) * OUTWARD,
@@ -65,8 +62,8 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
         chi2_lift=(above * below if below else 0.0) * OUTWARD,
         l1_lift_inverse=farthest * OUTWARD,
         chi2_lift_inverse=farthest * farthest * OUTWARD,
-        alpha_lift=b * OUTWARD,
-        alpha_lift_inverse=(1.0 / a if a else math.inf) * OUTWARD,
+        alpha_lift=math.exp(eps_u) * OUTWARD,
+        alpha_lift_inverse=math.exp(eps_l) * OUTWARD,
     )
 
 
@@ -167,34 +164,25 @@ def _converse(
     """Propositions 4 and 6: what the averages say of the single lifts."""
     high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
-    kinds = [("l1", "l1_lift", math.nan), ("chi2", "chi2_lift", math.nan)]
+    kinds = [(1, "l1", "l1_lift", "", math.inf), (2, "chi2", "chi2_lift", "", math.inf)]
+    kinds += [(3, "alpha", "alpha_lift", f"[{alpha:g}]", alpha) for alpha in alphas]
     table: list[Guarantee] = []
-    for number, (kind, name, _) in enumerate(kinds, 1):
-        table.append(_upper(f"Proposition 4.{number}", name, high, largest_lift(kind, leaked[name], rarest)))
-    for alpha in alphas:
-        name = f"alpha_lift[{alpha:g}]"
-        table.append(
-            _upper("Proposition 4.3", name, high, largest_lift("alpha", leaked[name], rarest, alpha))
-        )
-    for number, (kind, name, _) in enumerate(kinds, 1):
-        bound = smallest_lift(kind, leaked[f"{name}_inverse"], rarest)
-        table.append(_lower(f"Proposition 6.{number}", f"{name}_inverse", low, bound))
-    for alpha in alphas:
-        name = f"alpha_lift_inverse[{alpha:g}]"
-        table.append(
-            _lower("Proposition 6.3", name, low, smallest_lift("alpha", leaked[name], rarest, alpha))
-        )
+    for proposition, suffix, side, attained, bound_by in (
+        (4, "", "max", high, largest_lift),
+        (6, "_inverse", "min", low, smallest_lift),
+    ):
+        for number, kind, measure, order, alpha in kinds:
+            name = f"{measure}{suffix}{order}"
+            table.append(
+                Guarantee(
+                    source=f"Proposition {proposition}.{number}",
+                    measure=f"{side}_lift by {name}",
+                    attained=attained,
+                    bound=bound_by(kind, leaked[name], rarest, alpha),
+                    at_most=side == "max",
+                )
+            )
     return table
-
-
-def _upper(source: str, name: str, attained: float, bound: float) -> Guarantee:
-    return Guarantee(source=source, measure=f"max_lift by {name}", attained=attained, bound=bound)
-
-
-def _lower(source: str, name: str, attained: float, bound: float) -> Guarantee:
-    return Guarantee(
-        source=source, measure=f"min_lift by {name}", attained=attained, bound=bound, at_most=False
-    )
 
 
 def _breaches(outputs: Sequence[OutputLeakage], joint: Joint, breaches: Sequence[float]) -> list[Guarantee]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from flint import arb, fmpq
+
 from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
-from mechdesign.core.balls import lower, precision, upper
+from mechdesign.core.balls import lower, precision, quotient_above, upper
 from mechdesign.tables.joint import Joint
 
 BITS = 256
@@ -65,9 +66,9 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
         values = {
             "mutual_information": _at_least_zero(_information(outputs, scale)),
             "total_variation": upper(
-                sum(out.output * _ball(distances(out, 1)) for out in outputs) / (2 * scale)
+                sum(out.output * arb(distances(out, 1)) for out in outputs) / (2 * scale)
             ),
-            "chi2_information": upper(sum(out.output * _ball(distances(out, 2)) for out in outputs) / scale),
+            "chi2_information": upper(sum(out.output * arb(distances(out, 2)) for out in outputs) / scale),
             "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
             "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
         }
@@ -88,18 +89,16 @@ def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
 
 
 def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:
-    from flint import arb
-
     lifts = _lifts(masses)
     high, low = max(lifts), min(lifts)
-    ratio = math.inf if low == 0 else upper(_log(high / low))
+    ratio = math.inf if low == 0 else upper(arb(high / low).log())
     return OutputLeakage(
         output=label,
         probability=masses.output / total,
         max_lift=upper(arb(high)),
         min_lift=lower(arb(low)),
-        max_log_lift=max(0.0, upper(_log(high))),
-        min_log_lift=-math.inf if low == 0 else min(0.0, lower(_log(low))),
+        max_log_lift=max(0.0, upper(arb(high).log())),
+        min_log_lift=-math.inf if low == 0 else min(0.0, lower(arb(low).log())),
         max_log_lift_ratio=max(0.0, ratio),
         l1_lift=_up(distances(masses, 1)),
         chi2_lift=_up(distances(masses, 2)),
@@ -113,8 +112,6 @@ def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float
 
 def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) -> float:
     """The alpha-lift or its inverse; `largest` is the largest lift or inverse, None where infinite."""
-    from flint import arb
-
     if largest is None:
         return math.inf
     if math.isinf(alpha):
@@ -123,8 +120,6 @@ def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) ->
 
 
 def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
-    from flint import arb, fmpq
-
     total = arb(0)
     for out in outputs:
         for mass, (top, bottom) in zip(out.masses, out.numerators(), strict=True):
@@ -136,7 +131,7 @@ def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
     if math.isinf(order):
-        logs = [_log(max(_lifts(out))) for out in outputs]
+        logs = [arb(max(_lifts(out))).log() for out in outputs]
     else:
         logs = [log_power_mean(out, order) for out in outputs]
     return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
@@ -152,17 +147,13 @@ def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
 
 def _log_length(numerators: Sequence[int], denominator: int, order: float) -> Any:
     """log of the `order` norm of a vector of rationals."""
-    from flint import fmpq
-
     if math.isinf(order):
-        return _log(fmpq(max(numerators), denominator))
+        return arb(fmpq(max(numerators), denominator)).log()
     return log_norm([(value, denominator) for value in numerators], order, [1] * len(numerators), 1)
 
 
 def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
     """log of sum_i w_i e^(log_i) / total; the largest term is taken out, so that none overflows."""
-    from flint import arb
-
     pivot = max(logs, key=lambda ball: upper(ball))
     return (
         pivot
@@ -171,20 +162,10 @@ def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
 
 
 def _lifts(masses: OutputMasses) -> list[Any]:
-    from flint import fmpq
-
     return [fmpq(top, bottom) for top, bottom in masses.numerators()]
 
 
-def _log(value: Any) -> Any:
-    from flint import arb
-
-    return arb(value).log()
-
-
 def _factor(order: float) -> Any:
-    from flint import arb
-
     return arb(1) if math.isinf(order) else arb(order) / (arb(order) - 1)
 
 
@@ -199,14 +180,8 @@ def _bounded(information: Callable[[], Any]) -> Any:
         bits *= 2
 
 
-def _ball(value: Any) -> Any:
-    from flint import arb
-
-    return arb(value)
-
-
 def _up(value: Any) -> float:
-    return math.inf if value is None else upper(_ball(value))
+    return math.inf if value is None else upper(arb(value))
 
 
 def _at_least_zero(ball: Any) -> float:
@@ -228,11 +203,4 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
                 extremes[0] = (mass, out.output)
             if mass * high[1] > high[0] * out.output:
                 extremes[1] = (mass, out.output)
-    return [(_rounded(*low, -math.inf), _rounded(*high, math.inf)) for low, high in ranges]
-
-
-def _rounded(numerator: int, denominator: int, direction: float) -> float:
-    """The double next to a share on the side of `direction`."""
-    value, exact = numerator / denominator, Fraction(numerator, denominator)
-    wrong = value > exact if direction < 0.0 else value < exact
-    return math.nextafter(value, direction) if wrong else value
+    return [(-quotient_above(-low[0], low[1]), quotient_above(*high)) for low, high in ranges]

@@ -1,39 +1,23 @@
-"""Lifts as ratios of integers, what is demanded of them, and the extreme ones of a channel; no floating point."""
+"""Lifts as ratios of integers, what is demanded of them, and the extreme ones of a channel; no floating point.
+
+Quotients are decided against exp of a budget exactly.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import mul
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from mechdesign.auditing.exponentials import at_most_exp
+from flint import arb
+
+from mechdesign.core.balls import FIRST_BITS, precision
 
 Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Rows of the positive entries of one output, and those entries."""
-
-
-class LiftCell(NamedTuple):
-    """One lift, ``mass * total / (row * output)`` in integers, of symbol `s` on output `y`."""
-
-    s: int
-    y: int
-    mass: int
-    row: int
-    output: int
-    total: int
-
-    @property
-    def lift(self) -> tuple[int, int]:
-        """Numerator and denominator of the lift."""
-        return self.mass * self.total, self.row * self.output
-
-    @property
-    def inverse(self) -> tuple[int, int]:
-        """Those of its inverse; the denominator is 0 for a lift of 0."""
-        return self.row * self.output, self.mass * self.total
 
 
 @dataclass(frozen=True)
@@ -68,15 +52,20 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class DemandCell:
-    """A quotient with the budget whose exp must bound it; `side` is what of `verdict.Achieved` it tells."""
+class Extreme:
+    """The largest quotient `over` of one side, with the budget whose exp must bound it; a zero below is infinity.
+
+    `side` is what of `verdict.Achieved` it tells; `lift` is that of `sensitive` on output `y`.
+    """
 
     side: str
     budget: float
     over: tuple[int, int]
-    cell: LiftCell
-    demand: Demand
-    against: int | None = None
+    lift: tuple[int, int]
+    sensitive: str
+    y: int
+    against: str | None = None
+    before: tuple[str, ...] = ()
 
     @property
     def kept(self) -> bool:
@@ -84,42 +73,96 @@ class DemandCell:
         return math.isinf(self.budget) or at_most_exp(*self.over, self.budget)
 
 
-def extreme_cells(columns: Iterable[Entries], demands: Sequence[Demand]) -> list[DemandCell]:
-    """For every side and every different budget the cell with the largest quotient, of all outputs and tables.
+def extreme_lifts(columns: Iterable[Entries], demands: Sequence[Demand]) -> list[Extreme]:
+    """For every side and every different budget the largest quotient, of all outputs and tables.
 
     Found by exact comparison of every cell; of equal ones the first. Outputs that never occur demand nothing.
     """
-    most: dict[tuple[str, float], DemandCell] = {}
+    most: dict[tuple[str, float], Extreme] = {}
     for y, (at, values) in enumerate(columns):
         for demand in demands:
+            sums, names = demand.sums, demand.names
             masses = [sum(map(mul, [row[x] for x in at], values)) for row in demand.counts]
-            if not any(masses):
+            output, every = sum(masses), range(len(masses))
+            if not output:
                 continue
-            found: list[tuple[str, float, tuple[int, int], LiftCell, int | None]] = []
-            for side, budget, rows in demand.groups:
-                cell = _extreme(rows, masses, demand, y, largest=side == "eps_u")
-                found.append((side, budget, cell.lift if side == "eps_u" else cell.inverse, cell, None))
-            above, below = (_extreme(range(len(masses)), masses, demand, y, largest=k) for k in (True, False))
-            ratio = above.mass * below.row, below.mass * above.row
-            for side, budget, over, cell, against in (
-                *found,
-                ("eps_ldp", demand.ratio, ratio, above, below.s),
-            ):
+            above, below = (_extreme(every, masses, sums, largest=k) for k in (True, False))
+            found: list[tuple[str, float, int, int | None]] = [
+                (side, budget, _extreme(rows, masses, sums, largest=side == "eps_u"), None)
+                for side, budget, rows in demand.groups
+            ]
+            for side, budget, s, t in (*found, ("eps_ldp", demand.ratio, above, below)):
+                lift = masses[s] * demand.total, sums[s] * output
+                over = lift if side == "eps_u" else (lift[1], lift[0])
+                if t is not None:
+                    over = masses[s] * sums[t], masses[t] * sums[s]
                 best = most.get((side, budget))
-                if (
-                    best is None or over[0] * best.over[1] > best.over[0] * over[1]
-                ):  # a zero below is infinity
-                    most[side, budget] = DemandCell(side, budget, over, cell, demand, against)
+                if best is None or over[0] * best.over[1] > best.over[0] * over[1]:
+                    against = None if t is None else names[t]
+                    most[side, budget] = Extreme(
+                        side, budget, over, lift, names[s], y, against, demand.before
+                    )
     return list(most.values())
 
 
-def _extreme(
-    rows: Sequence[int], masses: Sequence[int], demand: Demand, y: int, *, largest: bool
-) -> LiftCell:
-    """The cell with the largest or the smallest lift among some symbols."""
-    sums, best = demand.sums, rows[0]
+def _extreme(rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *, largest: bool) -> int:
+    """The symbol with the largest or the smallest lift among some."""
+    best = rows[0]
     for s in rows[1:]:
         difference = masses[s] * sums[best] - masses[best] * sums[s]
         if difference > 0 if largest else difference < 0:
             best = s
-    return LiftCell(best, y, masses[best], sums[best], sum(masses), demand.total)
+    return best
+
+
+def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
+    """Whether numerator / denominator <= e^exponent, decided exactly."""
+    bits = FIRST_BITS
+    while True:
+        low, high, shift = exp_enclosure(exponent, bits)
+        scaled = numerator << shift
+        if scaled <= low * denominator:
+            return True
+        if scaled > high * denominator:
+            return False
+        bits *= 2
+
+
+@lru_cache(maxsize=1024)
+def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
+    """Integers (low, high, shift) with ``low <= e^exponent * 2^shift <= high``, about `bits` bits apart.
+
+    The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
+    """
+    with precision(bits):
+        ball = arb(exponent).exp()
+        ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
+    shift = max(0, *(-int(power) for _, power in ends))
+    low, high = (int(mantissa) << (int(power) + shift) for mantissa, power in ends)
+    return low, high, shift
+
+
+def log_upper(numerator: int, denominator: int) -> float:
+    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
+
+    The logarithm in floating point is only a first guess; `at_most_exp` decides.
+    """
+    if numerator <= denominator:
+        return 0.0
+    if denominator == 0:
+        return math.inf
+    guess = _log(numerator, denominator)
+    while not at_most_exp(numerator, denominator, guess):
+        guess = math.nextafter(guess, math.inf)
+    while at_most_exp(numerator, denominator, below := math.nextafter(guess, 0.0)):
+        guess = below
+    return guess
+
+
+def _log(numerator: int, denominator: int) -> float:
+    if numerator < 2 * denominator:
+        return math.log1p((numerator - denominator) / denominator)
+    try:
+        return math.log(numerator / denominator)
+    except OverflowError:  # the quotient is no double, its logarithm is
+        return math.log(numerator) - math.log(denominator)

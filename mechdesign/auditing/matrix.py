@@ -95,21 +95,23 @@ def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
     return [index[name] for name in names]
 
 
+def non_negative(cell: Any, where: str, *names: str) -> Fraction:
+    """The exact value of a cell; `where`, with the names in its braces, begins the message about a wrong one."""
+    try:
+        if (value := fraction_of(cell)) >= 0:
+            return value
+        wrong = f" is negative ({quoted(cell)})"
+    except InputError as error:
+        wrong = f": {error}"
+    raise InputError(f"{where.format(*map(quoted, names))}{wrong}")
+
+
 def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
     """The row times a common multiple of its denominators, checked."""
     if len(row) != len(labels):
         raise InputError(f"row {quoted(name)} of the matrix has {len(row)} cells, not {len(labels)}")
-    cells: list[Fraction] = []
-    for cell, label in zip(row, labels, strict=True):
-        try:
-            value = fraction_of(cell)
-        except InputError as error:
-            raise InputError(f"row {quoted(name)}, output {quoted(label)} of the matrix: {error}") from None
-        if value < 0:
-            raise InputError(
-                f"row {quoted(name)}, output {quoted(label)} of the matrix is negative ({quoted(cell)})"
-            )
-        cells.append(value)
+    where = "row {}, output {} of the matrix"
+    cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
     total = sum(cells)
     if abs(total - 1) > ROW_SUM_TOLERANCE:
         raise InputError(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from operator import mul
 from typing import Any
 
+from flint import arb, fmpq
+
 from mechdesign.auditing.lifts import Entries
 from mechdesign.core.balls import FIRST_BITS, double_above, lies_below, lower, precision, upper
 from mechdesign.core.errors import InputError
@@ -55,8 +57,6 @@ def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any
 
     `power` is 1 for l1 and 2 for chi2 (Zarrabian et al. 2023, eqs. (31), (32), Definition 6).
     """
-    from flint import fmpq
-
     if inverse and 0 in output.masses:
         return None
     mean = fmpq(0)
@@ -85,8 +85,6 @@ def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[
     The largest value is taken out, so that every power lies in [0, 1]: at a large order the powers
     themselves would overflow, or be known too badly for a logarithm.
     """
-    from flint import arb, fmpq
-
     exact = [fmpq(top, bottom) for top, bottom in values]
     largest = max(exact)
     mean, exponent = arb(0), arb(order)
@@ -106,8 +104,6 @@ def mean_budget(output: OutputMasses, mean: Mean, *, inverse: bool) -> Any:
     holds. It is 0 where every lift is 1; else it is no rational number, because e to a rational power other than 0
     is transcendental (Lindemann) and the means are algebraic, so comparisons with a double are always decided.
     """
-    from flint import arb
-
     if output.is_constant:
         return arb(0)
     if isinstance(mean, PowerMean):

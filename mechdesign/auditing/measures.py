@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from mechdesign.auditing.demands import row_order
 from mechdesign.auditing.guarantees import Guarantee, guarantee_table
 from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages
 from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed
 from mechdesign.notions import check_alpha
 from mechdesign.tables.joint import Joint
 
@@ -78,18 +78,14 @@ def measure(
 
 def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[str, float]:
     """Each measure on its worst output."""
-    values = {
-        "max_log_lift": max(out.max_log_lift for out in outputs),
-        "min_log_lift": min(out.min_log_lift for out in outputs),
-        "max_log_lift_ratio": max(out.max_log_lift_ratio for out in outputs),
-        "l1_lift": max(out.l1_lift for out in outputs),
-        "chi2_lift": max(out.chi2_lift for out in outputs),
-        "l1_lift_inverse": max(out.l1_lift_inverse for out in outputs),
-        "chi2_lift_inverse": max(out.chi2_lift_inverse for out in outputs),
+    plain = ("max_log_lift", "min_log_lift", "max_log_lift_ratio", "l1_lift", "chi2_lift")
+    values: dict[str, float] = {
+        name: (min if name == "min_log_lift" else max)(getattr(out, name) for out in outputs)
+        for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")
     }
     for alpha in alphas:
-        values[f"alpha_lift[{alpha:g}]"] = max(out.alpha_lift[alpha] for out in outputs)
-        values[f"alpha_lift_inverse[{alpha:g}]"] = max(out.alpha_lift_inverse[alpha] for out in outputs)
+        for name in ("alpha_lift", "alpha_lift_inverse"):
+            values[f"{name}[{alpha:g}]"] = max(getattr(out, name)[alpha] for out in outputs)
     return values
 
 
@@ -100,12 +96,6 @@ def _maximal_leakage(channel: Channel) -> float:
 
 def _in_order_of(channel: Channel, joint: Joint) -> Joint:
     """The joint with its columns in the order of the channel's rows."""
-    symbols = channel.useful.symbols
-    if symbols == joint.useful.symbols:
-        return joint
-    differing = [", ".join(symbol) for symbol in sorted(set(symbols) ^ set(joint.useful.symbols))]
-    if differing:
-        raise InputError(f"the useful symbols of the channel and of the table differ: {listed(differing)}")
-    order = [joint.useful.index[symbol] for symbol in symbols]
+    order = row_order(channel.useful, joint)
     counts = tuple(tuple(row[x] for x in order) for row in joint.counts)
     return replace(joint, useful=joint.useful.select(order), counts=counts)

@@ -16,7 +16,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate
+from heapq import nlargest, nsmallest
+from itertools import accumulate, product
 from operator import mul
 from typing import NamedTuple
 
@@ -24,10 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.exponentials import at_most_exp, log_upper
-from mechdesign.auditing.lifts import Entries
-from mechdesign.auditing.tuples import row_order
-from mechdesign.auditing.verdict import Achieved, Audit, Worst, is_stacked
+from mechdesign.auditing.demands import row_order
+from mechdesign.auditing.lifts import Entries, Extreme, log_upper
+from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.errors import InputError
@@ -69,7 +69,6 @@ class Population:
         weights: Sequence[int] | None = None,
     ) -> None:
         at = range(len(chosen.lower[0])) if order is None else order
-        self._chosen = chosen
         self._lower = [[row[x] for x in at] for row in chosen.lower]
         self._spread = [
             [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
@@ -125,18 +124,16 @@ class Population:
     def extremes(self, column: Entries, y: int = 0) -> Extremes:
         """The extreme lifts of one output over the set."""
         most, least = self.output(column)
-        size = len(most)
-        s, t = _widest_pair(most, least)
-        ratio = Bound(most[s], least[t], s, y, t) if size > 1 else Bound(1, 1, 0, y, 0)
-        high = low = None
-        for k in range(size):
-            above = Bound(most[k] * self._unit, self._mean(least, k, most[k], 1), k, y)
-            below = Bound(self._mean(most, k, least[k], -1), least[k] * self._unit, k, y)
-            high = above if high is None or _exceeds(above, high) else high
-            low = below if low is None or _exceeds(below, low) else low
-        if high is None or low is None:
-            raise InputError("a table needs at least one sensitive symbol")
-        return Extremes(high, low, ratio)
+        every = range(len(most))
+        above = ((most[k] * self._unit, self._mean(least, k, most[k], 1)) for k in every)
+        below = ((self._mean(most, k, least[k], -1), least[k] * self._unit) for k in every)
+        pairs = product(nlargest(2, every, most.__getitem__), nsmallest(2, every, least.__getitem__))
+        ratios = [Bound(most[s], least[t], s, y, t) for s, t in pairs if s != t]
+        return Extremes(
+            _largest([Bound(*ends, k, y) for k, ends in enumerate(above)]),
+            _largest([Bound(*ends, k, y) for k, ends in enumerate(below)]),
+            _largest(ratios or [Bound(1, 1, 0, y, 0)]),
+        )
 
     def worst(self, columns: Sequence[Entries]) -> Extremes:
         """The extremes of all outputs together (of equal ones the first), exactly.
@@ -219,18 +216,6 @@ def _on_the_first(mass: int, masses: list[int], worth: list[int], w: list[int]) 
     return worth[i] + (mass - masses[i]) * w[i]
 
 
-def _widest_pair(most: list[int], least: list[int]) -> tuple[int, int]:
-    """Positions s != t with the largest most[s] / least[t]."""
-    best: tuple[int, int] | None = None
-    by_most = sorted(range(len(most)), key=lambda k: -most[k])[:2]
-    by_least = sorted(range(len(least)), key=least.__getitem__)[:2]
-    for s in by_most:
-        for t in by_least:
-            if s != t and (best is None or most[s] * least[best[1]] > most[best[0]] * least[t]):
-                best = s, t
-    return best or (0, 0)
-
-
 def _quotients(above: Array, below: Array, error: float) -> tuple[Array, Array]:
     """Bounds of the largest quotient in each row, from numbers that are wrong by at most `error`."""
     with np.errstate(divide="ignore"):
@@ -263,7 +248,7 @@ def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: Con
     limits = lift_limits(notion)
     population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
-    return _verdict(worst, joint.sensitive.names, channel.outputs, notion, limits)
+    return verdict.verdict_of(_sides(worst, joint.sensitive.names, limits), channel.outputs, notion)
 
 
 def audit(
@@ -315,34 +300,20 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: Conf
     limits = lift_limits(notion)
     population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
-    return tuple(y for y, extremes in enumerate(by_output) if not _within(extremes, limits))
+    names = joint.sensitive.names
+    return tuple(
+        y for y, found in enumerate(by_output) if not all(each.kept for each in _sides(found, names, limits))
+    )
 
 
-def _verdict(
-    found: Extremes,
-    sensitive: Sequence[str],
-    outputs: Sequence[str],
-    notion: Notion,
-    limits: LiftLimits,
-) -> Audit:
-    """The verdict from the extremes of all outputs together."""
+def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Extreme]:
+    """The extremes of outputs as the verdict on a table has them."""
     high, low, ratio = found
-    achieved = achieved_of(found)
-    sides = (
-        (limits.upper, achieved.eps_u, high),
-        (limits.lower, achieved.eps_l, low),
-        (limits.ratio, achieved.eps_ldp, ratio),
-    )
-    # As for a table: the quotient exceeds 1 exactly where the side is violated.
-    _, _, bound = max((side for side in sides if math.isfinite(side[0])), key=lambda side: side[1] / side[0])
-    above, below = (bound.below, bound.above) if bound is low else (bound.above, bound.below)
-    worst = Worst(
-        sensitive[bound.s],
-        outputs[bound.y],
-        above / below if below else math.inf,
-        None if bound.t is None else sensitive[bound.t],
-    )
-    return Audit(_within(found, limits), notion, achieved, worst)
+    return [
+        Extreme("eps_u", limits.upper, high[:2], high[:2], names[high.s], high.y),
+        Extreme("eps_l", limits.lower, low[:2], (low.below, low.above), names[low.s], low.y),
+        Extreme("eps_ldp", limits.ratio, ratio[:2], ratio[:2], names[ratio.s], ratio.y, names[ratio.t or 0]),
+    ]
 
 
 def achieved_of(found: Extremes) -> Achieved:
@@ -351,9 +322,12 @@ def achieved_of(found: Extremes) -> Achieved:
 
 
 def lift_limits(notion: Notion) -> LiftLimits:
-    """The bounds on single lifts, or InputError for a notion on averages over S."""
-    if notion.limits.mean is None:
-        return notion.limits.single
+    """The bounds on every lift alike, or InputError for notions on averages or with budgets of single symbols."""
+    limits = notion.limits
+    if limits.mean is None and not limits.own:
+        return limits
+    if limits.mean is None:
+        raise InputError(NOT_STACKED)
     raise InputError(
         f"{notion.name} bounds averages over the sensitive symbols, for which confidence is not built; use alip, lip, "
         "ldp, max-lift or min-lift"
@@ -365,14 +339,6 @@ def _largest(bounds: Sequence[Bound]) -> Bound:
     for bound in bounds[1:]:
         best = bound if _exceeds(bound, best) else best
     return best
-
-
-def _within(extremes: Extremes, limits: LiftLimits) -> bool:
-    checks = ((extremes.high, limits.upper), (extremes.low, limits.lower), (extremes.ratio, limits.ratio))
-    return all(
-        math.isinf(limit) or (bound.below > 0 and at_most_exp(bound.above, bound.below, limit))
-        for bound, limit in checks
-    )
 
 
 def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:

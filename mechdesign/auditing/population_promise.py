@@ -15,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.demands import row_order
 from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population import Bound, Population, achieved_of
-from mechdesign.auditing.tuples import row_order
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.notions import LIP, Notion
-from mechdesign.tables.confidence import DEFAULT_LEVEL, ConfidenceSet, confidence_set
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
@@ -90,12 +90,11 @@ def population_promise(
     notion: Notion | None = None,
     *,
     chosen: ConfidenceSet | None = None,
-    level: float = DEFAULT_LEVEL,
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
     integers = channel.integers.columns
     released = Released(channel.outputs, integers, row_order(channel.useful, joint), channel.denominator)
-    return promise_of(released, joint, notion, confidence_set(joint, level) if chosen is None else chosen)
+    return promise_of(released, joint, notion, chosen or confidence_set(joint))
 
 
 def promise_of(
@@ -143,7 +142,7 @@ def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound
 
 def _remedy(released: Released, joint: Joint, notion: Notion | None, population: Population) -> Merged | None:
     """Merge the worst output with the one that mends it best, a few times, and say what that gives."""
-    limits = (LIP(1.0) if notion is None or notion.limits.mean is not None else notion).limits.single
+    limits = (LIP(1.0) if notion is None or notion.limits.mean is not None else notion).limits.loosest
     columns: list[Entries] = list(released.columns)
     groups: list[tuple[str, ...]] = [(label,) for label in released.outputs]
     used = population.usage(columns, limits)

@@ -4,7 +4,7 @@ Nothing here is computed in floating point. Lifts are ratios of integers formed 
 the joint table and the rows of the channel; exp of a budget is enclosed between rationals (Arb balls) at
 growing precision until a comparison is decided. It always is: e^x is irrational for rational x != 0
 (Lindemann), so no ratio of integers can equal it. Notions on averages over S are decided by
-`auditing_means` in the same way. This module knows neither the polytopes nor the solvers
+`auditing.means` in the same way. This module knows neither the polytopes nor the solvers
 that designed the channel, so that one mistake cannot hide in both.
 """
 
@@ -14,11 +14,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import demands_of, stacked
-from mechdesign.auditing.exponentials import log_upper
-from mechdesign.auditing.lifts import Demand, Entries, extreme_cells
+from mechdesign.auditing.demands import columns_on, demands_of, released_part, stacked
+from mechdesign.auditing.lifts import Demand, Entries, Extreme, extreme_lifts, log_upper
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
-from mechdesign.auditing.tuples import columns_on, released_part
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
@@ -78,25 +76,9 @@ class Audit(Displayed):
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
-    """Decide exactly whether `channel` satisfies `notion` on `joint`.
+    """Decide exactly whether `channel` satisfies `notion` on `joint`; arguments as those of `population.audit`.
 
     A table that protects each of several secrets, and budgets of single symbols in the notion, are kept to.
-
-    Parameters
-    ----------
-    channel : Channel
-        Its rows may stand in another order than the useful symbols of the joint.
-    joint : Joint
-        Not necessarily the table that the channel was designed for.
-    notion : Notion
-    after : sequence of Channel
-        Earlier releases of the same record, drawn independently: all together must satisfy the notion. The table
-        has the useful columns of all of them.
-
-    Raises
-    ------
-    InputError
-        If the useful symbols of channel and joint differ, or the rows are no probabilities.
     """
     expected("channel", channel, Channel)
     expected("joint", joint, Joint)
@@ -120,7 +102,7 @@ def failing_outputs(
     return tuple(
         y
         for y, column in enumerate(columns)
-        if not all(each.kept for each in extreme_cells([column], demands))
+        if not all(each.kept for each in extreme_lifts([column], demands))
     )
 
 
@@ -138,32 +120,25 @@ def audit_demands(
     columns: Sequence[Entries], outputs: Sequence[str], demands: Sequence[Demand], notion: Notion
 ) -> Audit:
     """The verdict on several tables; columns are over the useful symbols of the demands."""
-    cells = extreme_cells(columns, demands)
-    if not cells:
+    return verdict_of(extreme_lifts(columns, demands), outputs, notion)
+
+
+def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
+    """The verdict from the largest quotients of all sides."""
+    if not found:
         raise InputError("a channel needs at least one output")
-    used = [log_upper(*each.over) for each in cells]
+    used = [log_upper(*each.over) for each in found]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
-    finite = [k for k, each in enumerate(cells) if math.isfinite(each.budget)]
-    worst = cells[max(finite, key=lambda k: used[k] / cells[k].budget)]
-    top, bottom = worst.cell.lift
-    names, against = worst.demand.names, worst.against
-    return Audit(
-        all(each.kept for each in cells),
-        notion,
-        Achieved(
-            **{
-                side: max(value for value, each in zip(used, cells, strict=True) if each.side == side)
-                for side in ("eps_l", "eps_u", "eps_ldp")
-            }
-        ),
-        Worst(
-            names[worst.cell.s],
-            outputs[worst.cell.y],
-            top / bottom,
-            None if against is None else names[against],
-            worst.demand.before,
-        ),
-    )
+    finite = [k for k, each in enumerate(found) if math.isfinite(each.budget)]
+    worst = found[max(finite, key=lambda k: used[k] / found[k].budget)]
+    sides = {
+        side: max(value for value, each in zip(used, found, strict=True) if each.side == side)
+        for side in ("eps_l", "eps_u", "eps_ldp")
+    }
+    top, bottom = worst.lift
+    lift = top / bottom if bottom else math.inf
+    at = Worst(worst.sensitive, outputs[worst.y], lift, worst.against, worst.before)
+    return Audit(all(each.kept for each in found), notion, Achieved(**sides), at)
 
 
 def audit_columns(

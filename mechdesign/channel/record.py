@@ -103,7 +103,7 @@ class ChannelRecord:
     """What was asked for and found when the channel was designed, as plain JSON values or models of them.
 
     `notion` is what `notions.to_record` gives, `confidence` what `ConfidenceSet.to_record` does; `achieved` and
-    `utility` are those of the integers. `after` has the SHA-256 of the channels (`release.channel_digest`) together
+    `utility` are those of the integers. `after` has the `sha256` of the channel files (`channel.file.digest`) together
     with which this one keeps the promise. `unwritable` says why no file may hold the channel, where none may.
     """
 

@@ -31,8 +31,8 @@ class LiftLimits:
     no_polytope: ClassVar[None] = None
 
     @property
-    def single(self) -> LiftLimits:
-        """The bounds on single lifts among them: all, as wide as that of any symbol with budgets of its own."""
+    def loosest(self) -> LiftLimits:
+        """Limits that hold for every symbol, as wide as those of any with budgets of its own: no verdict is by them."""
         lower = max([self.lower, *(lower for _, lower, _ in self.own)])
         return LiftLimits(lower, max([self.upper, *(upper for _, _, upper in self.own)]), self.ratio)
 
@@ -42,11 +42,6 @@ class LiftLimits:
         if math.isfinite(self.ratio):
             return ()
         return tuple(side for side in ("lower", "upper") if math.isinf(getattr(self, side)))
-
-    @property
-    def on_single_lifts(self) -> LiftLimits:
-        """These limits with the budgets of single symbols, where they bound single lifts."""
-        return self
 
     @property
     def need_shares(self) -> bool:
@@ -161,9 +156,8 @@ class MeanLimits:
     lower: float = math.inf
     upper: float = math.inf
     free_sides: ClassVar[tuple[str, ...]] = ()
-    single: ClassVar[LiftLimits] = LiftLimits()
-    on_single_lifts: ClassVar[None] = None
-    """A mean of lifts bounds none of them."""
+    loosest: ClassVar[LiftLimits] = LiftLimits()
+    """No limits on single lifts: a mean of lifts bounds none of them."""
 
     @property
     def no_polytope(self) -> str | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,89 +19,41 @@ from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Steps
-from mechdesign.mechanisms import subset_response as response
 from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
 from mechdesign.mechanisms.least_cost import Wanted, least_cost
-from mechdesign.mechanisms.optimal import NotRounded, Search, optimal, proven
+from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
-from mechdesign.mechanisms.population import population_design
+from mechdesign.mechanisms.population import PopulationRules, confident
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.subset_response import NAME as RESPONSE
+from mechdesign.mechanisms.subset_response import subset_response
 from mechdesign.mechanisms.watchdog import (
     COMPLETE,
     MERGE,
     SUBSETS,
+    HeuristicOptions,
     Randomisation,
-    complete_merging,
-    subset_merging,
+    merging,
 )
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, confidence_set
 from mechdesign.tables.joint import Joint
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeuristicOptions:
-    """What the heuristics leave open; the arguments of `mechanisms.design` of the same names."""
-
-    risk: Risk = "auto"
-    randomisation: Randomisation = MERGE
-    as_published: bool = False
-
-    def check_for(self, mechanism: str) -> None:
-        """Raise InputError if an option is set that the mechanism does not have."""
-        if self.risk != "auto" and mechanism not in (response.NAME, SUBSETS):
-            raise InputError(f"risk belongs to {SUBSETS} and {response.NAME}, not to {mechanism}")
-        if self.randomisation != MERGE and mechanism != COMPLETE:
-            raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
-        if self.as_published and mechanism not in HEURISTICS:
-            raise InputError(
-                f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair"
-            )
+def _merged(mechanism: str, rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    return merging(mechanism, rules, search, options)[1]
 
 
-def _response(rules: Rules, options: HeuristicOptions, search: Search) -> Design:
-    return response.subset_response(
-        rules.joint,
-        rules.notion,
-        search,
-        risk=options.risk,
-        as_published=options.as_published,
-        rules=rules,
-    )
-
-
-def _subsets(rules: Rules, options: HeuristicOptions, search: Search) -> Design:
-    return subset_merging(
-        rules.joint,
-        rules.notion,
-        risk=options.risk,
-        as_published=options.as_published,
-        time_limit=search.time_limit,
-        rules=rules,
-    )
-
-
-def _complete(rules: Rules, options: HeuristicOptions, _: Search) -> Design:
-    return complete_merging(
-        rules.joint,
-        rules.notion,
-        randomisation=options.randomisation,
-        as_published=options.as_published,
-        rules=rules,
-    )
-
-
-HEURISTICS: Mapping[str, Callable[[Rules, HeuristicOptions, Search], Design]] = MappingProxyType(
-    {response.NAME: _response, SUBSETS: _subsets, COMPLETE: _complete}
+HEURISTICS: Mapping[str, Callable[[Rules, Search, HeuristicOptions], Design]] = MappingProxyType(
+    {RESPONSE: subset_response, SUBSETS: partial(_merged, SUBSETS), COMPLETE: partial(_merged, COMPLETE)}
 )
 
 
 __all__ = ["MECHANISMS", "Search", "design"]
-
-OPTIMAL, FALLBACK = "optimal", "subset-merging"
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
@@ -267,7 +220,7 @@ def design(
         progress=progress,
     )
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
-    options.check_for(mechanism)
+    _check_options(options, mechanism)
     wanted = Wanted(
         objective=objective,
         distance=distance,
@@ -287,36 +240,38 @@ def design(
             )
         return least_cost(joint, notion, wanted, search)
     wanted.check_information()
-    if confidence is not None and is_stacked(whole, notion, after):
-        raise InputError(NOT_STACKED)
     if confidence is not None:
+        if is_stacked(whole, notion, after):
+            raise InputError(NOT_STACKED)
         if options != HeuristicOptions():
             raise InputError("risk, randomisation and as_published do not go with confidence")
         check_level(confidence)
-        chosen = confidence_set(
-            joint,
-            confidence,
-            shares=known_shares,
-            estimate_shares=lift_limits(notion).need_shares,
-            unseen=unseen,
-        )
-        return population_design(joint, notion, mechanism, search, chosen, fallback=fallback)
-    if unseen:
-        raise InputError(
-            "unseen symbols need a confidence level: without one the table itself is the population"
-        )
-    if known_shares is not None:
-        raise InputError(
-            "known shares need a confidence level: without one the table itself is the population"
-        )
-    if not is_stacked(whole, notion, after):
-        return _by_rules(Rules(joint, notion), mechanism, search, options, fallback, started)
-    rules = Rules(joint, notion, demands_of(whole, notion, after, joint))
-    if not after:
-        return _by_rules(rules, mechanism, search, options, fallback, started)
-    check_room(rules, after)
+        need = lift_limits(notion).need_shares
+        chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
+        populations = PopulationRules(joint, notion, chosen=chosen)
+        made = _by_rules(populations, mechanism, search, options, fallback, started)
+        return confident(made, populations, started)
+    for given, what in ((unseen, "unseen symbols"), (known_shares is not None, "known shares")):
+        if given:
+            raise InputError(
+                f"{what} need a confidence level: without one the table itself is the population"
+            )
+    stacked = is_stacked(whole, notion, after)
+    rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
+    if after:
+        check_room(rules, after)
     made = _by_rules(rules, mechanism, search, options, fallback, started)
-    return spending(made, rules, whole, after, time_limit)
+    return spending(made, rules, whole, after, time_limit) if after else made
+
+
+def _check_options(options: HeuristicOptions, mechanism: str) -> None:
+    """Raise InputError if an option is set that the mechanism does not have."""
+    if options.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
+        raise InputError(f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}")
+    if options.randomisation != MERGE and mechanism != COMPLETE:
+        raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
+    if options.as_published and mechanism not in HEURISTICS:
+        raise InputError(f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair")
 
 
 def _by_rules(
@@ -328,34 +283,26 @@ def _by_rules(
     started: float,
 ) -> Design:
     """The design of a mechanism, or of the fallback."""
-    joint, notion = rules.joint, rules.notion
     if mechanism in HEURISTICS:
-        return HEURISTICS[mechanism](rules, options, search)
-    check_polytope(notion)
+        return HEURISTICS[mechanism](rules, search, options)
+    check_polytope(rules.notion)
     try:
-        best = optimal(joint, notion, search, rules)
+        best = optimal(rules, search)
     except SolverFailure as error:
         if not fallback:
             raise
-        merged = subset_merging(joint, notion, rules=rules)
+        merged = _merged(SUBSETS, rules, replace(search, time_limit=None), options)
+        said = f"the optimum failed ({error}); this is {SUBSETS}, verified"
         if isinstance(error, NotRounded):
-            proof = proven(error.envelope, merged.entropy, merged.nmi)
-            merged = replace(merged, certificate=proof)
-        return _fallen_back(merged, f"the optimum failed ({error}); this is {FALLBACK}, verified", started)
-    if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:
-        return best
-    left = None if search.time_limit is None else started + search.time_limit - time.perf_counter()
-    merged = subset_merging(joint, notion, time_limit=left, rules=rules)
-    if merged.nmi <= best.nmi:
-        return best
-    bounded = replace(merged, certificate=best.certificate.at(merged.nmi))
-    return _fallen_back(bounded, f"the search ended below {FALLBACK}, which is emitted, verified", started)
-
-
-def _fallen_back(result: Design, message: str, started: float) -> Design:
-    return replace(
-        result,
-        fallback_from=OPTIMAL,
-        messages=(*result.messages, message),
-        seconds=time.perf_counter() - started,
-    )
+            merged = replace(merged, certificate=proven(error.envelope, merged.entropy, merged.nmi))
+    else:
+        if not fallback or best.certificate.gap_nmi is None or best.certificate.gap_nmi <= search.gap:
+            return best
+        left = None if search.time_limit is None else max(0.0, search.end(started) - time.perf_counter())
+        merged = _merged(SUBSETS, rules, replace(search, time_limit=left), options)
+        if merged.nmi <= best.nmi:
+            return best
+        said = f"the search ended below {SUBSETS}, which is emitted, verified"
+        merged = replace(merged, certificate=best.certificate.at(merged.nmi))
+    seconds = time.perf_counter() - started
+    return replace(merged, fallback_from=OPTIMAL, messages=(*merged.messages, said), seconds=seconds)

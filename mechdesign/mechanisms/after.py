@@ -7,18 +7,17 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from mechdesign.auditing.demands import demands_of
+from mechdesign.auditing.demands import columns_on, demands_of
 from mechdesign.auditing.joint_leakage import compose
-from mechdesign.auditing.tuples import columns_on
-from mechdesign.auditing.verdict import Achieved, audit, audit_demands, is_stacked
+from mechdesign.auditing.verdict import audit, audit_demands, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.file import digest
 from mechdesign.core.errors import NotPrivate, SolverFailure
 from mechdesign.core.numbers import quoted
-from mechdesign.mechanisms.optimal import Search, optimal, utility_entropy
+from mechdesign.mechanisms.optimal import optimal
 from mechdesign.mechanisms.result import Design, Spending
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.notions import LiftLimits
+from mechdesign.mechanisms.search import Search, utility_entropy
 from mechdesign.tables.joint import Joint
 
 NOTHING_LEFT = 1e-6
@@ -59,14 +58,16 @@ def spending(
         )
     every = [*after, channel]
     together = compose(every, whole)
-    if not _within(together.at_least, notion.limits.single):
+    limits, found = notion.limits.loosest, asdict(together.at_least)
+    promised = {"eps_l": limits.lower, "eps_u": limits.upper, "eps_ldp": limits.ratio}
+    if any(found[side] > budget for side, budget in promised.items()):
         # Another computation than the verdict that the channel has passed, so that no mistake is in both.
         raise SolverFailure("the audit and the joint leakage of the releases disagree; please report this")
     at_once = None
     if len(whole.useful) <= MOST_AT_ONCE:
         search = Search(gap=1e-3, time_limit=SECONDS_AT_ONCE if time_limit is None else time_limit)
-        crossed = Rules(whole, notion, demands_of(whole, notion)) if is_stacked(whole, notion) else None
-        at_once = optimal(whole, notion, search, crossed)
+        demands = demands_of(whole, notion) if is_stacked(whole, notion) else None
+        at_once = optimal(Rules(whole, notion, demands), search)
     alone = audit(channel, rules.joint, notion).achieved
     record = replace(channel.record, achieved=asdict(alone), after=tuple(map(digest, after)))
     return replace(
@@ -82,12 +83,6 @@ def spending(
             kept=information(every, whole),
             at_once=at_once,
         ),
-    )
-
-
-def _within(achieved: Achieved, limits: LiftLimits) -> bool:
-    return (
-        achieved.eps_l <= limits.lower and achieved.eps_u <= limits.upper and achieved.eps_ldp <= limits.ratio
     )
 
 

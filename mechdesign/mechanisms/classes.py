@@ -45,6 +45,11 @@ class Classes:
     joint: Joint
     group: NDArray[np.intp]
 
+    @classmethod
+    def of_symbols(cls, joint: Joint) -> Classes:
+        """Every symbol for itself."""
+        return cls(joint, joint, np.arange(len(joint.useful)))
+
     @property
     def is_reduced(self) -> bool:
         """Whether there are fewer useful classes than symbols."""
@@ -78,7 +83,8 @@ class Classes:
         for y in range(len(points)):
             span = slice(int(points.indptr[y]), int(points.indptr[y + 1]))
             of, share, posterior = points.indices[span], mass[span], points.data[span]
-            cuts, members = _cut(of, begun[of], share, ends)
+            found = zip(of.tolist(), begun[of].tolist(), share.tolist(), strict=True)
+            cuts, members = _cut([(*ends[t], at, width) for t, at, width in found])
             for length, piece in zip(np.diff(cuts).tolist(), members, strict=True):
                 new.append(float(beta[y]) * length)
                 rows.append(piece)
@@ -104,7 +110,7 @@ def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:
     n = len(joint.useful)
     too_large = any(entry >= LARGEST_ENTRY for row in counts for entry in row)
     if too_large or len(counts) == 1 or (len(counts) == len(joint.counts) and len(counts[0]) == n):
-        return Classes(joint, joint, np.arange(n))
+        return Classes.of_symbols(joint)
     reduced = Joint(
         _representatives(joint.sensitive, rows),
         _representatives(joint.useful, columns),
@@ -145,44 +151,31 @@ def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
     return variable.select([first[k] for k in sorted(first)])
 
 
-@dataclass(frozen=True, eq=False)
-class _Ends:
-    """Members of every class, and where they end on [0, P(t)], one class after the other."""
-
-    members: NDArray[np.intp]
-    ends: Array
-    starts: NDArray[np.intp]
-
-
-def _member_ends(group: NDArray[np.intp], p_x: Array) -> _Ends:
-    members = np.argsort(group, kind="stable")
-    starts = np.concatenate(([0], np.cumsum(np.bincount(group))))
-    ends = np.concatenate(
-        [np.cumsum(p_x[members[a:b]]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
-    )
-    return _Ends(members, ends, starts)
+def _member_ends(group: NDArray[np.intp], p_x: Array) -> list[tuple[NDArray[np.intp], Array]]:
+    """Members of every class, and where they end on [0, P(t)]."""
+    order = np.argsort(group, kind="stable")
+    found = np.split(order, np.cumsum(np.bincount(group))[:-1])
+    return [(members, np.cumsum(p_x[members])) for members in found]
 
 
 def _cut(
-    of: NDArray[np.int32], begun: Array, share: Array, known: _Ends
+    spans: list[tuple[NDArray[np.intp], Array, float, float]],
 ) -> tuple[Array, list[NDArray[np.intp]]]:
-    """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece."""
+    """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece.
+
+    A span has the members of a class and their ends, and from where on, and how much of them, the output has.
+    """
     inner = [np.array([0.0, 1.0])]
-    for t, at, width in zip(of.tolist(), begun.tolist(), share.tolist(), strict=True):
-        a, b = int(known.starts[t]), int(known.starts[t + 1])
-        if b - a > 1:
-            ends = known.ends[a : b - 1]  # the last end is that of the class
-            first, last = np.searchsorted(ends, [at, at + width])
-            inner.append((ends[first:last] - at) / width)
+    for _, ends, at, width in spans:
+        first, last = np.searchsorted(ends[:-1], [at, at + width])  # the last end is that of the class
+        inner.append((ends[first:last] - at) / width)
     cuts = np.unique(np.concatenate(inner))
-    kept = np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))
-    cuts = cuts[kept]
+    cuts = cuts[np.concatenate(([True], np.diff(cuts[:-1]) > LEAST_PIECE, [True]))]
     if len(cuts) > 2 and cuts[-1] - cuts[-2] <= LEAST_PIECE:
         cuts = np.delete(cuts, -2)
     middle = 0.5 * (cuts[1:] + cuts[:-1])
-    columns: list[NDArray[np.intp]] = []
-    for t, at, width in zip(of.tolist(), begun.tolist(), share.tolist(), strict=True):
-        a, b = int(known.starts[t]), int(known.starts[t + 1])
-        position = np.searchsorted(known.ends[a:b], at + middle * width)
-        columns.append(known.members[a + np.minimum(position, b - a - 1)])
+    columns = [
+        members[np.minimum(np.searchsorted(ends, at + middle * width), len(members) - 1)]
+        for members, ends, at, width in spans
+    ]
     return cuts, list(np.stack(columns, axis=1))

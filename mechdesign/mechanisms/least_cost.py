@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.matrix import non_negative
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import Objective
 from mechdesign.core.balls import quotient_above
@@ -28,9 +29,9 @@ from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.mechanisms.least_cost_plan import LEAST_GAP, ChannelLimits, Plan, deviation_of, truth_of
-from mechdesign.mechanisms.optimal import Search
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
@@ -56,18 +57,14 @@ class Wanted:
     @property
     def is_information(self) -> bool:
         """Whether outputs are free and information is what counts."""
-        return isinstance(self.objective, str) and self.objective == "information"
+        return self.name == "information"
 
     @property
     def name(self) -> str:
         """Of the objective."""
-        return (
-            self.objective
-            if isinstance(self.objective, str)
-            else CONVEX
-            if callable(self.objective)
-            else COSTS
-        )
+        if isinstance(self.objective, str):
+            return self.objective
+        return CONVEX if callable(self.objective) else COSTS
 
     def check_information(self) -> None:
         """Raise InputError if an option is set that only channels of least cost have."""
@@ -103,53 +100,47 @@ class Costs:
 
 def costs_of(wanted: Wanted, joint: Joint) -> Costs:
     """The costs of an objective on the symbols of a table."""
-    objective, power = wanted.objective, wanted.distance
+    objective, power, name = wanted.objective, wanted.distance, wanted.name
     if isinstance(objective, str) and objective not in (TRUTH, DISTANCE):
         raise InputError(
             f"objective ({objective!r}) must be information, truth, distance or a matrix of costs "
             "(--objective COSTS.csv)"
         )
-    named = isinstance(objective, str)
-    if power is not None and (not named or objective != DISTANCE):
+    if power is not None and name != DISTANCE:
         raise InputError("distance says how numbers are compared: it belongs to objective distance")
     if power not in (None, "absolute", "squared"):
         raise InputError(f"distance ({power!r}) must be absolute or squared")
-    record = Objective(
-        name=wanted.name,  # type: ignore[arg-type]
-        distance=(power or "absolute") if named and objective == DISTANCE else None,  # type: ignore[arg-type]
-        keep_frequencies=wanted.keep_frequencies,
-    )
-    if named and objective == TRUTH:
+    power = (power or "absolute") if name == DISTANCE else None
+    known = {"name": name, "distance": power, "keep_frequencies": wanted.keep_frequencies}
+    record = Objective.model_validate(known)
+    if name == TRUTH:
         return Costs(record, ~np.eye(len(joint.useful), dtype=np.bool_), 1)
-    if named:
-        values = _numbers(joint)
-        unit = math.lcm(*(value.denominator for value in values))
-        scaled = np.array([int(value * unit) for value in values], dtype=object)
-        units = np.abs(np.subtract.outer(scaled, scaled))
-        return Costs(record, units**2, unit**2) if power == "squared" else Costs(record, units, unit)
-    if callable(objective):
+    if name == CONVEX:
         return Costs(record, np.zeros((len(joint.useful),) * 2, dtype=np.bool_), 1)
-    return Costs(record, *_matrix(objective, joint))
+    if name == COSTS:
+        return Costs(record, *_matrix(objective, joint))
+    values = _numbers(joint)
+    unit = math.lcm(*(value.denominator for value in values))
+    scaled = np.array([int(value * unit) for value in values], dtype=object)
+    units = np.abs(np.subtract.outer(scaled, scaled))
+    return Costs(record, units**2, unit**2) if power == "squared" else Costs(record, units, unit)
 
 
 def _numbers(joint: Joint) -> list[Fraction]:
     """The number of every symbol; of bins their medians in the table."""
-    if not any(joint.useful.bins):
-        return [_number_of(symbol, joint) for symbol in joint.useful.symbols]
-    values = [value for value in numbers_of(joint.useful) if value is not None]
-    if len(joint.useful.columns) > 1 or len(values) < len(joint.useful):
-        raise InputError(
-            "objective distance needs one useful column of numbers, each bin with a number of its own"
-        )
-    return values
-
-
-def _number_of(symbol: tuple[str, ...], joint: Joint) -> Fraction:
-    text, *others = symbol
-    if others:
+    columns = joint.useful.columns
+    if any(joint.useful.bins):
+        values = [value for value in numbers_of(joint.useful) if value is not None]
+        if len(columns) > 1 or len(values) < len(joint.useful):
+            raise InputError(
+                "objective distance needs one useful column of numbers, each bin with a number of its own"
+            )
+        return values
+    if len(columns) > 1:
         raise InputError("objective distance needs one useful column of numbers, not several crossed ones")
+    text = ""
     try:
-        return fraction_of(text)
+        return [fraction_of(text := symbol[0]) for symbol in joint.useful.symbols]
     except InputError:
         raise InputError(
             f"objective distance needs numbers, but the column {quoted(joint.useful.columns[0])} has the symbol "
@@ -179,19 +170,11 @@ def _matrix(given: Any, joint: Joint) -> tuple[NDArray[Any], int]:
         raise InputError(
             f"the cost matrix must have a row and a column for each of the {len(names)} useful symbols, in their order"
         )
-    exact: list[list[Fraction]] = []
-    for x, row in zip(names, rows, strict=True):
-        exact.append([])
-        for y, cell in zip(names, row, strict=True):
-            try:
-                value = fraction_of(cell)
-            except InputError as error:
-                raise InputError(f"the cost of releasing {quoted(y)} for {quoted(x)}: {error}") from None
-            if value < 0:
-                raise InputError(
-                    f"the cost of releasing {quoted(y)} for {quoted(x)} is negative ({quoted(cell)})"
-                )
-            exact[-1].append(value)
+    where = "the cost of releasing {} for {}"
+    exact = [
+        [non_negative(cell, where, y, x) for y, cell in zip(names, row, strict=True)]
+        for x, row in zip(names, rows, strict=True)
+    ]
     unit = math.lcm(*(value.denominator for row in exact for value in row))
     return np.array([[int(value * unit) for value in row] for row in exact], dtype=object), unit
 
@@ -261,8 +244,8 @@ def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> 
     cost = costs.expected(channel, joint)
     found = LeastCost(
         objective=record,
-        cost=plan.value_of(channel)
-        if callable(wanted.objective)
+        cost=convex.value(plan.square(channel))
+        if convex is not None and callable(wanted.objective)
         else quotient_above(*cost.as_integer_ratio()),
         cost_lower_bound=max(solved.bound, 0.0) if convex is None else solved.bound,
         truth=-quotient_above(*(-truth_of(channel, joint)).as_integer_ratio()),

@@ -24,6 +24,7 @@ from mechdesign.tables.joint import Joint
 from solvers.assignment import Assigned, Assignment, Multipliers, lower_bound
 from solvers.errors import BackendFailure, EmptyPolytope
 
+cp: Any = import_module("cvxpy")
 Array = NDArray[np.float64]
 
 MOST_CUTS, CLOSED = 200, 1e-7
@@ -36,8 +37,6 @@ class ConvexProgram:
     """A cost and constraints as functions of the cvxpy variable W and the table; `cost` is None for linear costs."""
 
     def __init__(self, joint: Joint, cost: Any, constraints: Callable[..., Any] | None) -> None:
-        cp: Any = import_module("cvxpy")
-
         n = len(joint.useful)
         self.w: Any = cp.Variable((n, n), nonneg=True, name="W")
         linear = cp.sum(cp.multiply(joint.p_x[:, None] * cost, self.w)) if not callable(cost) else None
@@ -65,7 +64,6 @@ class ConvexProgram:
         At a kink one tangent proves little: then the cost is replaced by its tangents so far (Kelley 1960), whose
         multipliers weigh them, until cost and bound meet.
         """
-        cp: Any = import_module("cvxpy")
         best = self._once(problem, proof, self.cost, [])
         cuts: list[tuple[Array, float]] = []
         while len(cuts) < MOST_CUTS and best.cost - best.bound > CLOSED * max(1.0, abs(best.cost)):
@@ -85,7 +83,6 @@ class ConvexProgram:
         rows: list[Any],
         cuts: list[tuple[Array, float]] | None = None,
     ) -> Assigned:
-        cp: Any = import_module("cvxpy")
         w, p = self.w, problem.masses
         images, offset, auxiliary = problem.sides
         level = ((images - offset[:, None]) * p) @ w @ np.diag(1.0 / p)
@@ -116,17 +113,15 @@ class ConvexProgram:
         else:
             slope, constant = self._tangent()
         for each in self.constraints:
-            if isinstance(each, (cp.constraints.Inequality, cp.constraints.Equality)):
-                dual = np.ravel(each.dual_value, order="F")
-                dual = np.maximum(dual, 0.0) if isinstance(each, cp.constraints.Inequality) else dual
-                own_slope = _gradient(each.expr, w, dual)
-                if (
-                    own_slope is not None
-                ):  # without its tangent a constraint is left out: the bound holds all the more
-                    slope = slope + own_slope
-                    constant += float(
-                        dual @ np.ravel(each.expr.value, order="F") - (own_slope * w.value).sum()
-                    )
+            equal = isinstance(each, cp.constraints.Equality)
+            if not equal and not isinstance(each, cp.constraints.Inequality):
+                continue  # without its tangent a constraint is left out: the bound holds all the more
+            dual = np.ravel(each.dual_value, order="F")
+            dual = dual if equal else np.maximum(dual, 0.0)
+            tangent = _gradient(each.expr, w, dual)
+            if tangent is not None:
+                slope = slope + tangent
+                constant += float(dual @ np.ravel(each.expr.value, order="F") - (tangent * w.value).sum())
         bound = lower_bound(replace(proof, cost=slope / p[:, None]), found) + constant
         shares = np.where(problem.open, np.maximum(w.value, 0.0), 0.0)
         shares /= shares.sum(axis=1)[:, None]

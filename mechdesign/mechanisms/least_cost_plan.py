@@ -19,8 +19,8 @@ from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms.classes import Classes, classes
-from mechdesign.mechanisms.optimal import Search
 from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.search import Search
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
 from solvers.assignment import Assigned, Assignment, assign
@@ -85,7 +85,7 @@ class Plan:
     ) -> None:
         self.joint, self.notion, self.limits, self.search, self.convex = joint, notion, limits, search, convex
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
-        self.reduced = classes(joint) if alike else Classes(joint, joint, np.arange(len(joint.useful)))
+        self.reduced = classes(joint) if alike else Classes.of_symbols(joint)
         self.table = self.reduced.joint
         small = self.reduced.is_reduced
         n = len(self.table.useful)
@@ -111,11 +111,15 @@ class Plan:
             if margin < first:
                 continue
             left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
-            found = self._solved(margin, left)
+            problem, proof = self.problem(margin), self.problem(0.0)
+            if self.convex is None:
+                gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
+                found = assign(problem, proof=proof, gap=gap, time_limit=left, progress=self._shown())
+            else:
+                found = self.convex.solve(problem, proof)
             for channel in self._candidates(self._expanded(found.shares)):
                 last = audit(channel, self.joint, self.notion)
-                even = not self.limits.keep or deviation_of(channel, self.joint) <= LARGEST_DEVIATION
-                if last.satisfied and even and self._kept_by(channel):
+                if last.satisfied and self._kept_by(channel):
                     return channel, last, found
         raise SolverFailure(
             "no verified channel came out of the program of least cost"
@@ -123,26 +127,17 @@ class Plan:
             + "; use a larger budget"
         )
 
-    def _solved(self, margin: float, left: float | None) -> Assigned:
-        problem, proof = self.problem(margin), self.problem(0.0)
-        if self.convex is not None:
-            return self.convex.solve(problem, proof)
-        gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
-        return assign(problem, proof=proof, gap=gap, time_limit=left, progress=self._shown())
-
-    def _square(self, channel: Channel) -> Array:
+    def square(self, channel: Channel) -> Array:
         """W(y|x) with a column for every symbol."""
         whole = np.zeros((len(self.joint.useful),) * 2)
         whole[:, [self.joint.useful.names.index(label) for label in channel.outputs]] = channel.matrix
         return whole
 
     def _kept_by(self, channel: Channel) -> bool:
-        """Whether a channel keeps to the user's own constraints."""
-        return self.convex is None or self.convex.violation(self._square(channel)) <= LARGEST_VIOLATION
-
-    def value_of(self, channel: Channel) -> float:
-        """The convex cost of a channel."""
-        return math.nan if self.convex is None else self.convex.value(self._square(channel))
+        """Whether a channel keeps to frequencies and to the user's own constraints."""
+        if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
+            return False
+        return self.convex is None or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
 
     def _shown(self) -> Callable[[float, float, int], None] | None:
         report = self.search.progress
@@ -230,12 +225,11 @@ class Plan:
                 low = middle
             except EmptyPolytope:
                 high = middle
-        x = demanded[0]
-        symbol = int(np.flatnonzero(self.reduced.group == x)[0])
+        symbol = int(np.flatnonzero(self.reduced.group == demanded[0])[0])
         said = "stay: each of these shares works alone, but no private channel keeps all of them"
         if not low:
             return said
-        share = at_least(low * float(self.floor[x]))
+        share = at_least(low * float(self.floor[demanded[0]]))
         if len(set(limits.stay)) == 1:
             return f"{said}; the largest value that works for all of them is {share}"
         return f"{said}; all of them times {at_least(low)} work ({quoted(names[symbol])} with {share}, for instance)"

@@ -9,95 +9,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing.utility import utility
-from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.core.progress import Step, Steps
+from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
-from mechdesign.mechanisms.responding import Effort, respond, within
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.notions import Notion
-from mechdesign.tables.joint import Joint
-from solvers import Envelope, EnvelopeStatus, Points, Progress, SolverError, TooManyVertices, lower_envelope
-from solvers.enumeration.cdd import exact_available
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
+from solvers import Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
 
 Array = NDArray[np.float64]
 
-METHODS = ("auto", "vertices", "columns")
-
-ENUMERATIONS = {"auto": "auto", "pivot": "pivot", "pycddlib": "cdd", "pycddlib-exact": "cdd-exact"}
-"""Who lists vertices, and what `solvers.vertices` calls it."""
-
-SPLITTING = 2e-15
-"""Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
-over all members. Smaller margins would only be tried in vain."""
-
-GAP_SHARE = 0.95
-"""Share of the gap asked of the envelope; the rest is for rounding the channel to integers."""
-
-LEAST_GAP = 1e-9
-"""Gap in units of H(X) below which double precision proves nothing more."""
+OPTIMAL = "optimal"
 
 ENTROPY_ERROR = 4e-15
 """Relative error bound of H(X) and of the quotients of the certificate."""
 
 MERGING_SHARE = 0.2
 """Share of the time limit after which merging takes the quickest way to its end."""
-
-RESPONSE_SHARE = 0.15
-"""Share of the time limit for the best response within merged sets: where a limit is short, it is the better
-channel, and its columns are a start in any case."""
-
-SPARSE_FROM = 200
-"""Number of useful symbols from which the posteriors are handed over as a sparse matrix."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Search:
-    """How the optimum is searched.
-
-    `gap` is the difference of the proven upper bound and the NMI of the emitted integers at which the search
-    stops, `time_limit` its seconds, `workers` the threads of the branch and bound. `start` is the design of
-    a neighbouring budget, whose columns and prices are reused.
-    """
-
-    method: str = "auto"
-    enumeration: str = "auto"
-    gap: float = 1e-4
-    time_limit: float | None = None
-    workers: int = 1
-    backend: str = "highs"
-    start: Design | None = None
-    progress: Steps | None = None
-
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise InputError(f"method ({self.method!r}) must be one of {', '.join(METHODS)}")
-        if self.enumeration not in ENUMERATIONS:
-            raise InputError(f"enumerate ({self.enumeration!r}) must be one of {', '.join(ENUMERATIONS)}")
-        if self.enumeration != "auto" and self.method != "vertices":
-            raise InputError(
-                f"enumerate ({self.enumeration!r}) says who lists the vertices: it needs the method vertices "
-                f"(--method vertices), not {self.method}"
-            )
-        if self.enumeration == "pycddlib-exact" and not exact_available():
-            raise InputError(
-                "enumerate pycddlib-exact needs the full pycddlib with GMP, which is not installed: pip uninstall "
-                "pycddlib-standalone, install libcdd-dev and libgmp-dev, pip install pycddlib; or use pycddlib or pivot"
-            )
-        if isinstance(self.gap, bool) or not (self.gap >= 0.0 and math.isfinite(self.gap)):
-            raise InputError(f"gap ({self.gap!r}) must be a number of at least 0, as a share of H(X)")
-        if self.time_limit is not None and not self.time_limit >= 0.0:
-            raise InputError(f"time_limit ({self.time_limit!r}) must be a number of seconds, at least 0")
-        if self.workers < 1:
-            raise InputError(f"workers ({self.workers!r}) must be at least 1")
 
 
 class NotRounded(SolverFailure):
@@ -108,10 +44,8 @@ class NotRounded(SolverFailure):
         self.envelope = envelope
 
 
-def optimal(joint: Joint, notion: Notion, search: Search, rules: Rules | None = None) -> Design:
-    """The best channel for the notion, verified exactly, with a bound on every other one.
-
-    `rules` say what the notion demands where that is more than of the table alone.
+def optimal(rules: Rules, search: Search) -> Design:
+    """The best channel for the promise, verified exactly, with a bound on every other one.
 
     Raises
     ------
@@ -119,92 +53,58 @@ def optimal(joint: Joint, notion: Notion, search: Search, rules: Rules | None = 
         If no channel could be verified; the message says what to try.
     """
     started = time.perf_counter()
-    entropy = utility_entropy(joint)
-    rules = rules or Rules(joint, notion)
-    released = _release(rules)
-    if released is not None:
-        return finish(
-            released.channel,
-            joint,
-            released.audit,
-            mechanism="optimal",
-            method="release",
-            certificate=Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven"),
-            messages=("X itself satisfies the notion and is published as it is.",),
-            seconds=time.perf_counter() - started,
-        )
-    target = max(GAP_SHARE * search.gap, LEAST_GAP) * entropy
-    envelope, rounded = _designed(rules, search, target, started)
-    worth = utility(rounded.channel, joint)
-    certificate = proven(envelope, entropy, worth.nmi)
+    joint = rules.joint
+    envelope, certificate = None, Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
+    said: tuple[str, ...] = ("X itself satisfies the notion and is published as it is.",)
+    rounded = _release(rules)
+    if rounded is None:
+        envelope, rounded = _designed(rules, search, started)
+        nmi = utility(rounded.channel, joint).nmi
+        certificate = rules.tightened(proven(envelope, utility_entropy(joint), nmi), nmi, search)
+        said = _search_messages(envelope, certificate, search)
     return finish(
         rounded.channel,
         joint,
         rounded.audit,
-        mechanism="optimal",
-        method=envelope.method,
+        mechanism=OPTIMAL,
+        method="release" if envelope is None else envelope.method,
         certificate=certificate,
-        messages=search_messages(envelope, certificate, search),
+        messages=said,
         seconds=time.perf_counter() - started,
-    ).with_envelope(envelope)
-
-
-def utility_entropy(joint: Joint) -> float:
-    """H(X) in nats."""
-    p = joint.p_x
-    return -math.fsum((p * np.log(p)).tolist())
+        envelope=envelope,
+    )
 
 
 def _release(rules: Rules) -> Rounded | None:
     """The channel that publishes X itself, if the exact audit allows it."""
-    joint, lifts = rules.joint, rules.sets(rules.joint)
-    if not lifts.nearly_within(lifts.given_s, lifts.p_x).all():
+    lifts = rules.sets(rules.joint)
+    if not lifts.within(lifts.given_s, lifts.p_x, -1.0).all():
         return None
     try:
-        singles = [[x] for x in range(len(joint.useful))]
-        return partition_channel(singles, joint, rules.notion, judge=rules.judge)
+        return partition_channel([[x] for x in range(len(rules.joint.useful))], rules)
     except RoundingFailure:
         return None
 
 
-def _designed(rules: Rules, search: Search, target: float, started: float) -> tuple[Envelope, Rounded]:
+def _designed(rules: Rules, search: Search, started: float) -> tuple[Envelope, Rounded]:
     """Solve with growing margins until the rounded channel passes."""
-    joint, reduced, relaxation = rules.joint, rules.reduced, rules.polytope()
-    known = _known(rules, search, target, started)
-    start, dual = known.pool, known.dual
+    known, end, interrupted = _known(rules, search, started)
     failure: RoundingFailure | None = None
     envelopes: list[Envelope] = []
-    least = SPLITTING * len(joint.useful) if reduced.is_reduced else 0.0
-    for margin in (m for m in rules.margins if m >= min(least, rules.margins[-1])):
-        left = None if search.time_limit is None else max(0.0, known.end - time.perf_counter())
+    for margin in rules.margins:
         try:
-            envelope = lower_envelope(
-                rules.polytope(margin),
-                reduced.joint.p_x,
-                relaxation=relaxation,
-                method=rules.method(search.method),
-                enumeration=ENUMERATIONS[search.enumeration],
-                gap=target,
-                time_limit=left,
-                workers=search.workers,
-                backend=search.backend,
-                start=start,
-                incumbents=known.channels,
-                dual=dual,
-                progress=shown_progress(joint, search),
-            )
+            envelope = rules.solver(margin, search, end)(progress=search.shown(rules.joint), **known)
         except TooManyVertices as error:
             raise SolverFailure(f"{error}") from error
         except SolverError as error:
             raise SolverFailure(f"the optimum could not be computed: {error}") from error
-        if known.interrupted:
+        if interrupted:
             envelope = replace(envelope, status=EnvelopeStatus.INTERRUPTED)
         try:
-            weights, points = reduced.split(envelope.weights, envelope.points)
-            return envelope, rules.rounded(weights, float_posteriors(points))
+            return envelope, rules.rounded(*rules.reduced.split(envelope.weights, envelope.points))
         except RoundingFailure as error:
             failure = error
-            start, dual = envelope.pool, envelope.dual
+            known |= {"start": envelope.pool, "dual": envelope.dual}
             envelopes.append(envelope)
     raise NotRounded(
         f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger budget",
@@ -212,22 +112,14 @@ def _designed(rules: Rules, search: Search, target: float, started: float) -> tu
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Known:
-    """What the search begins with, all of it on classes: channels of the heuristics and of a neighbouring budget."""
+def _known(rules: Rules, search: Search, started: float) -> tuple[dict[str, Any], float, bool]:
+    """Where the search begins, all of it on classes, its end, and whether Ctrl-C came.
 
-    channels: list[tuple[Array, Points]]
-    pool: Points | None
-    dual: Array | None
-    end: float
-    interrupted: bool
-
-
-def _known(rules: Rules, search: Search, target: float, started: float) -> _Known:
-    """Every channel that is cheaper to find than the optimum, so that no limit leaves less than these."""
+    Every channel that is cheaper to find than the optimum is among the incumbents, so that no limit leaves less.
+    """
     reduced = rules.reduced
     whole, table = reduced.whole, reduced.joint
-    end = math.inf if search.time_limit is None else started + search.time_limit
+    end = search.end(started, rules.search_share)
     channels: list[tuple[Array, Points]] = []
     merged: list[tuple[int, ...]] = []
     merging = started + max(MERGING_SHARE * (end - started), LEAST_SECONDS)
@@ -246,33 +138,58 @@ def _known(rules: Rules, search: Search, target: float, started: float) -> _Know
         pool, dual = neighbour.pool, neighbour.dual
     interrupted = False
     now = time.perf_counter()
-    if search.method != "vertices" and now < end < math.inf:
-        effort = Effort(
-            gap=target,
-            method=rules.method("auto"),
-            end=now + RESPONSE_SHARE * (end - now),
-            workers=search.workers,
-            backend=search.backend,
-        )
-        inner, outer = rules.polytope(rules.margins[0]), rules.polytope()
-        weights, points, interrupted = respond(within(inner, outer, effort), table.p_x, merged)
+    if search.method != "vertices" and now < end < math.inf and rules.has_faces:
+        until = now + rules.response_share * (end - now)
+        solve = rules.solver(rules.margins[0], search, until)
+        weights, points, interrupted = respond(solve, table.p_x, merged, until)
         channels.append((weights, points))
-    return _Known(
-        channels=channels,
-        pool=pool,
-        dual=dual,
-        end=-math.inf if interrupted else end,
-        interrupted=interrupted,
-    )
+    known = {"incumbents": channels, "start": pool, "dual": dual}
+    return known, -math.inf if interrupted else end, interrupted
 
 
-def float_posteriors(points: Points) -> object:
-    """The points as `round_channel` takes them, dense or sparse."""
-    if points.shape[1] < SPARSE_FROM:
-        return points.toarray()
-    from scipy.sparse import csr_array
+def respond(
+    solve: Solve,
+    p_x: Array,
+    groups: Sequence[Sequence[int]],
+    end: float,
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[Array, Points, bool]:
+    """The optimum within every set of a partition: weights (k,), posteriors (k, n), and whether Ctrl-C came.
 
-    return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
+    A set's problem is that of the optimal channel on the face where only the set has mass, at the point P(X | T)
+    (Zarrabian et al. 2023, eq. (25)); it has a solution if and only if the merged set satisfies the notion.
+    A set that cannot be improved on before `end` (of `time.perf_counter`), or lies in the margin, stays one output.
+    """
+    weights: list[Array] = []
+    parts: list[Points] = []
+    interrupted = False
+    for done, group in enumerate(groups):
+        members = np.array(group)
+        mass = float(p_x[members].sum())
+        found = None
+        if len(group) > 1:
+            progress(done)
+            found = None if interrupted or time.perf_counter() >= end else _solved(solve, members)
+        interrupted = interrupted or (found is not None and found.status is EnvelopeStatus.INTERRUPTED)
+        weights.append(np.array([mass]) if found is None else mass * found.weights)
+        inside = Points.from_dense(p_x[members][None, :] / mass) if found is None else found.points
+        at = members[inside.indices].astype(np.int32)
+        parts.append(Points(inside.indptr, at, inside.data, (len(inside), len(p_x))))
+    return np.concatenate(weights), Points.concatenate(parts), interrupted
+
+
+def _solved(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
+    """The optimum within one set; None where the merged set lies in the margin."""
+    try:
+        return solve(members)
+    except OutsidePolytope:
+        return None
+    except TooManyVertices as error:
+        raise SolverFailure(f"{error}") from error
+    except SolverError as error:
+        raise SolverFailure(
+            f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
+        ) from error
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
@@ -296,27 +213,10 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     return Certificate(upper_bound_nmi=upper, gap_nmi=gap, scope="proven", details=details)
 
 
-def search_messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
+def _search_messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:
     """Why the gap is not closed, if it is not."""
     if certificate.gap_nmi is not None and certificate.gap_nmi <= search.gap:
         return ()
     if envelope.status is EnvelopeStatus.OPTIMAL:
         return (f"the gap asked for ({search.gap:g}) is below what double precision can prove here",)
     return (f"the search ended early ({envelope.status})",)
-
-
-def shown_progress(joint: Joint, search: Search) -> Callable[[Progress], None] | None:
-    """The caller's progress, told in units of H(X)."""
-    report = search.progress
-    if report is None:
-        return None
-    entropy = utility_entropy(joint)
-
-    def show(at: Progress) -> None:
-        low, high = 1.0 - at.value / entropy, min(1.0, 1.0 - at.bound / entropy)
-        figures = {"nmi": low, "upper_bound_nmi": high, "gap_nmi": high - low}
-        said = f"utility {low:.5f}, at most {high:.5f}, gap {high - low:.2g}"
-        said += f" ({at.columns} columns, {at.nodes} nodes)"
-        report(Step(said, {**figures, "columns": at.columns, "nodes": at.nodes}))
-
-    return show

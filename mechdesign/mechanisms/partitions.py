@@ -2,19 +2,16 @@
 
 A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). All the decisions here are taken in
 floating point, on the safe side: a set that is said to be `within` the limits is so exactly.
-
-How risky merged sets of symbols are, and whether they satisfy a notion: arrays, in floating point.
-
-A merged set T of symbols has the lift l(s, T) = P(T | s) / P(T). Decisions are taken on the safe side: a
-set that is said to be `within` the limits is so exactly.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,28 +44,56 @@ def rounding_slack(shape: tuple[int, int]) -> float:
     return (8 * (shape[0] + shape[1]) + 32) * UNIT_ROUNDOFF
 
 
-class _Measure(Protocol):
-    """One family of notions: the test of merged sets and their risk; arguments as those of `MergedSets`."""
+class Block(NamedTuple):
+    """A merged set T: its members, P(T|s) of shape (|S|,), and P(T)."""
 
-    def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
-        """Satisfies the limits: surely for `safety` 1, perhaps for -1."""
-        ...
+    members: list[int]
+    given_s: Array
+    mass: float
 
+    def joined(self, other: Block) -> Block:
+        """Both as one."""
+        return Block(self.members + other.members, self.given_s + other.given_s, self.mass + other.mass)
+
+
+class MergedSets(ABC):
+    """The table, scaled once, with the tests that the algorithms ask of merged sets.
+
+    `given_s` has columns that add up where symbols are merged, P(x|s) of (|S|, |X|), and `p_x` their masses.
+    """
+
+    given_s: Array
+    p_x: Array
+
+    @abstractmethod
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+        """Whether merged sets of `given_s` (.., k) and `mass` (k,) satisfy the limits: surely, or perhaps for -1."""
+
+    @abstractmethod
     def omega(self, given_s: Array, mass: Array) -> Array:
-        """Larger is worse."""
-        ...
+        """The risk of merged sets, (k,); larger is worse."""
+
+    def complies(self, block: Block) -> bool:
+        """Whether one merged set surely satisfies the limits; all symbols together do, their lift is exactly 1."""
+        whole = len(block.members) == len(self.p_x)
+        return whole or bool(self.within(block.given_s[:, None], np.array([block.mass]))[0])
+
+    def block(self, members: Sequence[int]) -> Block:
+        """These symbols as one."""
+        chosen = list(members)
+        return Block(chosen, self.given_s[:, chosen].sum(axis=1), float(self.p_x[chosen].sum()))
 
 
-class _Extremes:
+class _Extremes(MergedSets):
     """Notions on the largest and the smallest lift."""
 
-    def __init__(self, limits: LiftLimits, risk: Risk, slack: float) -> None:
-        self.limits, self.slack = limits, slack
-        self.risk = risk
+    def __init__(self, p: Array, limits: LiftLimits, risk: Risk) -> None:
+        self.p_x, self.given_s = p.sum(axis=0), p / p.sum(axis=1, keepdims=True)
+        self.limits, self.slack, self.risk = limits, rounding_slack((p.shape[0], p.shape[1])), risk
         if risk == "auto":
             self.risk = "log-ratio" if math.isfinite(limits.ratio) else "log-max"
 
-    def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
         strictness = 1.0 + safety * self.slack
         low, high = given_s.min(axis=0), given_s.max(axis=0)
         limits = self.limits
@@ -97,14 +122,16 @@ class _Extremes:
         return np.maximum(upper, lower)
 
 
-class _Means:
+class _Means(MergedSets):
     """Notions on averages over S of the lift and of its inverse."""
 
-    def __init__(self, limits: MeanLimits, risk: Risk, slack: float, p_s: Array) -> None:
-        self.limits, self.slack, self.p_s = limits, slack, p_s
+    def __init__(self, p: Array, limits: MeanLimits, risk: Risk) -> None:
+        self.p_x, self.p_s = p.sum(axis=0), p.sum(axis=1)
+        self.given_s = p / self.p_s[:, None]
+        self.limits, self.slack = limits, rounding_slack((p.shape[0], p.shape[1]))
         self.risk = "log-max" if risk == "auto" else risk
 
-    def within(self, given_s: Array, mass: Array, safety: float) -> NDArray[np.bool_]:
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
         fine = np.ones(len(mass), dtype=np.bool_)
         lifts = given_s / mass
         for limit, values in ((self.limits.upper, lifts), (self.limits.lower, _inverse(lifts))):
@@ -137,48 +164,13 @@ def _inverse(lifts: Array) -> Array:
         return 1.0 / lifts
 
 
-class MergedSets:
-    """The table, scaled once, with the tests that the algorithms ask of merged sets."""
-
-    def __init__(self, p: Array, limits: Limits, risk: Risk = "auto") -> None:
-        self.p_x: Array = p.sum(axis=0)
-        self.given_s: Array = p / p.sum(axis=1, keepdims=True)
-        slack = rounding_slack((p.shape[0], p.shape[1]))
-        self._measure: _Measure = (
-            _Means(limits, risk, slack, p.sum(axis=1))
-            if limits.mean is not None
-            else _Extremes(limits, risk, slack)
-        )
-
-    def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Whether merged sets of P(T|s) `given_s` (|S|, k) and P(T) `mass` (k,) surely satisfy the limits."""
-        return self._measure.within(given_s, mass, 1.0)
-
-    def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """As `within`, but sets that may satisfy the limits count too: those left out surely violate."""
-        return self._measure.within(given_s, mass, -1.0)
-
-    def omega(self, given_s: Array, mass: Array) -> Array:
-        """The risk of merged sets, (k,); larger is worse."""
-        return self._measure.omega(given_s, mass)
-
-    def complies(self, members: list[int], given_s: Array, mass: float) -> bool:
-        """Whether one merged set satisfies the limits; all symbols together do, their lift is exactly 1."""
-        return len(members) == len(self.p_x) or self.one_within(given_s, mass)
-
-    def one_within(self, given_s: Array, mass: float) -> bool:
-        """`within` for a single set."""
-        return bool(self.within(given_s[:, None], np.array([mass]))[0])
-
-    def merged(self, members: list[int]) -> tuple[Array, float]:
-        """P(T|s), (|S|,), and P(T) of the set of these symbols."""
-        return self.given_s[:, members].sum(axis=1), float(self.p_x[members].sum())
+def merged_sets(p: Array, limits: Limits, risk: Risk = "auto") -> MergedSets:
+    """Those of a table P(s, x) of shape (|S|, |X|)."""
+    return _Extremes(p, limits, risk) if limits.mean is None else _Means(p, limits, risk)
 
 
 LEAST_SECONDS = 1.0
 """Time that merging may take whatever the limit is: all but the largest tables need less."""
-
-__all__ = ["RISKS", "MergedSets", "Merging", "Risk", "merge_all", "merge_subsets"]
 
 
 @dataclass(frozen=True)
@@ -197,36 +189,32 @@ class Merging:
 class _Pool:
     """Sets that may still join another one, in their original order, without rescans."""
 
-    def __init__(self, lifts: MergedSets, groups: list[list[int]]) -> None:
-        self._lifts = lifts
-        self.groups = groups
-        self.given_s = _columns(lifts.given_s, groups)
-        self.mass = np.array([lifts.p_x[g].sum() for g in groups])
+    def __init__(self, lifts: MergedSets, groups: Sequence[list[int]]) -> None:
+        self.lifts, self.groups = lifts, list(groups)
+        self.given_s = lifts.given_s[:, [group[0] for group in groups]]
+        for k, group in enumerate(groups):
+            if len(group) > 1:
+                self.given_s[:, k] = lifts.given_s[:, group].sum(axis=1)
+        self.mass = np.array([lifts.p_x[group].sum() for group in groups])
         self._risk = lifts.omega(self.given_s, self.mass)
 
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    def pop(self, k: int) -> tuple[list[int], Array, float]:
-        taken = self.groups.pop(k), self.given_s[:, k].copy(), float(self.mass[k])
+    def take(self, k: int) -> Block:
+        """Take a set out."""
+        taken = Block(self.groups.pop(k), self.given_s[:, k].copy(), float(self.mass[k]))
         # Shifting in place keeps the order (ties go to the first symbol) and allocates nothing.
         self.given_s[:, k:-1] = self.given_s[:, k + 1 :]
         self.given_s = self.given_s[:, :-1]
-        self.mass = np.delete(self.mass, k)
-        self._risk = np.delete(self._risk, k)
+        self.mass, self._risk = np.delete(self.mass, k), np.delete(self._risk, k)
         return taken
 
-    def riskiest(self) -> int:
-        return int(np.argmax(self._risk))
+    def riskiest(self) -> Block:
+        """Take out the set that is worst by itself."""
+        return self.take(int(np.argmax(self._risk)))
 
-    def safest_with(self, given_s: Array, mass: float) -> int:
-        return int(np.argmin(self._lifts.omega(self.given_s + given_s[:, None], self.mass + mass)))
-
-
-def _columns(given_s: Array, groups: list[list[int]]) -> Array:
-    if all(len(g) == 1 for g in groups):
-        return given_s[:, [g[0] for g in groups]]
-    return np.stack([given_s[:, g].sum(axis=1) for g in groups], axis=1)
+    def joined(self, block: Block) -> Block:
+        """The block with the set that leaves the smallest risk."""
+        risk = self.lifts.omega(self.given_s + block.given_s[:, None], self.mass + block.mass)
+        return block.joined(self.take(int(np.argmin(risk))))
 
 
 def merge_subsets(
@@ -245,24 +233,20 @@ def merge_subsets(
     pool = _Pool(lifts, risky)
     done: list[list[int]] = []
     within = True
-    while len(pool):
-        members, given_s, mass = pool.pop(pool.riskiest())
-        within = False  # a single risky symbol violates
-        while not within and len(pool):
+    while pool.groups:
+        block, within = pool.riskiest(), False  # a single risky symbol violates
+        while not within and pool.groups:
             if time.perf_counter() > end:
-                members = [*members, *(x for g in pool.groups for x in g)]
-                within = lifts.complies(members, *lifts.merged(members))
+                block = lifts.block([*block.members, *(x for group in pool.groups for x in group)])
                 pool.groups.clear()
-                break
-            more, more_given_s, more_mass = pool.pop(pool.safest_with(given_s, mass))
-            members, given_s, mass = members + more, given_s + more_given_s, mass + more_mass
-            within = lifts.complies(members, given_s, mass)
-        done.append(members)
+            else:
+                block = pool.joined(block)
+            within = lifts.complies(block)
+        done.append(block.members)
     if within:
         return _merging(done + kept)
     last, others = done[-1], done[:-1]
-    late = time.perf_counter() > end
-    joined = None if late else _join(lifts, last, [list(g) for g in others])
+    joined = None if time.perf_counter() > end else _join(lifts, last, others)
     if joined is not None:
         return _merging(joined + kept)
     everything = [x for g in done for x in g]
@@ -286,7 +270,7 @@ def merge_all(
     risky = [x for single in singles for x in single]
     if not risky:
         return _merging(kept)
-    if not repair or lifts.complies(risky, *lifts.merged(risky)):
+    if not repair or lifts.complies(lifts.block(risky)):
         return _merging([risky, *kept])
     return _repair(lifts, [(risky, kept)], len(kept), end)
 
@@ -299,13 +283,11 @@ def _split(lifts: MergedSets, harmless: NDArray[np.bool_] | None) -> tuple[list[
 
 def _join(lifts: MergedSets, last: list[int], others: list[list[int]]) -> list[list[int]] | None:
     """Lines 12 to 14 of Algorithm 1: join other subsets until the last one complies; None if none is left."""
-    pool = _Pool(lifts, others) if others else None
-    given_s, mass = lifts.merged(last)
-    while pool:
-        more, more_given_s, more_mass = pool.pop(pool.safest_with(given_s, mass))
-        last, given_s, mass = last + more, given_s + more_given_s, mass + more_mass
-        if lifts.complies(last, given_s, mass):
-            return [last, *pool.groups]
+    pool, block = _Pool(lifts, others), lifts.block(last)
+    while pool.groups:
+        block = pool.joined(block)
+        if lifts.complies(block):
+            return [block.members, *pool.groups]
     return None
 
 
@@ -318,7 +300,7 @@ def _repair(
     """
     plans: list[tuple[float, list[list[int]], list[int]]] = []
     for core, pool in starts:
-        for taken in _plans(lifts, core, pool, end):
+        for taken in _plans(lifts.block(core), _Pool(lifts, pool), end):
             merged = core + [x for k in taken for x in pool[k]]
             groups = [merged, *(g for k, g in enumerate(pool) if k not in set(taken))]
             # The harmless symbols stand last in the pool, one to a set.
@@ -328,64 +310,54 @@ def _repair(
     return _merging(groups, repaired=True, borrowed=borrowed)
 
 
-def _plans(lifts: MergedSets, core: list[int], pool: list[list[int]], end: float) -> list[list[int]]:
+def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     """Positions in `pool` to take into `core`, in a few ways, each pruned (in time) of what it does not need."""
-    if not pool:
+    if not pool.groups:
         return [[]]
-    given_s, mass = lifts.merged(core)
-    more, more_mass = _columns(lifts.given_s, pool), np.array([lifts.p_x[g].sum() for g in pool])
-    cheapest_first = np.argsort(more_mass, kind="stable")  # the loss grows with the mass that joins
+    within = pool.lifts.within
+    cheapest_first = np.argsort(pool.mass, kind="stable")  # the loss grows with the mass that joins
     plans: list[list[int]] = []
-    alone = lifts.within(more + given_s[:, None], more_mass + mass)
+    alone = within(pool.given_s + core.given_s[:, None], pool.mass + core.mass)
     if alone.any():
         plans.append([next(int(k) for k in cheapest_first if alone[k])])
     orders = [cheapest_first]
     if time.perf_counter() <= end:
-        orders.append(_safest_first(lifts, given_s, mass, more, more_mass, end))
+        orders.append(_safest_first(core, pool, end))
     for order in orders:
-        sums = np.cumsum(more[:, order], axis=1) + given_s[:, None]
-        enough = np.flatnonzero(lifts.within(sums, np.cumsum(more_mass[order]) + mass))
-        taken = [int(k) for k in order[: enough[0] + 1 if enough.size else len(order)]]
-        plans.append(_pruned(lifts, given_s, mass, more, more_mass, taken, end) if enough.size else taken)
+        sums = np.cumsum(pool.given_s[:, order], axis=1) + core.given_s[:, None]
+        enough = np.flatnonzero(within(sums, np.cumsum(pool.mass[order]) + core.mass))
+        taken = order[: enough[0] + 1 if enough.size else len(order)].tolist()
+        plans.append(_pruned(core, pool, taken, end) if enough.size else taken)
     return plans
 
 
-def _safest_first(
-    lifts: MergedSets, given_s: Array, mass: float, more: Array, more_mass: Array, end: float
-) -> NDArray[np.intp]:
+def _safest_first(core: Block, pool: _Pool, end: float) -> NDArray[np.intp]:
     """The order in which each next set leaves the smallest risk; after `end` any."""
-    left = np.arange(len(more_mass))
+    left = np.arange(len(pool.groups))
     order: list[int] = []
     while left.size:
-        risk = lifts.omega(more[:, left] + given_s[:, None], more_mass[left] + mass)
+        risk = pool.lifts.omega(pool.given_s[:, left] + core.given_s[:, None], pool.mass[left] + core.mass)
         best = int(np.argmin(risk))
         k = int(left[best])
         order.append(k)
-        given_s, mass = given_s + more[:, k], mass + float(more_mass[k])
+        core = core.joined(Block(pool.groups[k], pool.given_s[:, k], float(pool.mass[k])))
         left = np.delete(left, best)
-        if lifts.one_within(given_s, mass):
+        if pool.lifts.complies(core):
             return np.array(order)
         if time.perf_counter() > end:
             break
     return np.array([*order, *left.tolist()])
 
 
-def _pruned(
-    lifts: MergedSets,
-    given_s: Array,
-    mass: float,
-    more: Array,
-    more_mass: Array,
-    taken: list[int],
-    end: float,
-) -> list[int]:
+def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]:
     """`taken` without the members that the limits do not need, the most expensive given back first."""
     needed = list(taken)
-    for k in sorted(taken, key=lambda k: -more_mass[k]):
+    for k in sorted(taken, key=lambda k: -pool.mass[k]):
         if time.perf_counter() > end:
             break
         rest = [j for j in needed if j != k]
-        if lifts.one_within(given_s + more[:, rest].sum(axis=1), mass + float(more_mass[rest].sum())):
+        given_s, mass = pool.given_s[:, rest].sum(axis=1), float(pool.mass[rest].sum())
+        if pool.lifts.complies(core.joined(Block([], given_s, mass))):
             needed = rest
     return needed
 

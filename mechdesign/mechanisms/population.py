@@ -9,55 +9,42 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import population as auditing
-from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
+from mechdesign.core.balls import quotient_above
 from mechdesign.core.binomial import SCALE
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
-from mechdesign.mechanisms.optimal import (
-    GAP_SHARE,
-    LEAST_GAP,
-    Search,
-    float_posteriors,
-    optimal,
-    proven,
-    search_messages,
-    shown_progress,
-    utility_entropy,
-)
-from mechdesign.mechanisms.partitions import MergedSets, Merging, merge_all, merge_subsets, rounding_slack
+from mechdesign.mechanisms.classes import Classes
+from mechdesign.mechanisms.optimal import optimal
+from mechdesign.mechanisms.partitions import MergedSets, Risk, rounding_slack
 from mechdesign.mechanisms.posteriors import OUTWARDS
-from mechdesign.mechanisms.responding import respond
-from mechdesign.mechanisms.result import Certificate, Design, finish
-from mechdesign.mechanisms.rounding import UNIT, Rounded, RoundingFailure, partition_channel, round_channel
+from mechdesign.mechanisms.result import Certificate, Design
+from mechdesign.mechanisms.rounding import UNIT, columns_of
+from mechdesign.mechanisms.rules import Rules
+from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
-from solvers import Envelope, Points, SolverError, UncertainSet, robust_envelope
+from solvers import Envelope, OutsidePolytope, Points, UncertainSet, robust_envelope
 from solvers.uncertain import extreme_means
 
 Array = NDArray[np.float64]
 
-OPTIMAL, RESPONSE, SUBSETS, COMPLETE = "optimal", "subset-response", "subset-merging", "complete-merging"
-
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
-"""Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `optimal.MARGINS`."""
+"""Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `rules.MARGINS`."""
 
 TABLE_SHARE, TABLE_SECONDS = 0.1, 10.0
 """Share of the time limit (or seconds) for a bound from the table's own optimum where the search did not end."""
-
-MANY, RESPONSE_SHARE = 60, 0.3
-"""With more symbols, and a time limit, the optimum begins from the best responses within merged sets, found in this
-share of the time: theirs is the better channel where the limit is short."""
 
 TABLE_GAP = 1e-2
 """Gap of that optimum, in units of H(X)."""
@@ -89,12 +76,12 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
         np.array([[_below(end, SCALE) for end in (*row, *nothing)] for row in chosen.lower]),
         np.array(
             [
-                [_above(end, SCALE) for end in (*row, *more)]
+                [quotient_above(end, SCALE) for end in (*row, *more)]
                 for row, more in zip(chosen.upper, rest, strict=True)
             ]
         ),
         np.array([_below(end.numerator, end.denominator) for end in chosen.share_lower]),
-        np.array([_above(end.numerator, end.denominator) for end in chosen.share_upper]),
+        np.array([quotient_above(end.numerator, end.denominator) for end in chosen.share_upper]),
         ratio=_factor(limits.ratio),
         most=_factor(limits.upper),
         least=math.exp(-limits.lower) * (1.0 - OUTWARDS),
@@ -102,13 +89,7 @@ def uncertain_set(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Uncert
 
 
 def _below(numerator: int, denominator: int) -> float:
-    value = numerator / denominator
-    return value if Fraction(value) <= Fraction(numerator, denominator) else math.nextafter(value, -1.0)
-
-
-def _above(numerator: int, denominator: int) -> float:
-    value = numerator / denominator
-    return value if Fraction(value) >= Fraction(numerator, denominator) else math.nextafter(value, 2.0)
+    return -quotient_above(-numerator, denominator)
 
 
 def _factor(budget: float) -> float:
@@ -123,40 +104,6 @@ def room_at_the_table(uncertain: UncertainSet) -> float:
         1.0 - uncertain.least if uncertain.least > 0.0 else math.inf,
     )
     return min(sides)
-
-
-@dataclass(frozen=True)
-class PopulationJudge:
-    """What rounding asks of a channel: the verdict on the whole set. See `rounding.Judge`."""
-
-    joint: Joint
-    notion: Notion
-    chosen: ConfidenceSet
-
-    def verdict(self, channel: Channel) -> Audit:
-        """The audit of the table, with the verdict and the worst cell of the set."""
-        return auditing.audit(channel, self.joint, self.notion, population=self.chosen)
-
-    def failing(self, channel: Channel) -> tuple[int, ...]:
-        """Outputs that violate the notion for some population."""
-        return auditing.failing_outputs(channel, self.joint, self.notion, self.chosen)
-
-    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight for each failing output that brings it inside; `rounding._needed_mixing` for the set.
-
-        Mixing a into a column moves h, g and their means by a, so an inequality that fails by e and has c to spare
-        at a constant column holds again from a = e / c on.
-        """
-        uncertain = uncertain_set(self.joint, self.notion, self.chosen)
-        w = np.zeros((len(failing), rows.shape[0]))
-        for k, y in enumerate(failing):
-            at, values = rows.columns[y]
-            w[k, list(at)] = np.array(values) * UNIT
-        factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
-        masses = w @ uncertain.point
-        excess = np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0) * masses
-        rounding = UNIT * (1.0 + max(factors)) * (2.0 + 16.0 * w.max(axis=1))
-        return np.maximum(2.0 * UNIT, (excess + rounding) / room_at_the_table(uncertain))
 
 
 class PopulationLifts(MergedSets):
@@ -174,25 +121,17 @@ class PopulationLifts(MergedSets):
         self.given_s = np.vstack([lower, upper])
         self._totals = lower.sum(axis=1)[:, None], upper.sum(axis=1)[:, None]
         self._rest = np.array([end / SCALE for end in chosen.rest] or [0.0] * len(lower))[:, None]
-        self._limits, self._slack = limits, 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
+        self._limits, self.slack = limits, 4.0 * rounding_slack((2 * len(lower), len(self.p_x)))
         low, high = (
             np.array([float(end) for end in ends]) for ends in (chosen.share_lower, chosen.share_upper)
         )
         self._shares = low, high
 
-    def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Surely private for the whole set."""
-        return self._used(given_s, mass) <= 0.0 - self._slack
-
-    def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Perhaps private for the whole set."""
-        return self._used(given_s, mass) <= self._slack
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+        """Private for the whole set."""
+        return self.omega(given_s, mass) <= -safety * self.slack
 
     def omega(self, given_s: Array, mass: Array) -> Array:
-        """The logarithm of the worst lift or quotient beyond its budget; larger is worse."""
-        return self._used(given_s, mass)
-
-    def _used(self, given_s: Array, mass: Array) -> Array:
         """The largest log lift (or quotient) minus its budget, (k,).
 
         Free mass lies on T, then on unseen symbols, whose w is P(T), then elsewhere; for the least the other way.
@@ -222,194 +161,108 @@ class PopulationLifts(MergedSets):
         return worst
 
 
-def population_design(
-    joint: Joint,
-    notion: Notion,
-    mechanism: str,
-    search: Search,
-    chosen: ConfidenceSet,
-    *,
-    fallback: bool = True,
-) -> Design:
-    """The channel of a mechanism, verified exactly for every population of the set."""
-    run = _Run(joint, notion, search, PopulationJudge(joint, notion, chosen), time.perf_counter())
-    made = run.design(mechanism, fallback=fallback)
-    messages = made.messages
-    if made.nmi < LITTLE:
-        messages = (*messages, _too_wide(joint, notion, chosen, made.nmi))
-    channel = made.channel.with_record(replace(made.channel.record, confidence=chosen.to_record()))
-    seconds = time.perf_counter() - run.started
-    return replace(made, channel=channel, confidence=chosen, messages=messages, seconds=seconds)
-
-
 @dataclass(frozen=True)
-class _Run:
-    """One design on one set."""
+class PopulationRules(Rules):
+    """A notion for every population of a set; see `Rules`."""
 
-    joint: Joint
-    notion: Notion
-    search: Search
-    judge: PopulationJudge
-    started: float
+    chosen: ConfidenceSet = field(kw_only=True)
+    search_share: ClassVar[float] = 1.0 - TABLE_SHARE
+    response_share: ClassVar[float] = 0.3
 
-    def design(self, mechanism: str, *, fallback: bool) -> Design:
-        lifts = PopulationLifts(self.joint, auditing.lift_limits(self.notion), self.judge.chosen)
-        merging = (merge_all if mechanism == COMPLETE else merge_subsets)(lifts)
-        merged = self._merged(merging, mechanism if mechanism != OPTIMAL else SUBSETS)
-        if mechanism in (SUBSETS, COMPLETE):
-            return merged
-        if len(merging.groups) == len(self.joint.useful):
-            proof = Certificate(upper_bound_nmi=1.0, gap_nmi=0.0, scope="proven")
-            said = ("X itself satisfies the notion for the whole set and is published as it is.",)
-            more = {"certificate": proof, "messages": said} if mechanism == OPTIMAL else {}
-            return self._merged(merging, mechanism, "release", **more)
-        if mechanism == RESPONSE:
-            made = self._response(merging)
-            if made is None or made.nmi < merged.nmi:
-                return merged
-            return replace(made, repaired=merging.repaired, borrowed=merged.borrowed)
-        try:
-            best = self._optimal(merging)
-        except SolverFailure as error:
-            if not fallback:
-                raise
-            said = f"the optimum failed ({error}); this is {SUBSETS}, verified"
-            return replace(merged, fallback_from=OPTIMAL, messages=(*merged.messages, said))
-        if fallback and merged.nmi > best.nmi:
-            said = f"the search ended below {SUBSETS}, which is emitted, verified"
-            proof = best.certificate.at(merged.nmi)
-            return replace(merged, certificate=proof, fallback_from=OPTIMAL, messages=(*best.messages, said))
-        return best
+    @cached_property
+    def uncertain(self) -> UncertainSet:
+        """The posteriors that are private for the whole set."""
+        return uncertain_set(self.joint, self.notion, self.chosen)
 
-    def _made(self, rounded: Rounded, mechanism: str, method: str, **more: Any) -> Design:
-        seconds = time.perf_counter() - self.started
-        return finish(
-            rounded.channel,
-            self.joint,
-            rounded.audit,
-            mechanism=mechanism,
-            method=method,
-            seconds=seconds,
-            **more,
-        )
+    @property
+    def has_faces(self) -> bool:
+        """Not where outputs are released for symbols of no record, too."""
+        return not self.chosen.rest
 
-    def _merged(self, merging: Merging, mechanism: str, method: str = "partition", **more: Any) -> Design:
-        try:
-            rounded = partition_channel(merging.groups, self.joint, self.notion, judge=self.judge)
-        except RoundingFailure:
-            # As in `watchdog.watch`: cannot happen, and a constant is private whatever happens.
-            everything = [range(len(self.joint.useful))]
-            rounded = partition_channel(everything, self.joint, self.notion, judge=self.judge)
-        borrowed = tuple(self.joint.useful.names[x] for x in merging.borrowed)
-        return self._made(rounded, mechanism, method, repaired=merging.repaired, borrowed=borrowed, **more)
+    def verdict(self, channel: Channel) -> Audit:
+        """The audit of the table, with the verdict and the worst cell of the set."""
+        return auditing.audit(channel, self.joint, self.notion, population=self.chosen)
 
-    def _rounded(self, weights: Array, points: Points) -> Rounded:
-        return round_channel(weights, float_posteriors(points), self.joint, self.notion, judge=self.judge)
+    def failing(self, channel: Channel) -> tuple[int, ...]:
+        """Outputs that violate the notion for some population."""
+        return auditing.failing_outputs(channel, self.joint, self.notion, self.chosen)
 
-    def _solved(
-        self, uncertain: UncertainSet, margin: float, share: float = 1.0 - TABLE_SHARE, **more: Any
-    ) -> Envelope:
-        left = None
-        if self.search.time_limit is not None:
-            end = self.started + share * self.search.time_limit
-            left = max(0.0, end - time.perf_counter())
-        try:
-            return robust_envelope(
-                uncertain,
-                margin=margin,
-                gap=max(GAP_SHARE * self.search.gap, LEAST_GAP) * utility_entropy(self.joint),
-                time_limit=left,
-                workers=self.search.workers,
-                backend=self.search.backend,
-                **more,
-            )
-        except SolverError as error:
-            raise SolverFailure(f"the optimum could not be computed: {error}") from error
+    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
+        """A weight for each failing output that brings it inside, as for a table.
 
-    def _response(self, merging: Merging) -> Design | None:
-        """The best response within every merged set: the optimum where only its symbols have mass."""
-        if self.judge.chosen.rest:
-            raise InputError(
-                f"{RESPONSE} with symbols of no record is not built: an output of a few symbols would be released for "
-                "these, too, so that sets cannot be looked at one by one; use another mechanism"
-            )
-        whole = uncertain_set(self.joint, self.notion, self.judge.chosen)
-        for share in MARGINS:
-            weights, points = self._responses(whole, merging, share * room_at_the_table(whole), 1.0)
-            try:
-                return self._made(self._rounded(weights, points), RESPONSE, "subsets")
-            except RoundingFailure:
-                continue
-        return None
+        Mixing a into a column moves h, g and their means by a, so an inequality that fails by e and has c to spare
+        at a constant column holds again from a = e / c on.
+        """
+        uncertain, w = self.uncertain, columns_of(rows, failing).T
+        factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
+        masses = w @ uncertain.point
+        excess = np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0) * masses
+        rounding = UNIT * (1.0 + max(factors)) * (2.0 + 16.0 * w.max(axis=1))
+        return np.maximum(2.0 * UNIT, (excess + rounding) / room_at_the_table(uncertain))
 
-    def _responses(
-        self, whole: UncertainSet, merging: Merging, margin: float, share: float
-    ) -> tuple[Array, Points]:
-        def solve(members: NDArray[np.intp], _: Array) -> Envelope | None:
-            face = whole.face(members)
-            return self._solved(face, margin, share) if face.excess(face.point)[0] < -margin else None
+    @cached_property
+    def reduced(self) -> Classes:
+        """No symbol stands for another one: each has an interval of its own."""
+        return Classes.of_symbols(self.joint)
 
-        return respond(solve, self.joint.p_x, merging.groups)[:2]
+    @property
+    def margins(self) -> tuple[float, ...]:
+        """Shares of what the inequalities have to spare at P_X."""
+        return tuple(share * room_at_the_table(self.uncertain) for share in MARGINS)
 
-    def _bounded_by_the_table(self, proof: Certificate, nmi: float) -> Certificate:
+    def solver(self, margin: float, search: Search, end: float) -> Solve:
+        """The envelope over the set, or on a face of it, until `end`."""
+
+        def solve(
+            members: NDArray[np.intp] | None = None,
+            *,
+            start: Points | None = None,
+            incumbents: Sequence[tuple[Array, Points]] = (),
+            **more: Any,
+        ) -> Envelope:
+            uncertain = self.uncertain if members is None else self.uncertain.face(members)
+            if members is not None and not uncertain.excess(uncertain.point)[0] < -margin:
+                raise OutsidePolytope("the merged set lies in the margin")
+            columns = [Points.empty(uncertain.n), *(points for _, points in incumbents)]
+            columns = Points.concatenate(columns if start is None else [*columns, start])
+            more |= search.options(self.joint, end)
+            return robust_envelope(uncertain, margin=margin, start=columns, **more)
+
+        return solve
+
+    def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
         """The certificate, with the bound of the table's own optimum where that is the smaller one.
 
         The table is one of the populations of the set unless its shares are known to be others.
         """
-        bound, gap, own = proof.upper_bound_nmi, proof.gap_nmi, self.notion.limits.single.need_shares
-        if (
-            gap is None
-            or bound is None
-            or gap <= self.search.gap
-            or (own and self.judge.chosen.shares_are_known)
-        ):
+        bound, gap = proof.upper_bound_nmi, proof.gap_nmi
+        known = auditing.lift_limits(self.notion).need_shares and self.chosen.shares_are_known
+        if gap is None or bound is None or gap <= search.gap or known:
             return proof
-        limit = TABLE_SECONDS if self.search.time_limit is None else TABLE_SHARE * self.search.time_limit
-        search = replace(
-            self.search, start=None, progress=None, gap=max(TABLE_GAP, self.search.gap), time_limit=limit
-        )
+        limit = TABLE_SECONDS if search.time_limit is None else TABLE_SHARE * search.time_limit
+        search = replace(search, start=None, progress=None, gap=max(TABLE_GAP, search.gap), time_limit=limit)
         try:
-            other = optimal(self.joint, self.notion, search).certificate
+            other = optimal(Rules(self.joint, self.notion), search).certificate
         except SolverFailure:
             return proof
         if other.upper_bound_nmi is None or other.scope != proof.scope or other.upper_bound_nmi >= bound:
             return proof
         return replace(proof, upper_bound_nmi=other.upper_bound_nmi).at(nmi)
 
-    def _optimal(self, merging: Merging) -> Design:
-        """Solve with growing margins until the rounded channel passes."""
-        uncertain = uncertain_set(self.joint, self.notion, self.judge.chosen)
-        start, dual = Points.blocks(merging.groups, self.joint.p_x), None
-        neighbour = self.search.start.envelope if self.search.start is not None else None
-        if neighbour is not None and neighbour.points.shape[1] == len(self.joint.useful):
-            start, dual = Points.concatenate([start, neighbour.pool]), neighbour.dual
-        if (
-            self.search.time_limit is not None
-            and len(self.joint.useful) > MANY
-            and not self.judge.chosen.rest
-        ):
-            margin = MARGINS[0] * room_at_the_table(uncertain)
-            points = self._responses(uncertain, merging, margin, RESPONSE_SHARE)[1]
-            start = Points.concatenate([start, points])
-        failure: RoundingFailure | None = None
-        progress = shown_progress(self.joint, self.search)
-        for share in MARGINS:
-            margin = share * room_at_the_table(uncertain)
-            found = self._solved(uncertain, margin, start=start, dual=dual, progress=progress)
-            try:
-                rounded = self._rounded(found.weights, found.points)
-            except RoundingFailure as error:
-                failure, start, dual = error, found.pool, found.dual
-                continue
-            nmi = utility(rounded.channel, self.joint).nmi
-            proof = self._bounded_by_the_table(proven(found, utility_entropy(self.joint), nmi), nmi)
-            said = search_messages(found, proof, self.search)
-            made = self._made(rounded, OPTIMAL, found.method, certificate=proof, messages=said)
-            return made.with_envelope(found)
-        raise SolverFailure(
-            f"no verified channel came out of the optimum ({failure}); use --mechanism subset-merging or a larger "
-            "budget"
-        )
+    def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
+        """Merged sets of symbols; the risk is always that of the worst quotient."""
+        return PopulationLifts(joint, auditing.lift_limits(self.notion), self.chosen)
+
+
+def confident(made: Design, rules: PopulationRules, started: float) -> Design:
+    """The design with its set in the record, and with a word on how many records would be needed."""
+    joint, notion, chosen = rules.joint, rules.notion, rules.chosen
+    said = (_too_wide(joint, notion, chosen, made.nmi),) if made.nmi < LITTLE else ()
+    channel = made.channel.with_record(replace(made.channel.record, confidence=chosen.to_record()))
+    seconds = time.perf_counter() - started
+    return replace(
+        made, channel=channel, confidence=chosen, messages=(*made.messages, *said), seconds=seconds
+    )
 
 
 def _too_wide(joint: Joint, notion: Notion, chosen: ConfidenceSet, nmi: float) -> str:
@@ -432,14 +285,7 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
     Tables with 2, 4, 8, ... times the counts are designed roughly; None if the time runs out or none is enough.
     """
     end = time.perf_counter() + ESTIMATE_SECONDS
-    point = replace(
-        chosen,
-        lower=tuple(_exact_row(row) for row in joint.counts),
-        upper=tuple(_exact_row(row) for row in joint.counts),
-        unseen=0,
-        rest=(),
-    )
-    goal = WANTED * _rough(joint, notion, point, end)
+    goal = WANTED * _rough(Rules(joint, notion), end)
     shares = None
     if chosen.shares_are_known:
         shares = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
@@ -455,22 +301,12 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
             estimate_shares=auditing.lift_limits(notion).need_shares,
             unseen=chosen.unseen,
         )
-        if _rough(larger, notion, wider, end) >= goal:
+        if _rough(PopulationRules(larger, notion, chosen=wider), end) >= goal:
             return larger.total
     return None
 
 
-def _exact_row(row: tuple[int, ...]) -> tuple[int, ...]:
-    """P(.|s) of the table itself in units of 2**-60, up to a unit."""
-    total = sum(row)
-    cells = [count * SCALE // total for count in row]
-    cells[cells.index(max(cells))] += SCALE - sum(cells)
-    return tuple(cells)
-
-
-def _rough(joint: Joint, notion: Notion, chosen: ConfidenceSet, end: float) -> float:
+def _rough(rules: Rules, end: float) -> float:
     """I(X;Y)/H(X) of a rough design in floating point."""
-    entropy = utility_entropy(joint)
-    left = max(0.0, end - time.perf_counter())
-    found = robust_envelope(uncertain_set(joint, notion, chosen), gap=ESTIMATE_GAP * entropy, time_limit=left)
-    return 1.0 - found.value / entropy
+    found = rules.solver(0.0, Search(gap=ESTIMATE_GAP), end)()
+    return 1.0 - found.value / utility_entropy(rules.joint)

@@ -41,28 +41,17 @@ def posteriors(joint: Joint, notion: Notion, *, margin: float = 0.0) -> Polytope
     if limits.mean is not None:
         check_polytope(notion)
         return _l1(joint, limits.upper, margin)
-    lift = joint.lift
-    count = lift.shape[0]
-    rows: list[Array] = []
-    lower: list[Array] = []
-    upper: list[Array] = []
-    auxiliary: list[Array] = []
+    blocks: list[tuple[float, float, float]] = []  # bounds of all lifts, and the coefficient of t
     if math.isfinite(limits.lower) or math.isfinite(limits.upper):
-        rows.append(lift)
-        lower.append(np.full(count, low_bound(limits.lower, margin)))
-        upper.append(np.full(count, high_bound(limits.upper, margin)))
-        auxiliary.append(np.zeros(count))
+        blocks.append((low_bound(limits.lower, margin), high_bound(limits.upper, margin), 0.0))
     if math.isfinite(limits.ratio):
         # The two sets must share their rows, so the margin of the quotient is a distance between t and the
         # lifts: with t <= 1 (the lifts average 1), t + m <= (A v)_s makes every quotient smaller by 1 - m.
-        ratio = high_bound(limits.ratio, 0.0)
-        free = np.full(count, np.inf)
-        rows += [lift, lift]
-        lower += [np.full(count, min(margin, 0.5 * -math.expm1(-limits.ratio))), -free]
-        upper += [free, np.zeros(count)]
-        auxiliary += [np.full(count, -1.0), np.full(count, -ratio)]
-    column = np.concatenate(auxiliary)[:, None] if math.isfinite(limits.ratio) else None
-    return Polytope(np.vstack(rows), np.concatenate(lower), np.concatenate(upper), column)
+        least = min(margin, 0.5 * -math.expm1(-limits.ratio))
+        blocks += [(least, math.inf, -1.0), (-math.inf, 0.0, -high_bound(limits.ratio, 0.0))]
+    lower, upper, auxiliary = np.repeat(np.array(blocks).T, len(joint.lift), axis=1)
+    column = auxiliary[:, None] if math.isfinite(limits.ratio) else None
+    return Polytope(np.vstack([joint.lift] * len(blocks)), lower, upper, column)
 
 
 def low_bound(budget: float, margin: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
@@ -135,10 +136,6 @@ class Design(Displayed):
             return None
         return population_promise(self.channel, joint, self.notion, chosen=self.confidence)
 
-    def with_envelope(self, envelope: Envelope) -> Design:
-        """The same design with the columns and prices that it came from."""
-        return replace(self, envelope=envelope)
-
 
 def finish(
     channel: Channel,
@@ -148,12 +145,9 @@ def finish(
     mechanism: str,
     method: str,
     certificate: Certificate | None = None,
-    repaired: bool = False,
-    borrowed: tuple[str, ...] = (),
-    messages: tuple[str, ...] = (),
-    seconds: float = 0.0,
+    **known: Any,
 ) -> Design:
-    """The design of a channel that passed the exact audit; utility is that of its integers."""
+    """The design of a channel that passed the exact audit, utility that of its integers; `known` are other fields."""
     from mechdesign import __version__
 
     worth = utility(channel, joint)
@@ -162,12 +156,8 @@ def finish(
         notion=to_record(verdict.notion),
         budgets=own_budgets(joint, verdict.notion),
         achieved=asdict(verdict.achieved),
-        utility={"nmi": worth.nmi, "mutual_information": worth.mutual_information, "entropy": worth.entropy},
-        certificate={
-            "upper_bound_nmi": proof.upper_bound_nmi,
-            "gap_nmi": proof.gap_nmi,
-            "scope": proof.scope,
-        },
+        utility=asdict(worth),
+        certificate={name: getattr(proof, name) for name in ("upper_bound_nmi", "gap_nmi", "scope")},
         provenance={"tool": "mechdesign", "version": __version__, "mechanism": mechanism, "method": method},
     )
     return Design(
@@ -175,14 +165,9 @@ def finish(
         notion=verdict.notion,
         mechanism=mechanism,
         method=method,
-        nmi=worth.nmi,
-        mutual_information=worth.mutual_information,
-        entropy=worth.entropy,
         achieved=verdict.achieved,
         used=verdict.used,
         certificate=proof,
-        repaired=repaired,
-        borrowed=borrowed,
-        messages=messages,
-        seconds=seconds,
+        **asdict(worth),
+        **known,
     )

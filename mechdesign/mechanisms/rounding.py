@@ -9,8 +9,6 @@ then break is repaired output by output: a failing output y gets a tiny weight a
 
 which moves its posterior towards P_X, hence its lifts towards 1, and leaves the posteriors of the others
 where they are. Every notion that is convex in the posterior survives this. Auditing has the last word.
-
-A solver's design, cleaned: weights and posteriors in floating point become a sparse matrix W(y|x).
 """
 
 from __future__ import annotations
@@ -18,23 +16,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import demands_of
-from mechdesign.auditing.lifts import Demand
-from mechdesign.auditing.tuples import columns_on
-from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
-from mechdesign.mechanisms.posteriors import Rows
-from mechdesign.notions import MeanLimits, Notion
+from mechdesign.notions import MeanLimits
 from mechdesign.tables.joint import Joint
+from solvers import Points
+
+if TYPE_CHECKING:
+    from mechdesign.mechanisms.rules import Rules
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -103,14 +101,18 @@ class FloatDesign:
         dense = np.repeat(outputs, self.n), np.tile(np.arange(self.n), len(outputs))
         y, x = np.concatenate((self.y, dense[0])), np.concatenate((self.x, dense[1]))
         w = np.concatenate((self.w * (1.0 - added.sum()), np.repeat(added[outputs], self.n)))
-        return _collected(self.n, self.k, x, y, w, self.merged)
+        return FloatDesign(self.n, self.k, *_added(x, y, self.k, w), self.merged)
 
 
 def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
     """Check and clean what a solver returned."""
     n = len(p_x)
     beta = np.array(weights, dtype=np.float64)
-    y, x, v, k = _entries(posteriors, n)
+    points = posteriors if isinstance(posteriors, Points) else Points.from_dense(posteriors)
+    k, width = points.shape
+    if width != n:
+        raise RoundingFailure(f"the solver's posteriors have shape {points.shape}, not (outputs, {n})")
+    y, x, v = np.repeat(np.arange(k), np.diff(points.indptr)), points.indices.astype(np.int64), points.data
     if beta.shape != (k,):
         raise RoundingFailure(f"the solver returned {beta.size} weights for {k} posteriors")
     if not (np.isfinite(beta).all() and np.isfinite(v).all()):
@@ -139,23 +141,6 @@ def read_design(weights: Any, posteriors: Any, p_x: Array) -> FloatDesign:
         raise RoundingFailure(f"the solver's design misses the distribution of X by {miss:.3g}")
     y, x, q, outputs = _without_twins(y, x, v, q, len(ranked))
     return _renormalised(y, x, q, p_x, outputs, len(ranked))
-
-
-def _entries(posteriors: Any, n: int) -> tuple[Index, Index, Array, int]:
-    """Row, column and value of the non-zero entries, and the number of rows."""
-    if hasattr(posteriors, "tocoo"):
-        sparse = posteriors.tocoo()
-        sparse.sum_duplicates()
-        shape: tuple[int, ...] = sparse.shape
-        y, x, v = sparse.row, sparse.col, sparse.data
-    else:
-        dense = np.array(posteriors, dtype=np.float64)
-        shape = dense.shape
-        y, x = np.divmod(np.flatnonzero(dense), max(1, shape[-1] if shape else 1))
-        v = dense.ravel()[np.flatnonzero(dense)]
-    if len(shape) != 2 or shape[1] != n:
-        raise RoundingFailure(f"the solver's posteriors have shape {shape}, not (outputs, {n})")
-    return y.astype(np.int64), x.astype(np.int64), v.astype(np.float64), shape[0]
 
 
 def _refined(beta: Array, y: Index, x: Index, v: Array, p_x: Array) -> Array:
@@ -212,7 +197,7 @@ def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int)
         np.maximum.at(most, y, w)
         negligible = int(np.argmin(most))
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
-            return _collected(n, k, x, y, w, before - k)
+            return FloatDesign(n, k, *_added(x, y, k, w), before - k)
         into = np.arange(k)
         into[negligible] = _cheapest_host(negligible, y, x, q, k)
         y, x, q, k = _renumbered(into[y], x, q)
@@ -252,19 +237,13 @@ def _totals(index: Index, values: Array, size: int = 0) -> Array:
 def _renumbered(y: Index, x: Index, q: Array) -> tuple[Index, Index, Array, int]:
     """Outputs numbered without gaps, entries at the same place added up; also their number."""
     kept, y = np.unique(y, return_inverse=True)
-    flat, inverse = np.unique(y * (int(x.max()) + 1) + x, return_inverse=True)
-    y, x = np.divmod(flat, int(x.max()) + 1)
-    return y, x, _totals(inverse, q), len(kept)
+    return *_added(y, x, int(x.max()) + 1, q), len(kept)
 
 
-def _collected(n: int, k: int, x: Index, y: Index, w: Array, merged: int) -> FloatDesign:
+def _added(major: Index, minor: Index, width: int, values: Array) -> tuple[Index, Index, Array]:
     """Entries in order, those at the same place added up."""
-    flat, inverse = np.unique(x * k + y, return_inverse=True)
-    x, y = np.divmod(flat, k)
-    return FloatDesign(n, k, x, y, _totals(inverse, w), merged)
-
-
-__all__ = ["Rounded", "RoundingFailure", "partition_channel", "round_channel"]
+    flat, inverse = np.unique(major * width + minor, return_inverse=True)
+    return *np.divmod(flat, width), _totals(inverse, values)
 
 
 UNIT = 1.0 / DENOMINATOR
@@ -296,75 +275,36 @@ class Rounded:
     merged: int = 0
 
 
-class Judge(Protocol):
-    """Who decides whether a channel is private, and how much mixing a failing output needs."""
-
-    def verdict(self, channel: Channel) -> Audit:
-        """The exact audit."""
-        ...
-
-    def failing(self, channel: Channel) -> tuple[int, ...]:
-        """Positions of the outputs that violate the notion."""
-        ...
-
-    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight a_y for each failing output that brings it inside the limits in spite of rounding."""
-        ...
-
-
-@dataclass(frozen=True)
-class TableJudge:
-    """The table alone decides, or several do."""
-
-    joint: Joint
-    notion: Notion
-    demands: Sequence[Demand] | None = None
-
-    def verdict(self, channel: Channel) -> Audit:
-        """The exact audit."""
-        if self.demands is None:
-            return audit(channel, self.joint, self.notion)
-        return audit_demands(columns_on(channel, self.joint), channel.outputs, self.demands, self.notion)
-
-    def failing(self, channel: Channel) -> tuple[int, ...]:
-        """Outputs that violate the notion."""
-        return failing_outputs(channel, self.joint, self.notion, self.demands)
-
-    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
-        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
-        w = np.zeros((rows.shape[0], len(failing)))
-        for j, y in enumerate(failing):
-            at, values = rows.columns[y]
-            w[list(at), j] = np.array(values) * UNIT
-        limits = self.notion.limits
-        if limits.mean is not None:
-            return np.maximum(2.0 * UNIT, _needed_for_means(w, self.joint, limits))
-        return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(w, UNIT)
+def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
+    """Some columns of W(y|x), (n, k)."""
+    w = np.zeros((rows.shape[0], len(chosen)))
+    for j, y in enumerate(chosen):
+        at, values = rows.columns[y]
+        w[list(at), j] = np.array(values) * UNIT
+    return w
 
 
 def round_channel(
     weights: Any,
     posteriors: Any,
-    joint: Joint,
-    notion: Notion,
+    rules: Rules,
     *,
-    judge: Judge | None = None,
     largest_mixing: float = LARGEST_MIXING,
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
+    joint = rules.joint
     design = read_design(weights, posteriors, joint.p_x)
     limit = largest_mixing * min(1.0, -float(joint.p_x @ np.log(joint.p_x)))
     added = np.zeros(design.k)
     repairs = 0
-    judge = judge or TableJudge(joint, notion)
     while True:
         rows, kept = _integer_rows(design, added)
         channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
-        verdict = judge.verdict(channel)
+        verdict = rules.verdict(channel)
         if verdict.satisfied:
             return Rounded(channel, verdict, mixing=float(added.sum()), merged=design.merged)
-        failing = judge.failing(channel)
-        needed = judge.needed(rows, failing)
+        failing = rules.failing(channel)
+        needed = rules.needed(rows, failing)
         at = kept[list(failing)]
         added[at] = np.maximum(needed, 10.0 * added[at])
         repairs += 1
@@ -380,22 +320,20 @@ def round_channel(
 
 def partition_channel(
     groups: Sequence[Sequence[int]],
-    joint: Joint,
-    notion: Notion,
+    rules: Rules,
     *,
     shares: Mapping[int, Sequence[int]] | None = None,
     must_satisfy: bool = True,
-    judge: Judge | None = None,
 ) -> Rounded:
     """The verified channel that publishes which group a symbol belongs to: exact, without any rounding."""
-    n = len(joint.useful)
+    joint, n = rules.joint, len(rules.joint.useful)
     drawn = {min(groups[k]): list(each) for k, each in (shares or {}).items()}
     ordered = sorted(sorted(int(x) for x in group) for group in groups)
     if sorted(x for group in ordered for x in group) != list(range(n)) or [] in ordered:
         raise RoundingFailure(f"the groups are no partition of the {n} useful symbols")
     rows = _shared_rows(ordered, [drawn.get(group[0], [DENOMINATOR]) for group in ordered], n)
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
-    verdict = (judge or TableJudge(joint, notion)).verdict(channel)
+    verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
         raise RoundingFailure(
             f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict
@@ -405,15 +343,14 @@ def partition_channel(
 
 def _shared_rows(groups: Sequence[Sequence[int]], shares: Sequence[Sequence[int]], n: int) -> IntegerRows:
     """Rows in which the members of a group have the same entries, on outputs of their own."""
-    ends = np.cumsum([len(each) for each in shares])
-    group_of = np.empty(n, dtype=np.int64)
-    for k, group in enumerate(groups):
-        group_of[list(group)] = k
-    columns = [range(end - len(each), end) for end, each in zip(ends.tolist(), shares, strict=True)]
-    y = np.array([y for k in group_of.tolist() for y in columns[k]])
-    values = np.array([value for k in group_of.tolist() for value in shares[k]])
-    indptr = np.concatenate(([0], np.cumsum([len(shares[k]) for k in group_of.tolist()])))
-    return IntegerRows((n, int(ends[-1])), indptr, y, values)
+    rows: list[list[int]] = [[] for _ in range(n)]
+    width = 0
+    for group, values in zip(groups, shares, strict=True):
+        row = [part for y, value in enumerate(values, width) for part in (y, value)]
+        width += len(values)
+        for x in group:
+            rows[x] = row
+    return IntegerRows.of_pairs(rows, width)
 
 
 def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:
@@ -445,7 +382,7 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     return values
 
 
-def _needed_for_means(w: Array, joint: Joint, limits: MeanLimits) -> Array:
+def needed_for_means(w: Array, joint: Joint, limits: MeanLimits) -> Array:
     """For an average of |l - 1|, which mixing divides by 1 + a / P: ``a >= (P d - P c + u) / c``.
 
     The other averages shrink at least in proportion to the distances of their lifts from 1 as well; where the

@@ -1,7 +1,7 @@
 """What a promise asks of posteriors, of merged sets of symbols and of integers: all that designers know of it.
 
 It is about one table, or about several (`auditing.demands`): of several secrets, of the tables that earlier releases
-leave, with budgets of single symbols.
+leave, with budgets of single symbols. `population` has that about a set of populations.
 """
 
 from __future__ import annotations
@@ -10,18 +10,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.demands import columns_on, demands_of
 from mechdesign.auditing.lifts import Demand
+from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
+from mechdesign.channel.channel import Channel
+from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes, merged_columns
-from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, rounding_slack
+from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
 from mechdesign.mechanisms.posteriors import Rows, posteriors
-from mechdesign.mechanisms.rounding import LARGEST_MIXING, Rounded, TableJudge, round_channel
+from mechdesign.mechanisms.result import Certificate
+from mechdesign.mechanisms.rounding import (
+    LARGEST_MIXING,
+    UNIT,
+    Rounded,
+    columns_of,
+    needed_for_means,
+    round_channel,
+)
+from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from solvers import Polytope
+from solvers import Envelope, Points, Polytope, lower_envelope
 
 Array = NDArray[np.float64]
 
@@ -29,26 +43,59 @@ MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
 every table; at small budgets utility is steep in the budget, so the last ones are a last resort."""
 
+SPLITTING = 2e-15
+"""Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
+over all members. Smaller margins would only be tried in vain."""
+
 LARGEST_STACKED_MIXING = 1e-3
 """As `LARGEST_MIXING`, without margins: what earlier releases left may be little, and repair then costs more."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """A notion on a table, or on the tables of `demands` over its useful symbols."""
+    """A notion on a table, or on the tables of `demands` over its useful symbols; also the judge of its channels.
+
+    The optimum is searched over classes of symbols that the promise cannot tell apart, unless `by_symbol`.
+    """
 
     joint: Joint
     notion: Notion
     demands: Sequence[Demand] | None = None
+    by_symbol: bool = False
+    search_share: ClassVar[float] = 1.0
+    """Share of the time limit that the search may take."""
+    response_share: ClassVar[float] = 0.15
+    """Share of what is left of it for the best response within merged sets: where a limit is short, it is the better
+    channel, and its columns are a start in any case."""
 
-    @cached_property
-    def judge(self) -> TableJudge:
-        """Who decides on integers."""
-        return TableJudge(self.joint, self.notion, self.demands)
+    @property
+    def has_faces(self) -> bool:
+        """Whether a set of symbols can be looked at for itself."""
+        return True
+
+    def verdict(self, channel: Channel) -> Audit:
+        """The exact audit."""
+        if self.demands is None:
+            return audit(channel, self.joint, self.notion)
+        return audit_demands(columns_on(channel, self.joint), channel.outputs, self.demands, self.notion)
+
+    def failing(self, channel: Channel) -> tuple[int, ...]:
+        """Outputs that violate the notion, decided exactly."""
+        return failing_outputs(channel, self.joint, self.notion, self.demands)
+
+    def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
+        """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
+        w = columns_of(rows, failing)
+        limits = self.notion.limits
+        if limits.mean is not None:
+            return np.maximum(2.0 * UNIT, needed_for_means(w, self.joint, limits))
+        return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(w, UNIT)
 
     @cached_property
     def reduced(self) -> Classes:
         """Symbols that the promise cannot tell apart: with proportional columns in all tables."""
+        if self.by_symbol:
+            return Classes.of_symbols(self.joint)
         stacked = [row for each in self.demands or () for row in each.counts]
         return classes(self.joint, [self.joint.useful_counts, *stacked] if stacked else ())
 
@@ -69,11 +116,9 @@ class Rules:
     @property
     def margins(self) -> tuple[float, ...]:
         """How far inside the polytope of the notion the columns lie, to be tried in turn."""
-        return (0.0,) if self.is_homogeneous else MARGINS
-
-    def method(self, asked: str) -> str:
-        """How the optimum is searched: homogeneous rows meet in far more than n at a vertex, and pivoting ties."""
-        return "columns" if asked == "auto" and self.is_homogeneous else asked
+        least = SPLITTING * len(self.joint.useful) if self.reduced.is_reduced else 0.0
+        margins = (0.0,) if self.is_homogeneous else MARGINS
+        return tuple(margin for margin in margins if margin >= min(least, margins[-1]))
 
     def polytope(self, margin: float = 0.0) -> Polytope:
         """Posteriors of the classes."""
@@ -81,23 +126,41 @@ class Rules:
             return self.rows.polytope(margin)
         return posteriors(self.reduced.joint, self.notion, margin=margin)
 
-    def of_symbols(self, margin: float = 0.0) -> Polytope:
-        """Posteriors of the symbols themselves."""
-        if self.demands is not None:
-            return Rows(self.demands, self.joint).polytope(margin)
-        return posteriors(self.joint, self.notion, margin=margin)
+    @cached_property
+    def relaxation(self) -> Polytope:
+        """All posteriors of the classes, for which bounds hold."""
+        return self.polytope()
+
+    def solver(self, margin: float, search: Search, end: float) -> Solve:
+        """The envelope over posteriors of the classes, or on a face of them, until `end`."""
+        outer, inner, p_x = self.relaxation, self.polytope(margin), self.reduced.joint.p_x
+        # Homogeneous rows meet in far more than n at a vertex, and pivoting ties.
+        method = "columns" if search.method == "auto" and self.is_homogeneous else search.method
+        how = {"method": method, "enumeration": ENUMERATIONS[search.enumeration]}
+
+        def solve(members: NDArray[np.intp] | None = None, **more: Any) -> Envelope:
+            more |= how | search.options(self.joint, end)
+            if members is None:
+                return lower_envelope(inner, p_x, relaxation=outer, **more)
+            point = p_x[members] / p_x[members].sum()
+            return lower_envelope(inner.restrict(members), point, relaxation=outer.restrict(members), **more)
+
+        return solve
+
+    def tightened(self, proof: Certificate, nmi: float, search: Search) -> Certificate:
+        """The certificate with a better bound, where the promise knows one."""
+        return proof
 
     def sets(self, joint: Joint, risk: Risk = "auto") -> MergedSets:
         """Merged sets of the symbols of the whole table, or of that of the classes."""
         if self.demands is None or self.rows is None:
-            return MergedSets(joint.p, self.notion.limits, risk)
+            return merged_sets(joint.p, self.notion.limits, risk)
         return StackedSets(self.rows if joint is self.reduced.joint else Rows(self.demands, joint), joint)
 
-    def rounded(self, weights: Array, posteriors: object) -> Rounded:
+    def rounded(self, weights: Array, points: Points) -> Rounded:
         """The channel of integers of a float design, verified."""
         mixing = LARGEST_STACKED_MIXING if self.is_homogeneous else LARGEST_MIXING
-        joint, notion = self.joint, self.notion
-        return round_channel(weights, posteriors, joint, notion, judge=self.judge, largest_mixing=mixing)
+        return round_channel(weights, points, self, largest_mixing=mixing)
 
 
 class StackedSets(MergedSets):
@@ -106,17 +169,12 @@ class StackedSets(MergedSets):
     def __init__(self, rows: Rows, joint: Joint) -> None:
         self._rows, self.p_x = rows, joint.p_x
         self.given_s = np.vstack([rows.lift, rows.mass]) * joint.p_x
-        self._slack = 2.0 * rounding_slack((len(self.given_s), len(joint.p_x)))
+        self.slack = 2.0 * rounding_slack((len(self.given_s), len(joint.p_x)))
 
-    def within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Surely private."""
+    def within(self, given_s: Array, mass: Array, safety: float = 1.0) -> NDArray[np.bool_]:
+        """As for a table."""
         used, zeros = self._used(given_s)
-        return (used <= -self._slack) & (zeros == 0)
-
-    def nearly_within(self, given_s: Array, mass: Array) -> NDArray[np.bool_]:
-        """Perhaps private."""
-        used, zeros = self._used(given_s)
-        return (used <= self._slack) & (zeros == 0)
+        return (used <= -safety * self.slack) & (zeros == 0)
 
     def omega(self, given_s: Array, mass: Array) -> Array:
         """The worst logarithm beyond its budget; larger is worse, most of all lifts of zero."""

@@ -10,111 +10,59 @@ since merging is one of the solutions the result is never worse than subset merg
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mechdesign.core.errors import InputError
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.optimal import (
-    ENUMERATIONS,
-    GAP_SHARE,
-    LEAST_GAP,
-    MERGING_SHARE,
-    Search,
-    utility_entropy,
-)
-from mechdesign.mechanisms.partitions import LEAST_SECONDS, Risk
-from mechdesign.mechanisms.responding import Effort, respond, within
+from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
+from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.mechanisms.watchdog import SUBSETS, Watched, designed, marked, watch
-from mechdesign.notions import Notion
-from mechdesign.tables.joint import Joint
-from solvers import Points, Polytope
-
-Array = NDArray[np.float64]
+from mechdesign.mechanisms.search import Search
+from mechdesign.mechanisms.watchdog import HeuristicOptions, marked, merging
 
 NAME = "subset-response"
-METHOD = "subsets"
 
 
-def subset_response(
-    joint: Joint,
-    notion: Notion,
-    search: Search,
-    *,
-    risk: Risk = "auto",
-    as_published: bool = False,
-    rules: Rules | None = None,
-) -> Design:
+def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
     """Respond at random within the sets of subset merging; verified, and never worse than these."""
-    start = time.perf_counter()
-    rules = rules or Rules(joint, notion)
-    relaxation = rules.of_symbols()
-    limit = math.inf if search.time_limit is None else search.time_limit
-    end = start + max(MERGING_SHARE * limit, LEAST_SECONDS)
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
-    merged = designed(watched, joint, mechanism=NAME, start=start, as_published=as_published)
-    if not merged.verified or all(len(group) == 1 for group in watched.merging.groups):
-        return merged
-    made = _responded(rules, search, relaxation, watched, start)
-    if made is None or made.nmi < merged.nmi:
-        # Rounding may cost 1e-7 of H(X), more than the sets gained.
-        return replace(merged, seconds=time.perf_counter() - start)
-    return marked(made, satisfied=True) if as_published else made
-
-
-def _responded(
-    rules: Rules, search: Search, relaxation: Polytope, watched: Watched, start: float
-) -> Design | None:
-    """The rounded channel of all sets together; None where no margin survives the audit."""
-    joint, merging = rules.joint, watched.merging
-    search = replace(search, method=rules.method(search.method))
-    for margin in rules.margins:
-        weights, points = _columns(joint, search, rules.of_symbols(margin), relaxation, watched, start)
-        try:
-            rounded = rules.rounded(weights, _sparse(points))
-        except RoundingFailure:
-            continue
-        return finish(
-            rounded.channel,
-            joint,
-            rounded.audit,
-            mechanism=NAME,
-            method=METHOD,
-            repaired=merging.repaired,
-            borrowed=tuple(joint.useful.names[x] for x in merging.borrowed),
-            seconds=time.perf_counter() - start,
+    started = time.perf_counter()
+    check_polytope(rules.notion)
+    if not rules.has_faces:
+        raise InputError(
+            f"{NAME} with symbols of no record is not built: an output of a few symbols would be released for "
+            "these, too, so that sets cannot be looked at one by one; use another mechanism"
         )
-    return None
-
-
-def _columns(
-    joint: Joint, search: Search, inner: Polytope, outer: Polytope, watched: Watched, start: float
-) -> tuple[Array, Points]:
-    """Weights and posteriors of every set, (k,) and (k, |X|)."""
-    groups, report = watched.merging.groups, search.progress
-    effort = Effort(
-        gap=max(GAP_SHARE * search.gap, LEAST_GAP) * utility_entropy(joint),
-        method=search.method,
-        enumeration=ENUMERATIONS[search.enumeration],
-        end=math.inf if search.time_limit is None else start + search.time_limit,
-        workers=search.workers,
-        backend=search.backend,
-    )
+    rules = replace(rules, by_symbol=True)
+    groups, merged = merging(NAME, rules, search, options, share=MERGING_SHARE)
+    if not merged.verified or all(len(group) == 1 for group in groups.groups):
+        return merged
 
     def show(done: int) -> None:
-        if report is not None:
-            report(Step(f"{done} of {len(groups)} sets", done=done, total=len(groups)))
+        if search.progress is not None:
+            total = len(groups.groups)
+            search.progress(Step(f"{done} of {total} sets", done=done, total=total))
 
-    return respond(within(inner, outer, effort), joint.p_x, groups, show)[:2]
-
-
-def _sparse(points: Points) -> object:
-    from scipy.sparse import csr_array
-
-    return csr_array((points.data, points.indices, points.indptr), shape=points.shape)
+    end = search.end(started)
+    for margin in rules.margins:
+        solve = rules.solver(margin, search, end)
+        try:
+            rounded = rules.rounded(*respond(solve, rules.joint.p_x, groups.groups, end, show)[:2])
+        except RoundingFailure:
+            continue
+        made = finish(
+            rounded.channel,
+            rules.joint,
+            rounded.audit,
+            mechanism=NAME,
+            method="subsets",
+            repaired=merged.repaired,
+            borrowed=merged.borrowed,
+            seconds=time.perf_counter() - started,
+        )
+        if made.nmi >= merged.nmi:
+            return marked(made, satisfied=True) if options.as_published else made
+        break  # rounding may cost 1e-7 of H(X), more than the sets gained
+    return replace(merged, seconds=time.perf_counter() - started)

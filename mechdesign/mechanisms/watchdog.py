@@ -11,7 +11,6 @@ Complete merging may draw its output from any distribution R(y) that is the same
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,10 +34,9 @@ from mechdesign.mechanisms.partitions import (
     merge_subsets,
 )
 from mechdesign.mechanisms.result import Design, finish
-from mechdesign.mechanisms.rounding import Judge, Rounded, RoundingFailure, partition_channel
+from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
-from mechdesign.notions import Notion
-from mechdesign.tables.joint import Joint
+from mechdesign.mechanisms.search import Search
 
 Randomisation: TypeAlias = str | Sequence[float]
 """`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's order."""
@@ -102,107 +100,54 @@ AS_PUBLISHED = (
 )
 
 
-@dataclass(frozen=True)
-class Watched:
-    """A partition of X, and the channel that publishes it with its exact audit."""
+@dataclass(frozen=True, kw_only=True)
+class HeuristicOptions:
+    """What the heuristics leave open; the arguments of `mechanisms.design` of the same names."""
 
-    merging: Merging
-    rounded: Rounded
+    risk: Risk = "auto"
+    randomisation: Randomisation = MERGE
+    as_published: bool = False
 
-
-def subset_merging(
-    joint: Joint,
-    notion: Notion,
-    *,
-    risk: Risk = "auto",
-    as_published: bool = False,
-    time_limit: float | None = None,
-    rules: Rules | None = None,
-) -> Design:
-    """Merge the violating symbols in small sets (Algorithm 1), with repair; always private."""
-    start = time.perf_counter()
-    end = math.inf if time_limit is None else start + max(time_limit, LEAST_SECONDS)
-    watched = watch(joint, notion, SUBSETS, risk=risk, as_published=as_published, rules=rules, end=end)
-    return designed(watched, joint, mechanism=SUBSETS, start=start, as_published=as_published)
+    def __post_init__(self) -> None:
+        if self.risk not in RISKS:
+            raise InputError(f"risk ({self.risk!r}) must be one of {', '.join(RISKS)}")
 
 
-def complete_merging(
-    joint: Joint,
-    notion: Notion,
-    *,
-    randomisation: Randomisation = MERGE,
-    as_published: bool = False,
-    rules: Rules | None = None,
-) -> Design:
-    """Randomise all the violating symbols alike, usually into one output, with repair; always private."""
-    start = time.perf_counter()
-    watched = watch(
-        joint, notion, COMPLETE, randomisation=randomisation, as_published=as_published, rules=rules
-    )
-    return designed(watched, joint, mechanism=COMPLETE, start=start, as_published=as_published)
+def merging(
+    mechanism: str, rules: Rules, search: Search, options: HeuristicOptions, *, share: float = 1.0
+) -> tuple[Merging, Design]:
+    """A partition of X and the design that publishes it, within a share of the time; always private after its repair.
 
-
-def watch(
-    joint: Joint,
-    notion: Notion,
-    mechanism: str,
-    *,
-    risk: Risk = "auto",
-    randomisation: Randomisation = MERGE,
-    as_published: bool = False,
-    rules: Rules | None = None,
-    end: float = math.inf,
-) -> Watched:
-    """The partition of one of the two mechanisms, and its channel; arguments as those of the mechanisms."""
-    if risk not in RISKS:
-        raise InputError(f"risk ({risk!r}) must be one of {', '.join(RISKS)}")
-    rules = rules or Rules(joint, notion)
-    lifts, judge = rules.sets(joint, risk), rules.judge
-    harmless = _harmless(joint, judge, lifts)
-    risky = [int(x) for x in np.flatnonzero(~harmless)]
-    shares = shares_of(randomisation, [joint.useful.names[x] for x in risky]) if risky else []
-    merge = merge_subsets if mechanism == SUBSETS else merge_all
-    merging = merge(lifts, harmless, repair=not as_published, end=end)
+    Complete merging randomises all the violating symbols alike, the others merge them in small sets (Algorithm 1).
+    """
+    started = time.perf_counter()
+    end = max(search.end(started, share), started + LEAST_SECONDS)
+    joint, names = rules.joint, rules.joint.useful.names
+    lifts = rules.sets(joint, options.risk)
+    harmless = _harmless(rules, lifts)
+    risky = np.flatnonzero(~harmless).tolist()
+    shares = shares_of(options.randomisation, [names[x] for x in risky]) if risky else []
+    merge = merge_all if mechanism == COMPLETE else merge_subsets
+    found = merge(lifts, harmless, repair=not options.as_published, end=end)
+    drawn = {k: shares for k, group in enumerate(found.groups) if len(shares) > 1 and risky[0] in group}
     try:
-        return Watched(merging, _channel(merging, rules, risky, shares, must_satisfy=not as_published))
+        rounded = partition_channel(found.groups, rules, shares=drawn, must_satisfy=not options.as_published)
     except RoundingFailure:
         # Cannot happen while the partitions err on the safe side; a constant is private whatever happens.
-        borrowed = tuple(int(x) for x in np.flatnonzero(harmless))
-        merging = Merging((tuple(range(len(joint.useful))),), repaired=True, borrowed=borrowed)
-        return Watched(merging, partition_channel(merging.groups, joint, notion, judge=judge))
-
-
-def _channel(
-    merging: Merging, rules: Rules, risky: list[int], shares: list[int], *, must_satisfy: bool
-) -> Rounded:
-    several = len(shares) > 1
-    drawn = {k: shares for k, group in enumerate(merging.groups) if several and risky[0] in group}
-    return partition_channel(
-        merging.groups,
-        rules.joint,
-        rules.notion,
-        shares=drawn,
-        must_satisfy=must_satisfy,
-        judge=rules.judge,
-    )
-
-
-def designed(
-    watched: Watched, joint: Joint, *, mechanism: str, start: float, as_published: bool = False
-) -> Design:
-    """The design of a watched partition; `start` is when the work began."""
-    rounded, merging = watched.rounded, watched.merging
+        borrowed = tuple(np.flatnonzero(harmless).tolist())
+        found = Merging((tuple(range(len(names))),), repaired=True, borrowed=borrowed)
+        rounded = partition_channel(found.groups, rules)
     made = finish(
         rounded.channel,
         joint,
         rounded.audit,
         mechanism=mechanism,
         method=METHOD,
-        repaired=merging.repaired,
-        borrowed=tuple(joint.useful.names[x] for x in merging.borrowed),
-        seconds=time.perf_counter() - start,
+        repaired=found.repaired,
+        borrowed=tuple(names[x] for x in found.borrowed),
+        seconds=time.perf_counter() - started,
     )
-    return marked(made, satisfied=rounded.audit.satisfied) if as_published else made
+    return found, marked(made, satisfied=rounded.audit.satisfied) if options.as_published else made
 
 
 def marked(design: Design, *, satisfied: bool) -> Design:
@@ -218,16 +163,17 @@ def marked(design: Design, *, satisfied: bool) -> Design:
     )
 
 
-def _harmless(joint: Joint, judge: Judge, lifts: MergedSets) -> NDArray[np.bool_]:
+def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
     """The symbols that satisfy the notion by themselves, (|X|,), decided exactly.
 
     Floating point decides all but those within its rounding error of a limit.
     """
-    surely, perhaps = lifts.within(lifts.given_s, lifts.p_x), lifts.nearly_within(lifts.given_s, lifts.p_x)
+    joint = rules.joint
+    surely, perhaps = (lifts.within(lifts.given_s, lifts.p_x, safety) for safety in (1.0, -1.0))
     if not (perhaps & ~surely).any():
         return surely
     identity = IntegerRows.from_array(np.eye(len(joint.useful), dtype=np.int64))
     channel = Channel(joint.useful, joint.useful.names, identity, denominator=1, joint=joint)
     harmless = np.ones(len(joint.useful), dtype=np.bool_)
-    harmless[list(judge.failing(channel))] = False
+    harmless[list(rules.failing(channel))] = False
     return harmless

@@ -205,8 +205,8 @@ def full_report(
 
 def _allowed(notion: Notion, names: Sequence[str]) -> tuple[tuple[float, float], ...]:
     """The smallest and largest lift of each symbol, where some have budgets of their own."""
-    limits, own = notion.limits.on_single_lifts, {name: budgets for name, *budgets in notion.own}
-    if limits is None or not own:
+    limits, own = notion.limits, {name: budgets for name, *budgets in notion.own}
+    if not own:
         return ()
     both = [own.get(name, (limits.lower, limits.upper)) for name in names]
     return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in both)
@@ -287,7 +287,7 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
 
 def _promised(notion: Notion) -> Achieved:
     """The bounds on single lifts, and on their ratios, that follow from the notion; inf where it gives none."""
-    limits = notion.limits.single
+    limits = notion.limits.loosest
     # A ratio bounds both sides, for the mean of the lifts is 1.
     lower, upper = min(limits.lower, limits.ratio), min(limits.upper, limits.ratio)
     return Achieved(lower, upper, min(limits.ratio, _sum_above(limits.lower, limits.upper)))
@@ -301,7 +301,7 @@ def _promise(
     achieved: Achieved | None = None,
     attained: Mapping[str, float] | None = None,
 ) -> r.Promise:
-    limits = notion.limits.single
+    limits = notion.limits.loosest
     return r.Promise(
         statement=notion.limits.condition(sensitive),
         verdict=verdict,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from mechdesign.channel.channel import DENOMINATOR
+from mechdesign.mechanisms import design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift, Notion
 from mechdesign.tables.joint import Joint
@@ -14,6 +16,9 @@ from tests.oracles import lifts as exact_oracle
 from tests.oracles.float_designs import optimal
 
 METHODS = ("auto", "vertices", "columns")
+
+subset_merging = partial(design, mechanism="subset-merging")
+complete_merging = partial(design, mechanism="complete-merging")
 
 
 def uniform_table(n: int, m: int = 5, seed: int = 0) -> Joint:

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -19,15 +18,13 @@ from mechdesign.channel.channel import Channel
 from mechdesign.cli import main
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import design
+from mechdesign.mechanisms import design, rules
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import ALIP, LDP, LIP, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, EmptyPolytope, Envelope, EnvelopeStatus, Points, TooManyVertices, programs
 from solvers.programs.highs import HighsMaster
 from tests.cases.designs import is_private
-
-optimal = import_module("mechdesign.mechanisms.optimal")
 
 OPTIMUM = 0.8508
 """NMI of the optimum of Adult at epsilon 1, rounded down."""
@@ -37,15 +34,15 @@ NOTION = ALIP.from_epsilon(1.0)
 
 def lying_envelope(monkeypatch, lie: Callable[[Envelope], Envelope]) -> None:
     """Every envelope is computed honestly and then distorted."""
-    honest = optimal.lower_envelope
-    monkeypatch.setattr(optimal, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
+    honest = rules.lower_envelope
+    monkeypatch.setattr(rules, "lower_envelope", lambda *a, **k: lie(honest(*a, **k)))
 
 
 def failing_envelope(monkeypatch, error: BaseException) -> None:
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(optimal, "lower_envelope", fails)
+    monkeypatch.setattr(rules, "lower_envelope", fails)
 
 
 def points_as_they_are(envelope: Envelope) -> Envelope:

@@ -15,6 +15,7 @@ from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel, round_channel
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from tests.oracles import lifts as exact_oracle
@@ -162,7 +163,7 @@ def test_optimal_designs_survive_rounding_and_lose_next_to_nothing(seed):
     weights, points = optimal(joint, notion.limits, rng.choice([0.0, 1e-12])) or boundary(
         joint, notion.limits, rng
     )
-    rounded = round_channel(weights, points, joint, notion)
+    rounded = round_channel(weights, points, Rules(joint, notion))
     check_promise(rounded, joint, notion)
     q = weights[:, None] * points
     before = mutual_information(q / q.sum())
@@ -177,7 +178,7 @@ def test_channels_on_the_boundary_survive_rounding(seed):
     joint = random_table(rng, most_s=8, most_x=30)
     notion = random_notion(rng)
     weights, points = boundary(joint, notion.limits, rng)
-    rounded = round_channel(weights, points, joint, notion)
+    rounded = round_channel(weights, points, Rules(joint, notion))
     check_promise(rounded, joint, notion)
     q = weights[:, None] * points
     lost = mutual_information(q / q.sum()) - utility(rounded.channel, joint).mutual_information
@@ -230,7 +231,7 @@ def test_a_sabotaged_design_is_repaired_within_limits_or_refused(kind, seed):
     notion = random_notion(rng)
     weights, points = sabotage(kind, rng, *boundary(joint, notion.limits, rng))
     try:
-        rounded = round_channel(weights, points, joint, notion)
+        rounded = round_channel(weights, points, Rules(joint, notion))
     except RoundingFailure:
         return
     assert not kind.startswith(("NaN", "infinite", "negative"))
@@ -248,9 +249,9 @@ def test_a_partition_is_emitted_exactly_when_the_oracle_agrees(data, notion):
         groups = [[x for x, c in enumerate(colours) if c == colour] for colour in sorted(set(colours))]
     rows = [[int(x in group) for group in groups] for x in range(len(joint.useful))]
     if exact_oracle.satisfies(joint.counts, rows, notion.limits):
-        rounded = partition_channel(groups, joint, notion)
+        rounded = partition_channel(groups, Rules(joint, notion))
         check_promise(rounded, joint, notion)
         assert set(np.unique(np.asarray(rounded.channel.rows))) <= {0, DENOMINATOR}
     else:
         with pytest.raises(RoundingFailure, match="outside the budget"):
-            partition_channel(groups, joint, notion)
+            partition_channel(groups, Rules(joint, notion))

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from mechdesign.auditing.guarantees import breach_bound, guarantees, largest_lift, smallest_lift
 from mechdesign.auditing.verdict import audit
 from mechdesign.mechanisms.rounding import partition_channel
-from mechdesign.mechanisms.watchdog import complete_merging
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
+from tests.cases.designs import complete_merging
 from tests.oracles import measures as m
 
 ROUNDING = 1.0 + 1e-9
@@ -202,7 +203,7 @@ def test_a_finer_partition_keeps_at_least_as_much(adult):
     fine = [[0, 1], [2, 3], [4, 5], *([x] for x in range(6, 15))]
     free = ALIP(700.0, math.inf)
     kept = [
-        audit(partition_channel(groups, adult, ALIP(math.inf, 700.0)).channel, adult, free)
+        audit(partition_channel(groups, Rules(adult, ALIP(math.inf, 700.0))).channel, adult, free)
         for groups in (coarse, fine)
     ]
     assert kept[0].achieved.eps_u <= kept[1].achieved.eps_u

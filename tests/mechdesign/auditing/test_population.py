@@ -145,6 +145,15 @@ def test_rows_may_stand_in_another_order() -> None:
     assert one.achieved == other.achieved
 
 
+def test_budgets_of_single_symbols_are_refused() -> None:
+    """No verdict is by the loosest budget of any symbol."""
+    joint = Joint.from_counts([[60, 40], [45, 55]])
+    channel = Channel(joint.useful, ("y",), IntegerRows.of([[1], [1]]), 1, joint)
+    notion = ALIP(0.1, 0.1).with_budgets({"s0": (2.0, 2.0)})
+    with pytest.raises(InputError, match=r"confidence is not built with .*budgets of symbols"):
+        audit_population(channel, joint, notion, confidence_set(joint))
+
+
 def test_notions_on_averages_are_refused() -> None:
     with pytest.raises(
         InputError, match="l1 bounds averages over the sensitive symbols, for which confidence"

@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.auditing import exponentials as auditing
-from mechdesign.auditing.exponentials import at_most_exp, exp_enclosure, log_upper
+from mechdesign.auditing import lifts as auditing
+from mechdesign.auditing.lifts import at_most_exp, exp_enclosure, log_upper
 from mechdesign.auditing.verdict import Achieved, audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel

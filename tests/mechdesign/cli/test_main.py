@@ -83,7 +83,7 @@ def test_debug_shows_the_traceback(folder, monkeypatch, error):
 def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):
     import dataclasses
 
-    from mechdesign.mechanisms.watchdog import subset_merging
+    from tests.cases.designs import subset_merging
 
     def fallback(joint, notion, **_):
         design = subset_merging(joint, notion)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.mechanisms import design, rules
+from mechdesign.mechanisms import Search, design, rules
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
@@ -74,8 +74,8 @@ def test_columns_agree_with_vertices_on_the_table_of_the_paper(epsilon):
 def test_both_back_ends_of_the_master_agree(adult):
     """HiGHS and Clarabel (through cvxpy) share no code; the certificate is ours in both cases."""
     notion = ALIP.from_epsilon(1.0)
-    one = module.optimal(adult, notion, module.Search(method="vertices"))
-    other = module.optimal(adult, notion, module.Search(method="vertices", backend="cvxpy"))
+    one = module.optimal(rules.Rules(adult, notion), Search(method="vertices"))
+    other = module.optimal(rules.Rules(adult, notion), Search(method="vertices", backend="cvxpy"))
     assert other.nmi == pytest.approx(one.nmi, abs=1e-6)
     assert other.certificate.upper_bound_nmi >= one.nmi
     assert is_private(other, adult)
@@ -216,7 +216,7 @@ def test_the_bound_is_for_the_stated_budget_not_for_the_shrunk_set(adult, monkey
     notion = ALIP.from_epsilon(1.0)
     truth = independent_nmi(adult, notion)
     monkeypatch.setattr(rules, "MARGINS", (0.05,))
-    found = module.optimal(adult, notion, module.Search())
+    found = module.optimal(rules.Rules(adult, notion), Search())
     assert found.nmi < truth - 1e-3
     assert found.certificate.upper_bound_nmi >= truth - CDD_ERROR
     assert found.certificate.gap_nmi >= truth - found.nmi - CDD_ERROR
@@ -236,7 +236,7 @@ def test_a_margin_that_is_too_small_is_followed_by_a_larger_one(adult, monkeypat
 
     monkeypatch.setattr(rules, "posteriors", watched)
     monkeypatch.setattr(rules, "round_channel", refuses_twice)
-    found = module.optimal(adult, ALIP.from_epsilon(1.0), module.Search())
+    found = module.optimal(rules.Rules(adult, ALIP.from_epsilon(1.0)), Search())
     assert margins == [0.0, 1e-12, 1e-11, 1e-10]
     assert found.nmi == pytest.approx(0.8508, abs=1e-4)
     assert found.certificate.gap_nmi <= 1e-4
@@ -252,7 +252,7 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
         r"no verified channel .+the design breaks its budget.+use mechanism subset-merging or a larger budget"
     )
     with pytest.raises(SolverFailure, match=message):
-        module.optimal(adult, ALIP.from_epsilon(1.0), module.Search())
+        module.optimal(rules.Rules(adult, ALIP.from_epsilon(1.0)), Search())
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_when_every_margin_fails_the_failure_says_what_to_try(adult, monkeypatch
 )
 def test_options_out_of_range_are_refused(options, message):
     with pytest.raises(InputError, match=message):
-        module.Search(**options)
+        Search(**options)
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_errors_of_the_solvers_become_a_solver_failure(adult, monkeypatch, error
     def fails(*_, **__):
         raise error
 
-    monkeypatch.setattr(module, "lower_envelope", fails)
+    monkeypatch.setattr(rules, "lower_envelope", fails)
     with pytest.raises(SolverFailure, match=message):
-        module.optimal(adult, LIP(1.0), module.Search())
+        module.optimal(rules.Rules(adult, LIP(1.0)), Search())
 
 
 # ------------------------------------------------------------------ extreme tables and budgets

@@ -13,8 +13,9 @@ from mechdesign import Channel, InputError, Joint, design
 from mechdesign.auditing.population import audit_population
 from mechdesign.auditing.population import lift_limits as limits_of
 from mechdesign.core.errors import SolverFailure
-from mechdesign.mechanisms import population
+from mechdesign.mechanisms import Search, population
 from mechdesign.mechanisms.population import PopulationLifts, records_needed, uncertain_set
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.confidence import confidence_set, set_of_record
 
@@ -175,8 +176,8 @@ def test_merged_sets_are_judged_as_the_audit_does() -> None:
             if not 0 < len(inside) < 4:
                 continue
             groups = [inside, [x for x in range(4) if x not in inside]]
-            channel = partition_channel(groups, JOINT, notion, must_satisfy=False).channel
-            said = all(lifts.one_within(*lifts.merged(group)) for group in groups)
+            channel = partition_channel(groups, Rules(JOINT, notion), must_satisfy=False).channel
+            said = all(lifts.complies(lifts.block(group)) for group in groups)
             assert said == audit_population(channel, JOINT, notion, chosen).satisfied
 
 
@@ -214,6 +215,16 @@ def test_a_failed_optimum_falls_back_to_verified_merging(monkeypatch: pytest.Mon
     assert any("the optimum failed (no luck)" in message for message in result.messages)
     with pytest.raises(SolverFailure, match="no luck"):
         design(JOINT, LDP(0.8), confidence=0.95, fallback=False)
+
+
+def test_a_solver_that_looks_at_the_table_alone_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verdict is that on the set, whatever the search returns."""
+    table = Rules(JOINT, LDP(0.8)).solver(1e-9, Search(), math.inf)()
+    monkeypatch.setattr(population, "robust_envelope", lambda *_, **__: table)
+    result = design(JOINT, LDP(0.8), confidence=0.95)
+    assert result.fallback_from == "optimal"
+    assert result.confidence is not None
+    assert audit_population(result.channel, JOINT, LDP(0.8), result.confidence).satisfied
 
 
 @pytest.mark.parametrize(

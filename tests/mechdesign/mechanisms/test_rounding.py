@@ -18,8 +18,10 @@ from mechdesign.mechanisms.rounding import (
     partition_channel,
     round_channel,
 )
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
+from solvers import Points
 from tests.oracles.float_designs import boundary, optimal, random_table
 from tests.oracles.measures import mutual_information
 
@@ -34,7 +36,7 @@ def released(joint: Joint):
 
 
 def test_releasing_x_gives_zeros_and_ones_and_keeps_the_names(joint):
-    rounded = round_channel(*released(joint), joint, LIP(5.0))
+    rounded = round_channel(*released(joint), Rules(joint, LIP(5.0)))
     assert rounded.channel.rows == tuple(tuple(D * int(i == j) for j in range(4)) for i in range(4))
     assert rounded.channel.outputs == ("a", "b", "c", "d")
     assert rounded.channel.joint is joint
@@ -45,7 +47,7 @@ def test_releasing_x_gives_zeros_and_ones_and_keeps_the_names(joint):
 def test_merging_is_exact_and_named_in_braces(joint):
     p = joint.p_x
     posteriors = [[p[0] / (p[0] + p[3]), 0, 0, p[3] / (p[0] + p[3])], [0, 1, 0, 0], [0, 0, 1, 0]]
-    rounded = round_channel([p[0] + p[3], p[1], p[2]], posteriors, joint, LIP(5.0))
+    rounded = round_channel([p[0] + p[3], p[1], p[2]], posteriors, Rules(joint, LIP(5.0)))
     assert rounded.channel.outputs == ("{a, d}", "b", "c")
     assert rounded.channel.rows == ((D, 0, 0), (0, D, 0), (0, 0, D), (D, 0, 0))
 
@@ -53,16 +55,16 @@ def test_merging_is_exact_and_named_in_braces(joint):
 def test_sparse_posteriors_give_the_same_channel(joint):
     rng = np.random.default_rng(3)
     weights, points = boundary(joint, LIP(0.5).limits, rng)
-    dense = round_channel(weights, points, joint, LIP(0.5))
-    assert round_channel(weights, sparse.csr_array(points), joint, LIP(0.5)) == dense
-    assert round_channel(weights, sparse.coo_matrix(points), joint, LIP(0.5)) == dense
+    dense = round_channel(weights, points, Rules(joint, LIP(0.5)))
+    assert round_channel(weights, Points.from_dense(points), Rules(joint, LIP(0.5))) == dense
 
 
 def test_the_order_of_the_solver_does_not_matter(joint):
     weights, points = optimal(joint, LIP(0.5).limits)
     order = np.random.default_rng(0).permutation(len(weights))
     one, other = (
-        round_channel(w, v, joint, LIP(0.5)) for w, v in ((weights, points), (weights[order], points[order]))
+        round_channel(w, v, Rules(joint, LIP(0.5)))
+        for w, v in ((weights, points), (weights[order], points[order]))
     )
     assert one.channel == other.channel
 
@@ -70,10 +72,10 @@ def test_the_order_of_the_solver_does_not_matter(joint):
 def test_outputs_without_weight_are_dropped_and_twins_merged(joint):
     weights = np.array([*joint.p_x, 0.0])
     points = np.vstack([np.eye(4), joint.p_x])
-    assert round_channel(weights, points, joint, LIP(5.0)).channel.outputs == ("a", "b", "c", "d")
+    assert round_channel(weights, points, Rules(joint, LIP(5.0))).channel.outputs == ("a", "b", "c", "d")
     weights = np.array([joint.p_x[0] / 2, *joint.p_x[1:], joint.p_x[0] / 2])
     points = np.vstack([np.eye(4), np.eye(4)[0]])
-    rounded = round_channel(weights, points, joint, LIP(5.0))
+    rounded = round_channel(weights, points, Rules(joint, LIP(5.0)))
     assert rounded.merged == 1
     assert rounded.channel.outputs == ("a", "b", "c", "d")
 
@@ -86,7 +88,7 @@ def test_an_output_of_negligible_mass_joins_the_one_that_loses_least(joint):
     stray[1] *= 3
     q = np.vstack([q - np.diag(stray), stray])
     weights = q.sum(axis=1)
-    rounded = round_channel(weights, q / weights[:, None], joint, LIP(5.0))
+    rounded = round_channel(weights, q / weights[:, None], Rules(joint, LIP(5.0)))
     assert rounded.merged == 1
     assert rounded.channel.outputs == ("a", "b", "c", "d")
     assert utility(rounded.channel, joint).nmi > 1 - 1e-12
@@ -106,7 +108,7 @@ def test_outputs_that_only_look_alike_are_kept_apart():
     assert alike @ line == pytest.approx(line[0], abs=1e-15)
     rest = joint.p_x - 0.25 * np.eye(4)[0] - 0.3 * alike
     points = np.stack([np.eye(4)[0], alike, rest / rest.sum()])
-    rounded = round_channel([0.25, 0.3, rest.sum()], points, joint, LIP(5.0))
+    rounded = round_channel([0.25, 0.3, rest.sum()], points, Rules(joint, LIP(5.0)))
     assert rounded.merged == 0
     assert len(rounded.channel.outputs) == 3
 
@@ -114,8 +116,8 @@ def test_outputs_that_only_look_alike_are_kept_apart():
 def test_weights_that_are_off_are_recomputed(joint):
     weights, points = optimal(joint, LIP(0.5).limits)
     off = weights * (1 + 1e-6 * np.arange(1, len(weights) + 1))
-    exact = round_channel(weights, points, joint, LIP(0.5))
-    repaired = round_channel(off, points, joint, LIP(0.5))
+    exact = round_channel(weights, points, Rules(joint, LIP(0.5)))
+    repaired = round_channel(off, points, Rules(joint, LIP(0.5)))
     assert repaired.audit.satisfied
     assert utility(repaired.channel, joint).nmi == pytest.approx(utility(exact.channel, joint).nmi, abs=1e-11)
 
@@ -123,7 +125,7 @@ def test_weights_that_are_off_are_recomputed(joint):
 def test_a_design_that_breaks_the_budget_by_rounding_errors_is_mixed_back(joint):
     notion = LIP(0.5)
     weights, points = optimal(joint, notion.limits, margin=-1e-12)  # a polytope that is too large
-    rounded = round_channel(weights, points, joint, notion)
+    rounded = round_channel(weights, points, Rules(joint, notion))
     assert rounded.audit.satisfied
     assert 0.0 < rounded.mixing < 1e-11
     q = weights[:, None] * points
@@ -139,14 +141,14 @@ def test_one_round_of_repair_is_enough(joint, monkeypatch, kind, epsilon):
     for _ in range(20):
         joint = random_table(rng)
         weights, points = boundary(joint, kind(epsilon).limits, rng)
-        assert round_channel(weights, points, joint, kind(epsilon)).audit.satisfied
+        assert round_channel(weights, points, Rules(joint, kind(epsilon))).audit.satisfied
 
 
 def test_mixing_touches_only_the_outputs_that_fail():
     joint = Joint.from_counts([[10, 20, 30, 40], [12, 19, 31, 38]])
     # x1, x2 and x3 are published as they are; only x0 (lift up to 12/11) breaks the budget, by one part in 1e13.
     budget = math.log(12 * 200 / (22 * 100)) * (1 - 1e-12)
-    rounded = round_channel(*released(joint), joint, MaxLift(budget))
+    rounded = round_channel(*released(joint), Rules(joint, MaxLift(budget)))
     assert 0.0 < rounded.mixing < 1e-11
     rows = np.asarray(rounded.channel.rows)
     assert (rows[:, 0] > 0).all()
@@ -158,7 +160,7 @@ def test_a_design_far_outside_its_budget_is_refused_with_the_verdict(joint):
     with pytest.raises(
         RoundingFailure, match=r"breaks its budget by more than rounding can repair .*margin"
     ) as e:
-        round_channel(*released(joint), joint, LIP(0.5))
+        round_channel(*released(joint), Rules(joint, LIP(0.5)))
     assert isinstance(e.value, SolverFailure)
     assert e.value.exit_code == 3
     assert e.value.audit is not None
@@ -171,7 +173,7 @@ def test_the_price_of_a_repair_is_limited(joint):
     for margin in (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7):
         weights, points = optimal(joint, notion.limits, margin=-margin)
         try:
-            reached = round_channel(weights, points, joint, notion).mixing
+            reached = round_channel(weights, points, Rules(joint, notion)).mixing
         except RoundingFailure:
             break
         assert reached <= LARGEST_MIXING
@@ -185,7 +187,7 @@ def test_the_price_of_a_repair_is_limited(joint):
     [
         (lambda w, v: (w[:-1], v), r"returned 3 weights for 4 posteriors"),
         (lambda w, v: (w, v[:, :-1]), r"posteriors have shape \(4, 3\), not \(outputs, 4\)"),
-        (lambda w, v: (w, v[0]), r"posteriors have shape \(4,\), not \(outputs, 4\)"),
+        (lambda w, v: (w, v[0]), r"returned 4 weights for 1 posteriors"),
         (lambda w, v: (np.where(w == w[0], np.nan, w), v), r"contains NaN or infinities"),
         (lambda w, v: (w, np.where(v > 0, np.inf, v)), r"contains NaN or infinities"),
         (lambda w, v: (w - 0.3, v), r"negative weight or probability"),
@@ -200,7 +202,7 @@ def test_the_price_of_a_repair_is_limited(joint):
 def test_a_solver_that_returns_nonsense_is_refused(joint, change, message):
     weights, points = change(*released(joint))
     with pytest.raises(RoundingFailure, match=message):
-        round_channel(weights, points, joint, LIP(5.0))
+        round_channel(weights, points, Rules(joint, LIP(5.0)))
 
 
 def test_a_symbol_that_no_output_covers_is_refused_unless_it_is_next_to_nothing():
@@ -209,10 +211,10 @@ def test_a_symbol_that_no_output_covers_is_refused_unless_it_is_next_to_nothing(
     with pytest.raises(
         RoundingFailure, match=r"no output of the solver's design covers the useful symbol number 1"
     ):
-        round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], joint, LIP(5.0))
+        round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], Rules(joint, LIP(5.0)))
     joint = Joint.from_counts([[1, 2 * 10**12, 10**12], [1, 10**12, 2 * 10**12]])
     q = np.diag(joint.p_x)[1:]
-    rounded = round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], joint, LIP(5.0))
+    rounded = round_channel(q.sum(axis=1), q / q.sum(axis=1)[:, None], Rules(joint, LIP(5.0)))
     assert rounded.audit.satisfied
     assert rounded.channel.matrix[0] == pytest.approx([0.5, 0.5], abs=1e-9)
 
@@ -224,7 +226,7 @@ def test_rows_keep_their_zeros_and_sum_exactly():
     w /= w.sum(axis=1, keepdims=True)
     q = joint.p_x[:, None] * w
     p_y = q.sum(axis=0)
-    rounded = round_channel(p_y, (q / p_y).T, joint, ALIP(math.inf, 700.0))
+    rounded = round_channel(p_y, (q / p_y).T, Rules(joint, ALIP(math.inf, 700.0)))
     rows = np.asarray(rounded.channel.rows)
     assert (rows.sum(axis=1) == D).all()
     assert (rows > 0).sum() == (w > 0).sum()
@@ -242,13 +244,14 @@ def test_large_sparse_designs_stay_sparse():
     points = (sparse.diags_array(1 / p_y) @ q.T).tocsr()
     lifts = points @ joint.lift.T
     budget = float(np.log(lifts.max())) * (1 - 1e-13)
-    rounded = round_channel(p_y, points, joint, MaxLift(budget))
+    compressed = Points(points.indptr, points.indices, points.data, points.shape)
+    rounded = round_channel(p_y, compressed, Rules(joint, MaxLift(budget)))
     assert 0.0 < rounded.mixing < 1e-12
     assert len(rounded.channel.integers.values) <= points.nnz + 3 * n
 
 
 def test_partitions_are_exact(joint):
-    rounded = partition_channel([[2], [3, 0], [1]], joint, LIP(5.0))
+    rounded = partition_channel([[2], [3, 0], [1]], Rules(joint, LIP(5.0)))
     assert rounded.channel.outputs == ("{a, d}", "b", "c")
     assert rounded.channel.rows == ((D, 0, 0), (0, D, 0), (0, 0, D), (D, 0, 0))
     assert rounded.audit.satisfied
@@ -257,10 +260,10 @@ def test_partitions_are_exact(joint):
 @pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1], [1, 2, 3]], [[0, 1, 2, 3], []], [[0, 1, 2, 4]], []])
 def test_what_is_no_partition_is_refused(joint, groups):
     with pytest.raises(RoundingFailure, match="the groups are no partition of the 4 useful symbols"):
-        partition_channel(groups, joint, LIP(5.0))
+        partition_channel(groups, Rules(joint, LIP(5.0)))
 
 
 def test_a_partition_outside_the_budget_is_refused(joint):
     with pytest.raises(RoundingFailure, match=r"merging leaves the output 'd' outside the budget") as e:
-        partition_channel([[0, 1, 2], [3]], joint, LIP(0.5))
+        partition_channel([[0, 1, 2], [3]], Rules(joint, LIP(0.5)))
     assert e.value.audit.worst.output == "d"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms import Search, design, responding, rules, subset_response
+from mechdesign.mechanisms import design, rules
 from mechdesign.mechanisms.rounding import RoundingFailure
 from mechdesign.mechanisms.subset_response import NAME
 from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
@@ -157,7 +157,7 @@ def raiser(error):
 
 def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch):
     outside = OutsidePolytope("outside", np.zeros(1), 0.0)
-    monkeypatch.setattr(responding, "lower_envelope", raiser(outside))
+    monkeypatch.setattr(rules, "lower_envelope", raiser(outside))
     found = design(adult, LDP(1.0), mechanism=NAME)
     assert found.nmi == pytest.approx(design(adult, LDP(1.0), mechanism="subset-merging").nmi, abs=1e-12)
 
@@ -173,14 +173,14 @@ def test_a_set_whose_merging_lies_in_the_margin_stays_merged(adult, monkeypatch)
     ],
 )
 def test_a_solver_that_gives_up_is_a_failure_with_a_way_out(adult, monkeypatch, error, message):
-    monkeypatch.setattr(responding, "lower_envelope", raiser(error))
+    monkeypatch.setattr(rules, "lower_envelope", raiser(error))
     with pytest.raises(SolverFailure, match=message):
         design(adult, LDP(1.0), mechanism=NAME)
 
 
 def test_a_response_that_cannot_be_rounded_gives_way_to_subset_merging(adult, monkeypatch):
     monkeypatch.setattr(rules, "round_channel", raiser(RoundingFailure("outside")))
-    found = subset_response.subset_response(adult, LDP(1.0), Search())
+    found = design(adult, LDP(1.0), mechanism=NAME)
     merged = design(adult, LDP(1.0), mechanism="subset-merging")
     assert (found.mechanism, found.method, found.nmi) == (NAME, "partition", merged.nmi)
     assert is_private(found, adult)

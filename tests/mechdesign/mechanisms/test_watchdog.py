@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.mechanisms import watchdog
+from mechdesign.mechanisms import Search, watchdog
 from mechdesign.mechanisms.partitions import Merging
-from mechdesign.mechanisms.watchdog import complete_merging, subset_merging
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
+from tests.cases.designs import complete_merging, subset_merging
 
 NOTIONS = {
     "alip": lambda e: ALIP.from_epsilon(e),
@@ -153,8 +154,9 @@ def test_a_repair_says_what_it_borrowed():
 
 def test_one_sensitive_symbol_publishes_everything():
     joint = Joint.from_counts([[1, 2, 3]])
-    for mechanism in (subset_merging, complete_merging):
-        assert mechanism(joint, LIP(1e-12)).nmi == 1.0
+    for mechanism in ("subset-merging", "complete-merging"):
+        made = watchdog.merging(mechanism, Rules(joint, LIP(1e-12)), Search(), watchdog.HeuristicOptions())[1]
+        assert made.nmi == 1.0
 
 
 def test_independent_columns_are_published_at_any_budget():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.mechanisms.partitions import RISKS, MergedSets, merge_all, merge_subsets
+from mechdesign.mechanisms.partitions import RISKS, merge_all, merge_subsets, merged_sets
 from mechdesign.notions import ALIP, LDP, LIP, MaxLift, MinLift
 
 NOTIONS = [
@@ -99,7 +99,7 @@ def test_every_group_of_every_partition_obeys_the_notion(seed, zeros, notion, sc
     p = random_table(seed, zeros=zeros)
     limits = type(notion)(*(scale * value for value in notion.values().values())).limits
     for merge, end in itertools.product((merge_subsets, merge_all), (math.inf, -math.inf)):
-        result = merge(MergedSets(p, limits), end=end)  # without time the quickest repair is as private
+        result = merge(merged_sets(p, limits), end=end)  # without time the quickest repair is as private
         assert sorted(x for g in result.groups for x in g) == list(range(p.shape[1]))
         assert all(obeys(p, list(g), limits) for g in result.groups)
         borrowed = set(result.borrowed)
@@ -115,7 +115,7 @@ def test_subset_merging_is_the_published_algorithm_where_that_succeeds(risk, eps
         p = random_table(seed, shape=(5, 12))
         limits = ALIP.from_epsilon(epsilon).limits
         published = algorithm_1(p, limits, risk)
-        result = merge_subsets(MergedSets(p, limits, risk))
+        result = merge_subsets(merged_sets(p, limits, risk))
         assert result.repaired == (published is None)
         if published is not None:
             succeeded += 1
@@ -127,7 +127,7 @@ def test_ldp_is_ordered_by_the_ratio_of_lifts():
     for seed in range(20):
         p = random_table(seed, shape=(4, 10))
         published = algorithm_1(p, LDP(0.8).limits, "log-ratio")
-        assert list(merge_subsets(MergedSets(p, LDP(0.8).limits)).groups) == published
+        assert list(merge_subsets(merged_sets(p, LDP(0.8).limits)).groups) == published
 
 
 def test_risk_names_are_those_offered():
@@ -140,7 +140,7 @@ def test_the_repair_loses_no_more_than_merging_everything_and_needs_all_that_it_
     for seed in range(120):
         p = random_table(seed, shape=(5, 17))
         limits = ALIP.from_epsilon(5.0).limits
-        result = merge(MergedSets(p, limits))
+        result = merge(merged_sets(p, limits))
         if not result.repaired:
             continue
         repaired += 1
@@ -172,7 +172,7 @@ def test_the_repair_is_near_the_best_repair():
     for seed in range(300):
         p = random_table(seed, shape=(4, 9))
         limits = ALIP.from_epsilon(4.0).limits
-        result = merge_all(MergedSets(p, limits))
+        result = merge_all(merged_sets(p, limits))
         if result.repaired:
             found.append(nmi(p, result.groups))
             best.append(best_borrowing(p, limits))
@@ -184,7 +184,7 @@ def test_the_repair_is_near_the_best_repair():
 def test_tiny_budgets_publish_a_constant_without_calling_it_a_repair():
     p = random_table(3, shape=(4, 9))
     for merge in (merge_subsets, merge_all):
-        result = merge(MergedSets(p, ALIP(1e-15, 1e-15).limits))
+        result = merge(merged_sets(p, ALIP(1e-15, 1e-15).limits))
         assert result.groups == (tuple(range(9)),)
         assert not result.repaired
 
@@ -192,13 +192,13 @@ def test_tiny_budgets_publish_a_constant_without_calling_it_a_repair():
 def test_loose_budgets_publish_every_symbol():
     p = random_table(4, shape=(3, 8))
     for merge in (merge_subsets, merge_all):
-        assert merge(MergedSets(p, ALIP(600.0, 600.0).limits)).groups == tuple((x,) for x in range(8))
+        assert merge(merged_sets(p, ALIP(600.0, 600.0).limits)).groups == tuple((x,) for x in range(8))
 
 
 def test_sets_with_fewer_zero_lifts_come_first():
     """Two symbols that fill each other's zero cells are merged, whatever the order of the columns."""
     p = np.array([[0.3, 0.0, 0.3, 0.0], [0.0, 0.2, 0.0, 0.2]])
-    groups = merge_subsets(MergedSets(p, ALIP(0.5, 0.5).limits)).groups
+    groups = merge_subsets(merged_sets(p, ALIP(0.5, 0.5).limits)).groups
     assert groups == ((0, 1), (2, 3))
 
 
@@ -210,13 +210,13 @@ def test_published_means_on_random_tables(lam, epsilon, complete, subset):
     """Zarrabian et al. 2023, Figures 2a and 6a, as rebuilt: means over random 5 x 17 tables."""
     tables = [random_table_of_the_paper(seed) for seed in range(400)]
     limits = ALIP.from_epsilon(epsilon, lam).limits
-    assert np.mean([nmi(p, merge_all(MergedSets(p, limits)).groups) for p in tables]) == pytest.approx(
+    assert np.mean([nmi(p, merge_all(merged_sets(p, limits)).groups) for p in tables]) == pytest.approx(
         complete, abs=0.01
     )
     if subset is not None:
-        merged = [nmi(p, merge_subsets(MergedSets(p, limits)).groups) for p in tables]
+        merged = [nmi(p, merge_subsets(merged_sets(p, limits)).groups) for p in tables]
         assert np.mean(merged) == pytest.approx(subset, abs=0.01)
-        printed = [nmi(p, merge_subsets(MergedSets(p, limits, "sum")).groups) for p in tables]
+        printed = [nmi(p, merge_subsets(merged_sets(p, limits, "sum")).groups) for p in tables]
         assert np.mean(printed) == pytest.approx(0.358, abs=0.01)
 
 
@@ -229,7 +229,7 @@ def test_a_repair_that_takes_in_another_risky_set_does_not_call_that_borrowed():
     """The cheapest repair of this table joins the failing set with a finished one and with a harmless symbol."""
     p = random_table(4155, zeros=0.3, shape=(3, 8))
     limits = ALIP.from_epsilon(4.0).limits
-    result = merge_subsets(MergedSets(p, limits))
+    result = merge_subsets(merged_sets(p, limits))
     harmless = {x for x in range(8) if obeys(p, [x], limits)}
     assert result.repaired
     assert set(result.borrowed) <= harmless
@@ -241,4 +241,4 @@ def test_a_merged_lift_on_the_edge_is_refused():
     """{a, b} has a lift of exactly 2, allowed or not by less than a rounding error: {a, c} costs the same."""
     p = np.array([[3.0, 1.0, 0.0, 0.0], [1.0, 3.0, 4.0, 4.0]]) / 16.0
     for budget in (math.log(2.0), math.nextafter(math.log(2.0), 0.0), math.nextafter(math.log(2.0), 1.0)):
-        assert merge_all(MergedSets(p, MaxLift(budget).limits)).groups == ((0, 2), (1,), (3,))
+        assert merge_all(merged_sets(p, MaxLift(budget).limits)).groups == ((0, 2), (1,), (3,))

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from mechdesign.channel.channel import DENOMINATOR
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.watchdog import complete_merging, shares_of
+from mechdesign.mechanisms.watchdog import shares_of
 from mechdesign.notions import ALIP, LDP, L1Lift
+from tests.cases.designs import complete_merging
 from tests.mechdesign.mechanisms.test_watchdog import joints, violations
 
 
