@@ -8,7 +8,7 @@ that meet an end exactly. All pairs are priced in blocks of a matrix; nothing ha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -84,18 +84,10 @@ class LineSearch:
         self,
         prices: Array,
         *,
-        cutoff: float,
-        tolerance: float,
-        slack: float,
         column_cutoff: float,
         columns: int = MAX_COLUMNS,
-        center: Array | None = None,
-        mix: float = 0.5,
-        turn: int = 0,
-        enough: int | None = None,
         time_limit: float | None = None,
-        node_limit: int | None = None,
-        progress: Callable[[float], None] | None = None,
+        **_: object,
     ) -> SearchResult:
         """Every vertex is priced, so the tree's parameters do not apply."""
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit

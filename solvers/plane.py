@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
-from solvers.costs import cost_named
 from solvers.formulation import best_of_groups, identical_columns
 from solvers.line import DEPENDENCE
 from solvers.points import Points
@@ -57,15 +56,13 @@ class _Lines:
     blur: float
 
 
-def plane_search(
-    polytope: Polytope, relaxation: Polytope, tree: Callable[[], ConcaveSearch], cost: str = "entropy"
-) -> PlaneSearch | None:
+def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) -> PlaneSearch | None:
     """A pricer for this polytope, or None where the rows see more than a plane or symbols nearly coincide.
 
-    `tree` makes the branch and bound that answers where mixtures are too blurred to be priced sharply: symbols
-    on an edge or corner, or a polygon hardly wider than rounding.
+    `tree`, the branch and bound for the same, does local searches, and answers where mixtures are too blurred to be
+    priced sharply: symbols on an edge or corner, or a polygon hardly wider than rounding.
     """
-    if cost != "entropy" or polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
+    if tree.cost.name != "entropy" or polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
     leads = _leading_rows(polytope.rows)
     if leads is None:
@@ -171,11 +168,9 @@ class PlaneSearch:
         inner: _Lines,
         outer: _Lines,
         corners: list[tuple[int, int]],
-        tree: Callable[[], ConcaveSearch],
+        tree: ConcaveSearch,
     ) -> None:
-        self.n, self._cost = n, cost_named("entropy")
-        self._make_tree = tree
-        self._tree: ConcaveSearch | None = None
+        self.n, self._cost, self._tree = n, tree.cost, tree
         self._members, self._inner, self._outer, self._corners = members, inner, outer, corners
         self._units = np.flatnonzero((outer.values <= OUTSIDE).all(axis=0))
         self._inside = (inner.values <= 0.0).all(axis=0)
@@ -184,20 +179,17 @@ class PlaneSearch:
         self,
         prices: Array,
         *,
-        cutoff: float,
         tolerance: float,
-        slack: float,
         column_cutoff: float,
         columns: int = MAX_COLUMNS,
-        center: Array | None = None,
-        mix: float = 0.5,
-        turn: int = 0,
         enough: int | None = None,
         time_limit: float | None = None,
-        node_limit: int | None = None,
-        progress: Callable[[float], None] | None = None,
+        **options: Any,
     ) -> SearchResult:
-        """Every vertex is priced, so the tree's parameters do not apply."""
+        """Every vertex is priced; the tree's other parameters apply where it is asked, and for `enough` of zero."""
+        options |= {"tolerance": tolerance, "column_cutoff": column_cutoff, "columns": columns}
+        if enough == 0:
+            return self._tree.run(prices, enough=enough, time_limit=time_limit, **options)
         grouped, chosen = best_of_groups(prices, self._members)
         look = _Look(np.ascontiguousarray(grouped), column_cutoff, time_limit, self._outer.blur)
         unit = -grouped[self._units]
@@ -216,25 +208,9 @@ class PlaneSearch:
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf
         if complete and look.bound < min(best, column_cutoff) - max(tolerance, SHARPEST):
-            return self._branch(
-                prices,
-                cutoff=cutoff,
-                tolerance=tolerance,
-                slack=slack,
-                column_cutoff=column_cutoff,
-                columns=columns,
-                time_limit=look.left,
-                node_limit=node_limit,
-                progress=progress,
-            )
+            return self._tree.run(prices, time_limit=look.left, **options)
         status = SearchStatus.DONE if complete else SearchStatus.TIME_LIMIT
         return SearchResult(status, look.bound if complete else -np.inf, kept, SearchCounts(look.looked))
-
-    def _branch(self, prices: Array, **options: Any) -> SearchResult:
-        """The same by branch and bound."""
-        if self._tree is None:
-            self._tree = self._make_tree()
-        return self._tree.run(prices, **options)
 
     def _columns(self, look: _Look, lines: tuple[int, ...], chosen: NDArray[np.intp]) -> Points:
         """The best mixtures of the last look, on the lines of the inner set."""

@@ -176,7 +176,7 @@ class Separation:
     def __init__(self, gaps: int) -> None:
         self._gaps = gaps
         self._pairs: dict[tuple[int, int], int] = {}
-        self._rows = SparseRows()
+        self.rows = SparseRows()
 
     def _column(self, a: int, b: int) -> int:
         """The column of pair (a, b)."""
@@ -187,23 +187,18 @@ class Separation:
             column = self._gaps + len(self._pairs)
             self._pairs[a, b] = column
             for g in range(a, b):
-                self._rows.add((column, g), (1.0, -1.0), 0.0, math.inf)
-        if len(self._rows.columns) > LARGEST_PROGRAM:
+                self.rows.add((column, g), (1.0, -1.0), 0.0, math.inf)
+        if len(self.rows.columns) > LARGEST_PROGRAM:
             raise InputError(
                 f"the integer program has more than {LARGEST_PROGRAM:,} entries; use coarser values, "
-                "or method='lp', which is sufficient"
+                "or method='earliest', which is sufficient"
             )
         return column
 
     def limit_fibre(self, members: Sequence[int], outputs: int) -> None:
         """At most `outputs` cells on the fibre with these answers (sorted, distinct indices)."""
         columns = [self._column(a, b) for a, b in itertools.pairwise(members)]
-        self._rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
-
-    @property
-    def rows(self) -> SparseRows:
-        """The rows collected so far, to be extended by further ones."""
-        return self._rows
+        self.rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
 
     @property
     def columns(self) -> int:
@@ -216,7 +211,7 @@ class Separation:
         all_costs = np.concatenate((costs, np.zeros(len(self._pairs)), more))
         integer = np.zeros(all_costs.size, dtype=np.bool_)
         integer[: self._gaps] = True
-        return Program(all_costs, np.zeros(all_costs.size), np.ones(all_costs.size), self._rows, integer)
+        return Program(all_costs, np.zeros(all_costs.size), np.ones(all_costs.size), self.rows, integer)
 
     def start(self, gaps: Sequence[int], extra: int = 0) -> Floats:
         """The point with these thresholds (further columns zero)."""

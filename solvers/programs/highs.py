@@ -214,19 +214,13 @@ class Program:
 class Solution:
     """The best point found, and a bound that HiGHS proves on the minimum.
 
-    `optimal` is False after a time limit; `duals` are those of the rows, for a linear program.
+    `optimal` is False after a time limit.
     """
 
     x: Array
     objective: float
     bound: float
     optimal: bool
-    duals: Array
-
-    @property
-    def gap(self) -> float:
-        """objective - bound, never negative."""
-        return max(0.0, self.objective - self.bound)
 
 
 def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
@@ -253,7 +247,7 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
         )
     objective = float(program.costs @ x)
     bound = float(info.mip_dual_bound) if program.integer is not None else objective
-    return Solution(x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64))
+    return Solution(x, objective, bound, optimal)
 
 
 def _model(highspy: Any, program: Program) -> Any:
