@@ -148,13 +148,8 @@ def count_pairs(
         news = after.batches(columns.released, [*common, *columns.identity])
         for old, new in pairs(olds, news):
             ys = _label_codes(tally, after, new.cells(columns.released), labels, records)
-            xs = _symbol_codes(
-                before,
-                [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)],
-                useful,
-                records,
-                refused,
-            )
+            cells = [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)]
+            xs = symbol_codes(before, cells, useful, records, refused)
             _impossible(tally, after, xs, ys, (useful, labels), possible, records)
             at = new.first_difference(old, common, as_text=before.kind != after.kind)
             if at is not None:
@@ -219,9 +214,14 @@ def _once(
     return known[first]
 
 
-def _symbol_codes(
-    table: TableFile, cells: list[Encoded], useful: Variable, before: int, refused: tuple[bool, bool]
+def symbol_codes(
+    table: TableFile,
+    cells: list[Encoded],
+    useful: Variable,
+    before: int,
+    refused: tuple[bool, bool] = (True, True),
 ) -> Counts:
+    """Positions of the symbols; missing and unknown ones come behind them, or the first that is refused is named."""
     codes = positions_of(cells, useful)
     if codes.size and codes.min() < 0:
         missing = codes == MISSING

@@ -14,6 +14,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.errors import InputError
+
 Array = NDArray[np.float64]
 
 HALVINGS = 60
@@ -45,6 +47,12 @@ class Spread:
         width = stop - start
         share = np.divide(theta - start, width, out=np.ones_like(theta), where=width > 0.0)
         return first + share * (last - first)
+
+
+def check_level(level: float) -> None:
+    """Raise InputError unless `level` is a confidence level."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
 
 
 def score_interval(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import normal_interval
+from mechdesign.analysis.intervals import check_level, normal_interval
 from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -230,8 +230,7 @@ def corrected_regression(
         If released data do not identify a feature or the product of two (which the normal equations need), lengths
         differ, a number is missing, or the normal matrix is singular or not positive (too few records, or collinear).
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+    check_level(level)
     model = release_model(channel, form)
     estimator = Estimator.of(model, features, "refuse")
     codes = label_codes(model.labels, released, bins=model.bins)

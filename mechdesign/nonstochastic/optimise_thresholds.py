@@ -1,10 +1,9 @@
 """Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
 
-Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most
-levels are found from left to right or by integer programming. A budget forbids K = floor(2^epsilon) thresholds inside one
-fibre, so for the least distortion a dynamic program from left to right must remember the last K - 1
-thresholds; an integer program needs not. Every answer is counted again on the original query before it is
-returned.
+Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most levels are
+found from left to right or by integer programming. A budget forbids K = floor(2^epsilon) thresholds inside one fibre,
+so for the least distortion a dynamic program from left to right must remember the last K - 1 thresholds; an integer
+program needs not. Every answer is counted again on the original query before it is returned.
 """
 
 from __future__ import annotations
@@ -107,7 +106,9 @@ def most_levels(
         gaps, optimal = earliest(problem, allowed.outputs), problem.runs
         bound = len(gaps) + 1 if optimal else len(problem.values)
         because = "no threshold can be lower" if optimal else SUFFICIENT
-    return _counted(problem, gaps, allowed, method=method, optimal=optimal, because=because, bound=float(bound))
+    return _counted(
+        problem, gaps, allowed, method=method, optimal=optimal, because=because, bound=float(bound)
+    )
 
 
 def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any) -> OptimalQuantizer:
