@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
 from solvers.formulation import best_of_groups, identical_columns
-from solvers.line import DEPENDENCE
+from solvers.line import DEPENDENCE, ULP, affine_fit
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -44,8 +44,6 @@ SHARPEST = 1e-9
 
 KEEP = 0.5
 """Share of the best value found beyond which a vertex is no candidate for a column any more."""
-
-ULP = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +70,7 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     points = rows[leads]
     # The same power of two for both keeps the coordinates exact.
     points = points * 2.0 ** -np.ceil(np.log2(np.abs(points).max()))
-    offset, slope, error = _affine(rows, points)
+    offset, slope, error = affine_fit(rows, points)
     if (error > DEPENDENCE * np.maximum(np.abs(rows).max(axis=1), 1.0)).any():
         return None
     inner = _lines(polytope, points, offset, slope, -error)
@@ -99,15 +97,6 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     length = np.linalg.norm(rest, axis=1)
     second = int(np.argmax(length))
     return None if length[second] <= 1e-6 * np.sqrt(rows.shape[1]) else np.array([lead, second])
-
-
-def _affine(rows: Array, points: Array) -> tuple[Array, Array, Array]:
-    """(m,), (m, 2), (m,): |row_i - offset_i - slope_i w| <= error_i, rounding included."""
-    basis = np.column_stack([np.ones(points.shape[1]), points.T])
-    fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
-    terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
-    error: Array = np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
-    return np.ascontiguousarray(fit[0]), np.ascontiguousarray(fit[1:].T, dtype=np.float64), error
 
 
 def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:

@@ -67,16 +67,20 @@ class RobustSearch(ConcaveSearch):
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
         self._members = self._first = np.arange(self.n)
-        lower, width, room = uncertain.boxes
         scale = 1.0 / uncertain.point
         factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
-        terms = self.n + len(lower) + 16
+        terms = self.n + len(uncertain.lower) + 16
         allowance = ROUNDING * terms * (1.0 + max(factors)) * float(scale.max())
         share_width = uncertain.share_upper - uncertain.share_lower
         share_room = max(1.0 - float(uncertain.share_lower.sum()), 0.0)
-        arrays = (lower, width, room, scale, uncertain.share_lower, share_width)
+        lower, width, room = map(np.ascontiguousarray, uncertain.boxes)
         arguments = (
-            *map(np.ascontiguousarray, arrays),
+            lower,
+            width,
+            room,
+            scale,
+            np.ascontiguousarray(uncertain.share_lower),
+            np.ascontiguousarray(share_width),
             share_room,
             uncertain.ratio,
             uncertain.most,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -170,6 +170,14 @@ class Stratum:
         return abs(self.weight) * width(self.domain)
 
 
+def reach(blocks: Iterable[Stratum]) -> tuple[Fraction, Fraction]:
+    """Smallest and largest sum of everyone's contribution."""
+    low, high = Fraction(0), Fraction(0)
+    for block in blocks:
+        low, high = low + block.ends[0] * block.count, high + block.ends[1] * block.count
+    return low, high
+
+
 @dataclass(frozen=True)
 class LinearQuery:
     """The weighted sum of everyone's data: sums, means, counts, the identity.
@@ -198,9 +206,7 @@ class LinearQuery:
     @property
     def range(self) -> tuple[Fraction, Fraction]:
         """Smallest and largest answer."""
-        lo = sum((block.ends[0] * block.count for block in self.blocks), Fraction(0))
-        hi = sum((block.ends[1] * block.count for block in self.blocks), Fraction(0))
-        return lo, hi
+        return reach(self.blocks)
 
     @property
     def sensitivity(self) -> Fraction:
@@ -215,6 +221,11 @@ class OrderStatistic:
     rank: int
     individuals: int
     domain: Domain
+
+    @property
+    def largest_fibre(self) -> tuple[LinearQuery, str]:
+        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less."""
+        return identity_query(self.domain), "the others at the ends of the domain"
 
     def __post_init__(self) -> None:
         check_individuals(self.individuals)
@@ -241,6 +252,11 @@ class EvenMedian:
 
     individuals: int
     domain: Domain
+
+    @property
+    def largest_fibre(self) -> tuple[LinearQuery, str]:
+        """As of `OrderStatistic`: with one at z and the others at both ends the answer is (x_i + z) / 2."""
+        return mean_query(2, self.domain), "two in the middle, the others at the ends"
 
     def __post_init__(self) -> None:
         if check_individuals(self.individuals) % 2:
