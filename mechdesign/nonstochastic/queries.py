@@ -364,10 +364,10 @@ def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedia
 
 
 LARGEST_SPAN = 1 << 24
-"""Most members of a sumset (128 MB), and the widest that is convolved: a convolution takes about a second."""
+"""Widest sumset that is listed whole (128 MB) and convolved, which takes about a second."""
 
 LARGEST_SUMSET = 4_000_000
-"""Pairs of runs that are added one by one: less than a second."""
+"""Members of a wider one, and pairs of runs that are added one by one: less than a second."""
 
 MOST_ADDITIONS = 50_000_000
 """Pairs of runs added in all, where the span is too wide for convolutions: some seconds."""
@@ -452,5 +452,5 @@ def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
             else:
                 return None
             total, left = found, left - (1 << k)
-    many = int((total[1] - total[0] + 1).sum()) > LARGEST_SPAN + 1
-    return None if many else base + _members(total) * unit
+    many = int((total[1] - total[0] + 1).sum())
+    return None if not narrow and many > LARGEST_SUMSET else base + _members(total) * unit
