@@ -65,7 +65,7 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, cost, n):
 )
 @settings(max_examples=60)
 def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, cost, n, empty):
-    """One-sided limits, ratios, ties and symbols of no mass, in levels of at most six symbols: each proves the other."""
+    """One-sided limits, ratios, ties, symbols of no mass, in levels of six symbols: each proves the other."""
     rng = np.random.default_rng(seed)
     polytope, p = table_polytope(rng, kind, notion, 2, n)
     polytope = polytope.explicit
