@@ -263,25 +263,8 @@ class _Look:
 
         self._begin()
         size = float(np.abs(self._prices).max())
-        return self._slices(
-            lambda first, seconds: pairs(
-                lines,
-                self._prices,
-                self._best,
-                self._support,
-                line,
-                self._blur,
-                OUTSIDE,
-                size,
-                self._level,
-                KEEP,
-                self._lowest,
-                self._floor,
-                first,
-                seconds,
-            ),
-            len(self._prices),
-        )
+        found = self._best, self._support
+        return self._slices(pairs, lines, self._prices, *found, line, self._blur, OUTSIDE, size)
 
     def triples(self, lines: Array, corner: tuple[int, int]) -> bool:
         """All triples that hold the corner of two lines; whether the time was enough."""
@@ -295,39 +278,22 @@ class _Look:
         reach = float(max(np.hypot(f, g).max(), 1.0))
         size = abs(offset) + 2.0 * float(np.abs(slopes).sum()) * reach + float(np.abs(self._prices).max())
         order = np.argsort(gap, kind="stable").astype(np.int32)
-        return self._slices(
-            lambda first, seconds: triples(
-                f,
-                g,
-                gap,
-                order,
-                self._best,
-                self._support,
-                offset,
-                size + float(gap.max()),
-                reach,
-                2.0 * self._blur,
-                self._level,
-                KEEP,
-                self._lowest,
-                self._floor,
-                first,
-                seconds,
-            ),
-            len(order),
-        )
+        data = (f, g, gap, order, self._best, self._support)
+        return self._slices(triples, *data, offset, size + float(gap.max()), reach, 2.0 * self._blur)
 
     def _begin(self) -> None:
         self._best = np.full(len(self._prices), np.inf)
         self._support = np.full((len(self._prices), 3), -1, dtype=np.int32)
 
-    def _slices(self, work: Callable[[int, float], tuple[int, float, float, int]], end: int) -> bool:
+    def _slices(self, work: Callable[..., tuple[int, float, float, int]], *data: Any) -> bool:
+        """All of the compiled work, with looks at the clock and at Ctrl-C; whether the time was enough."""
         first = 0
-        while first < end:
+        while first < len(self._prices):
             left = min(SLICE, self._deadline - time.monotonic())
             if left <= 0.0:
                 return False
-            first, self._level, self._lowest, looked = work(first, left)
+            state = (self._level, KEEP, self._lowest, self._floor)
+            first, self._level, self._lowest, looked = work(*data, *state, first, left)
             self.looked += looked
         return True
 
