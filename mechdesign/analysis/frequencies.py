@@ -21,12 +21,7 @@ from mechdesign.analysis.likelihood import (
     maximum_likelihood,
     smoothed_fit,
 )
-from mechdesign.analysis.linear import (
-    Identification,
-    identify,
-    population_covariance,
-    randomisation_covariance,
-)
+from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
@@ -194,10 +189,10 @@ def _unbiased(estimator: Estimator, counts: NDArray[np.int64], target: str, leve
     shares = counts / records
     estimate = estimator.weights.T @ shares
     if target == "population":
-        covariance = population_covariance(estimator.weights, shares, records)
+        covariance = covariance_of(estimator.weights, shares, records)
     else:
         products, exact = estimator.products(shares, estimate)
-        covariance = randomisation_covariance(estimator.weights, shares, records, products)
+        covariance = covariance_of(estimator.weights, shares, records, products)
         if not exact:
             notices.append("some variances are upper bounds: squares of these functionals are not identified")
     result = _with_intervals(estimator, estimate, covariance, counts, ("unbiased", target, level))

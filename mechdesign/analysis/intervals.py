@@ -72,9 +72,3 @@ def score_interval(
         return np.where(holds, limit, inside)
 
     return end(spread.least), end(spread.most)
-
-
-def normal_interval(estimate: Array, errors: Array, level: float) -> tuple[Array, Array]:
-    """Normal interval of confidence `level` around each estimate."""
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    return estimate - reach, estimate + reach

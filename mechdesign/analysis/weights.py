@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import check_level, normal_interval
+from mechdesign.analysis.intervals import check_level
 from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -249,9 +250,9 @@ def corrected_regression(
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
-    lower, upper = normal_interval(beta, errors, level)
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
     names = (*estimator.cells.names, *columns)
-    return Regression(names, beta, errors, lower, upper, covariance, len(codes), level)
+    return Regression(names, beta, errors, beta - reach, beta + reach, covariance, len(codes), level)
 
 
 def _numbers(what: str, values: Any, size: int) -> Array:

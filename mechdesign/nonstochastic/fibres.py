@@ -249,7 +249,7 @@ def _most_for(
     query: MonotoneQuery, thresholds: Sequence[Fraction], i: int
 ) -> tuple[int, int, tuple[Fraction, ...]]:
     """Best-first search over boxes of x_-i."""
-    rest = [d for k, d in enumerate(query.domains) if k != i]
+    domain, rest = query.domains[i], [d for k, d in enumerate(query.domains) if k != i]
     order = itertools.count()
     attained, best = 0, tuple(d.lo for d in rest)
     heap: list[tuple[int, int, Corners]] = []
@@ -267,7 +267,10 @@ def _most_for(
             found = _count(query, thresholds, i, data)
             if found > attained:
                 attained, best = found, data
-        heapq.heappush(heap, (-_bound(query, thresholds, i, box), next(order), box))
+        bound = _span(query, thresholds, i, box)
+        if isinstance(domain, FiniteDomain):
+            bound = min(bound, len(domain.values))
+        heapq.heappush(heap, (-bound, next(order), box))
 
     push((tuple(d.lo for d in rest), tuple(d.hi for d in rest)))
     opened = 0
@@ -323,9 +326,3 @@ def _count(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, data: t
             _check_rises(first, last)
         return len({bisect_right(thresholds, answer) for answer in answers})
     return _span(query, thresholds, i, (data, data))
-
-
-def _bound(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, box: Corners) -> int:
-    span = _span(query, thresholds, i, box)
-    domain = query.domains[i]
-    return min(span, len(domain.values)) if isinstance(domain, FiniteDomain) else span

@@ -290,6 +290,7 @@ def least_distortion(
         optimal = problem.runs
         bound = value if optimal else 0.0
         because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
+    edges = edges_of(gaps, size)
     return _counted(
         problem,
         gaps,
@@ -298,18 +299,14 @@ def least_distortion(
         optimal=optimal,
         because=because,
         bound=bound / float(sum(exact.weights)),
-        distortion=float(exact.total(edges_of(gaps, size))),
-        representatives=tuple(exact.representative(a, b) for a, b in _cells(gaps, size)),
+        distortion=float(exact.total(edges)),
+        representatives=tuple(exact.representative(a, b) for a, b in itertools.pairwise(edges)),
     )
 
 
 def edges_of(gaps: Sequence[int], size: int) -> list[int]:
     """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
     return [0, *(g + 1 for g in gaps), size]
-
-
-def _cells(gaps: Sequence[int], size: int) -> list[tuple[int, int]]:
-    return list(itertools.pairwise(edges_of(gaps, size)))
 
 
 def _memory(problem: GapProblem, outputs: int) -> int:
@@ -325,7 +322,7 @@ def _by_dp(problem: GapProblem, outputs: int, costs: Floats) -> tuple[list[int],
     size = len(problem.values)
     if outputs == 1:
         gaps = earliest(problem, 1)
-        return gaps, math.fsum(costs[a, b] for a, b in _cells(gaps, size))
+        return gaps, math.fsum(costs[a, b] for a, b in itertools.pairwise(edges_of(gaps, size)))
     memory = _memory(problem, outputs)
     # Edge p is gap p - 1; it reaches to gap reach[p - 1], that is edge reach[p - 1] + 1. Edge 0 is no threshold.
     beyond = np.concatenate(([0], problem.reach() + 1))
@@ -393,7 +390,9 @@ def _distortion_by_milp(
                     rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
     extra = price / worst
     known = earliest(problem, outputs)
-    path = np.isin(tails * (size + 1) + heads, [a * (size + 1) + b for a, b in _cells(known, size)])
+    path = np.isin(
+        tails * (size + 1) + heads, [a * (size + 1) + b for a, b in itertools.pairwise(edges_of(known, size))]
+    )
     start = np.concatenate((model.start(known), path.astype(np.float64)))
     found = solution_of(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

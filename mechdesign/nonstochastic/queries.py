@@ -114,10 +114,8 @@ class TabulatedQuery:
             If it is empty, too large, or holds something that is no finite number.
         """
         distinct, codes = factorised(answers, "the query")
-        exact = [exact_number("query", v) for v in distinct]
-        values = sorted(set(exact))
-        place = {value: rank for rank, value in enumerate(values)}
-        return cls(tuple(values), np.array([place[v] for v in exact], dtype=np.int64)[codes])
+        values, ranks = _ranked(distinct)
+        return cls(values, ranks[codes])
 
     @classmethod
     def from_function(
@@ -134,13 +132,16 @@ class TabulatedQuery:
         if not shape:
             raise InputError("a query needs at least one individual")
         check_size(shape)
-        answers = [
-            exact_number("query", function(data)) for data in itertools.product(*(d.values for d in domains))
-        ]
-        values = sorted(set(answers))
-        place = {value: rank for rank, value in enumerate(values)}
-        ranks = np.fromiter((place[a] for a in answers), dtype=np.int64, count=len(answers))
-        return cls(tuple(values), ranks.reshape(shape))
+        values, ranks = _ranked(function(data) for data in itertools.product(*(d.values for d in domains)))
+        return cls(values, ranks.reshape(shape))
+
+
+def _ranked(answers: Iterable[object]) -> tuple[tuple[Fraction, ...], Indices]:
+    """The distinct answers, sorted, and which of them each answer is."""
+    exact = [exact_number("query", answer) for answer in answers]
+    values = sorted(set(exact))
+    place = {value: rank for rank, value in enumerate(values)}
+    return tuple(values), np.array([place[v] for v in exact], dtype=np.int64)
 
 
 def check_individuals(count: object) -> int:
