@@ -30,7 +30,7 @@ from solvers.errors import (
 from solvers.formulation import check_relaxation
 from solvers.generation import Generation, envelope_bound
 from solvers.line import LineSearch, leading_row
-from solvers.line_levels import first_columns
+from solvers.line_levels import at_mean, first_columns
 from solvers.plane import plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
@@ -148,6 +148,7 @@ def lower_envelope(
         else:
             pricer = line = LineSearch(polytope, outer, lead, cost)
             if method != "vertices":
+                incumbents = [*incumbents, at_mean(line, p)]
                 initial.append(first_columns(line, p, gap, end, backend))
         if lead is None or method == "vertices":
             enumerated, vertices = _vertices(polytope, method, enumeration, end)

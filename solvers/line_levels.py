@@ -27,6 +27,9 @@ Index = NDArray[np.intp]
 Masses: TypeAlias = deque[tuple[int, float]]
 """Symbols and what there is of each, in order."""
 
+Pair: TypeAlias = tuple[int, int, float, float]
+"""Two symbols, the level at which they meet, and the weight of that output."""
+
 FEWEST = 150
 """Symbols for which all pairs are listed."""
 
@@ -51,9 +54,11 @@ NOTHING = 1e-18
 def first_columns(search: LineSearch, point: Array, gap: float, end: float, backend: str) -> Points:
     """Members of the polytope that decompose `point` (n,); `gap` as for the envelope, `end` on the clock."""
     order = np.argsort(search.a, kind="stable")
-    mean = _at_mean(search, point, order)
+    _, mean = at_mean(search, point)
     if search.n <= FEWEST:
         return Points.concatenate([mean, *(_listed(search, e, np.arange(search.n)) for e in search.inner)])
+    if time.monotonic() > end:
+        return mean
     group = _groups(search, point, order)
     mass = np.asarray(np.bincount(group, weights=point), dtype=np.float64)
     # A group without mass still has a number: the plain mean of its members.
@@ -79,12 +84,11 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float, back
     if run.run() is EnvelopeStatus.INTERRUPTED:
         raise KeyboardInterrupt
     prices = np.interp(search.a, values, run.dual)
-    columns = [
-        mean,
-        *_followed(search, point, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), values, run),
-    ]
-    for level in search.inner:
-        columns += [_near(search, level, prices), _listed(search, level, _sample(point, order))]
+    members = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
+    columns = [mean, *_followed(search, point, members, values, run)]
+    for level in search.inner if time.monotonic() < end else ():
+        near = _near(search, level, prices, _padded(members), merged, run.dual)
+        columns += [near, _listed(search, level, _sample(point, order))]
     return Points.concatenate(columns)
 
 
@@ -113,16 +117,32 @@ def _listed(search: LineSearch, level: float, some: Index) -> Points:
     return search.pairs(x[across], z[across], level)
 
 
-def _near(search: LineSearch, level: float, prices: Array) -> Points:
-    """The pairs of every symbol with its best partners at these prices."""
+def _near(
+    search: LineSearch, level: float, prices: Array, members: Index, merged: LineSearch, dual: Array
+) -> Points:
+    """The pairs of every symbol with its best partners at these prices, among the members of the best groups."""
     keys: list[Index] = []
-    for one, other in search.blocks(level, both=True):
-        value, _ = search.price(one, other, level, prices)
-        best = np.argpartition(value, min(NEAR, len(other)) - 1, axis=1)[:, :NEAR]
-        i, j = np.repeat(one, best.shape[1]), other[best].ravel()
-        keys.append(np.minimum(i, j) * search.n + np.maximum(i, j))
+    for one, other in merged.blocks(level, both=True):
+        value, _ = merged.price(one, other, level, dual)
+        groups = other[np.argpartition(value, min(NEAR, len(other)) - 1, axis=1)[:, :NEAR]]
+        x, z = members[one][:, :, None], members[groups].reshape(len(one), 1, -1)
+        term = search.cost.term
+        with np.errstate(invalid="ignore", divide="ignore"):  # what only fills the rows up
+            share = np.clip((level - search.a[x]) / (search.a[z] - search.a[x]), 0.0, 1.0)
+            value = term(share) + term(1.0 - share) - (1.0 - share) * prices[x] - share * prices[z]
+        value = np.where((x >= 0) & (z >= 0), value, np.inf)
+        best = np.argpartition(value, min(NEAR, value.shape[2]) - 1, axis=2)[:, :, :NEAR]
+        i, j = np.broadcast_arrays(x, np.take_along_axis(np.broadcast_to(z, value.shape), best, axis=2))
+        real = (i >= 0) & (j >= 0)
+        keys.append((np.minimum(i, j) * search.n + np.maximum(i, j))[real])
     key = np.unique(np.concatenate(keys)) if keys else np.zeros(0, dtype=np.intp)
     return search.pairs(key // search.n, key % search.n, level)
+
+
+def _padded(members: list[Index]) -> Index:
+    """The symbols of every group, a row each, filled up with -1."""
+    width = max(map(len, members))
+    return np.array([np.pad(each, (0, width - len(each)), constant_values=-1) for each in members])
 
 
 def _followed(
@@ -146,11 +166,11 @@ def _followed(
             taken[k, half] = _taken(line, float(masses[k, half]))
     left = point.copy()
     low, high = search.inner
-    pairs: list[tuple[int, int, float]] = []
+    pairs: list[Pair] = []
     for k, value in enumerate(used.dot(a).tolist()):
         level = min(max(value, low), high)
         pairs += _paired_off(search.a, level, taken[k, 0], taken[k, 1], left)
-    return [_points(search, pairs), _at_mean(search, np.maximum(left, 0.0), np.concatenate(members))]
+    return [_points(search, pairs), at_mean(search, np.maximum(left, 0.0))[1]]
 
 
 def _taken(line: Masses, mass: float) -> Masses:
@@ -165,22 +185,28 @@ def _taken(line: Masses, mass: float) -> Masses:
     return out
 
 
-def _at_mean(search: LineSearch, mass: Array, order: Index) -> Points:
-    """Pairs of the mean value of `mass` (n,), which they decompose; none where the mean is outside."""
+def at_mean(search: LineSearch, mass: Array) -> tuple[Array, Points]:
+    """Weights and outputs of the mean value of `mass` (n,), which they decompose; none where the mean is outside."""
     mean = float(search.a @ mass) / float(mass.sum())
     if not search.inner[0] <= mean <= search.inner[1]:
-        return Points.empty(search.n)
+        return np.zeros(0), Points.empty(search.n)
+    order = np.argsort(search.a, kind="stable")
     some = order[mass[order] > 0.0]
     low, high = some[search.a[some] < mean], some[search.a[some] > mean][::-1]
+    # Rounding adds up in what is left at the end, which must be heavy.
+    low, high = (
+        np.roll(side, -1 - int(np.argmax(mass[side]))) if len(side) else side for side in (low, high)
+    )
     one, other = (deque(zip(side.tolist(), mass[side].tolist(), strict=True)) for side in (low, high))
-    return _points(search, _paired_off(search.a, mean, one, other, mass.copy()))
+    pairs = _paired_off(search.a, mean, one, other, mass.copy())
+    alone = some[search.a[some] == mean]
+    weights = np.concatenate([[whole for *_, whole in pairs], mass[alone]])
+    return weights, Points.concatenate([_points(search, pairs), Points.units(alone, search.n)])
 
 
-def _paired_off(
-    a: Array, level: float, one: Masses, other: Masses, left: Array
-) -> list[tuple[int, int, float]]:
+def _paired_off(a: Array, level: float, one: Masses, other: Masses, left: Array) -> list[Pair]:
     """Outputs at the level, of the heads of both lines until one of these has ended; `left` pays for them."""
-    pairs: list[tuple[int, int, float]] = []
+    pairs: list[Pair] = []
     while one and other:
         (x, of_x), (z, of_z) = one[0], other[0]
         share = (level - a[x]) / (a[z] - a[x]) if a[z] != a[x] else 0.0
@@ -190,7 +216,7 @@ def _paired_off(
         whole = min(of_x / (1.0 - share), of_z / share)
         left[x] -= (1.0 - share) * whole
         left[z] -= share * whole
-        pairs.append((x, z, level))
+        pairs.append((x, z, level, whole))
         for line, symbol, rest in ((one, x, of_x - (1.0 - share) * whole), (other, z, of_z - share * whole)):
             line.popleft()
             if rest > NOTHING:
@@ -198,6 +224,6 @@ def _paired_off(
     return pairs
 
 
-def _points(search: LineSearch, pairs: list[tuple[int, int, float]]) -> Points:
-    i, j, level = np.array(pairs).T if pairs else np.zeros((3, 0))
+def _points(search: LineSearch, pairs: list[Pair]) -> Points:
+    i, j, level, _ = np.array(pairs).T if pairs else np.zeros((4, 0))
     return search.pairs(i.astype(np.intp), j.astype(np.intp), level)

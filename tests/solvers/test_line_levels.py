@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from solvers import EnvelopeStatus, Points, Polytope, line_levels, lower_envelope
 from solvers.line import LineSearch, leading_row
-from solvers.line_levels import FEWEST, first_columns
+from solvers.line_levels import FEWEST, at_mean, first_columns
 from tests.solvers.reference import TABLES, table_polytope
 
 
@@ -111,3 +111,19 @@ def test_symbols_of_no_mass_and_of_equal_numbers():
     found = lower_envelope(twice, mass, gap=1e-5)
     assert found.status is EnvelopeStatus.OPTIMAL
     assert found.value == pytest.approx(lower_envelope(polytope, p, gap=1e-5).value, abs=3e-5)
+
+
+@pytest.mark.parametrize("n", [2, 50, 2000])
+def test_pairs_at_the_mean_decompose_the_point(n):
+    """Two symbols an output, all of the value of the mean: a decomposition that costs at most log 2, at once."""
+    polytope, p = skewed(np.random.default_rng(n), n)
+    lead = leading_row(polytope)
+    assert lead is not None
+    search = LineSearch(polytope, polytope, lead)
+    weights, points = at_mean(search, p)
+    assert weights.min() > 0.0
+    assert np.abs(points.combine(weights) / p - 1.0).max() < 1e-9
+    assert np.abs(points.dot(search.a) - float(search.a @ p)).max() < 1e-12 * polytope.rows.max()
+    assert (
+        lower_envelope(polytope, p, time_limit=0.0).value <= weights @ search.cost.of(points) <= np.log(2.0)
+    )
