@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from solvers.assignment import NONE, Assigned, Assignment, Multipliers, lower_bound, reduced_costs
 from solvers.errors import BackendFailure, EmptyPolytope
+from solvers.programs.highs import highs_with, set_options
 
 Array = NDArray[np.float64]
 
@@ -81,17 +82,15 @@ class _Program:
     def __init__(self, problem: Assignment) -> None:
         import highspy
 
+        large = problem.open.sum() > LARGE
+        self._highs = highs = highs_with(
+            OPTIONS | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
+        )
         self.problem = problem
         n, keep = problem.n, int(problem.keep)
         self._sides = problem.sides
         m, a = len(self._sides[0]), self._sides[2].shape[1]
-        self._highs = highs = highspy.Highs()
         self._statuses, inf = highspy.HighsModelStatus, highspy.kHighsInf
-        highs.silent()
-        large = problem.open.sum() > LARGE
-        options = OPTIONS | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
-        for option, value in options.items():
-            highs.setOptionValue(option, value)
         equal = np.ones(n * (1 + keep))
         lower = np.concatenate([equal, np.zeros(m * n)])
         upper = np.concatenate([equal, np.full(m * n, inf)])
@@ -138,8 +137,7 @@ class _Program:
             if highs.getModelStatus() in (self._statuses.kOptimal, self._statuses.kTimeLimit):
                 break
             highs.clearSolver()
-            for option, value in way.items():
-                highs.setOptionValue(option, value)
+            set_options(highs, way)
             highs.run()
         status = highs.getModelStatus()
         whole = sum(map(len, self._at)) == problem.open.sum()

@@ -16,15 +16,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Cost:
-    """sum_j phi(v_j) with phi concave on [0, 1] and phi(0) = 0; `code` is its number in the kernel.
-
-    `peak` is the largest value over the simplex of n coordinates, as a function of n.
-    """
+    """sum_j phi(v_j) with phi concave on [0, 1] and phi(0) = 0; `code` is its number in the kernel."""
 
     name: str
     code: int
     term: Callable[[Array], Array]
-    peak: Callable[[int], float]
 
     def of(self, points: Points) -> Array:
         """Cost of every point; (k,)."""
@@ -36,8 +32,8 @@ def _entropy(x: Array) -> Array:
 
 
 COSTS: dict[str, Cost] = {
-    "entropy": Cost("entropy", 0, _entropy, lambda n: float(np.log(n))),
-    "gini": Cost("gini", 1, lambda x: x * (1.0 - x), lambda n: 1.0 - 1.0 / n),
+    "entropy": Cost("entropy", 0, _entropy),
+    "gini": Cost("gini", 1, lambda x: x * (1.0 - x)),
 }
 """Entropy in nats, -x log x, and the Gini index x (1 - x)."""
 

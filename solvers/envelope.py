@@ -12,13 +12,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.checks import check_limits, check_positive, check_prices
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchResult
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
 from solvers.errors import (
     BackendFailure,
@@ -32,7 +31,7 @@ from solvers.formulation import check_relaxation
 from solvers.generation import Generation, envelope_bound
 from solvers.line import LineSearch, leading_row
 from solvers.line_levels import at_mean, first_columns
-from solvers.plane import PlaneSearch, plane_search
+from solvers.plane import plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
 from solvers.results import Envelope, EnvelopeStatus, NoPricer, Pricer, Progress
@@ -55,11 +54,8 @@ PLANE_FROM = 400
 MOST_STARS = 1000
 """Coordinates up to which dense columns, one for each, are no burden for the master."""
 
-ONE_ULP = 1e-15
-"""By how much a sum of probabilities may miss one through rounding alone."""
-
-HALVINGS = 30
-"""Bisections for the length of each of them."""
+HALVINGS = 40
+"""Bisections of the way from the point to a unit vector."""
 
 METHODS = ("auto", "vertices", "columns")
 
@@ -124,13 +120,11 @@ def lower_envelope(
         If the master program cannot be solved even once.
     """
     started = time.monotonic()
+    end = deadline(started, gap, time_limit)
     if method not in METHODS:
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
     if enumeration != "auto" and method != "vertices":
         raise InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
-    check_positive("gap", gap)
-    if time_limit is not None and not time_limit >= 0.0:
-        raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
     measure = cost_named(cost)
     outer = polytope if relaxation is None else relaxation
     check_limits(workers, memory_limit)
@@ -141,25 +135,16 @@ def lower_envelope(
             raise InvalidPolytope(f"start has points of length {given.shape[1]}, not {polytope.n}")
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
-    end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
-    plane = None
     enumerated, vertices, interrupted = None, None, False
     initial = [Points.from_dense(p), _unit_columns(polytope)]
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
-            tree = ConcaveSearch(
-                polytope,
-                relaxation=outer,
-                cost=cost,
-                workers=workers,
-                memory_limit=memory_limit,
-                tightening=tightening,
-            )
+            limits = {"workers": workers, "memory_limit": memory_limit, "tightening": tightening}
+            pricer = tree = ConcaveSearch(polytope, relaxation=outer, cost=cost, **limits)
             if polytope.n >= PLANE_FROM:
-                plane = plane_search(polytope, outer, lambda: tree, cost)
-            pricer = tree if plane is None else _LocalThenPlane(tree, plane)
+                pricer = plane_search(polytope, outer, tree) or tree
         else:
             pricer = line = LineSearch(polytope, outer, lead, cost)
             if method != "vertices":
@@ -170,7 +155,7 @@ def lower_envelope(
     except OutOfTime:
         end = -math.inf
     except KeyboardInterrupt:
-        interrupted = True
+        interrupted, end = True, -math.inf
 
     if vertices is not None:
         initial.append(vertices)
@@ -184,18 +169,48 @@ def lower_envelope(
         initial=columns,
         incumbent=best,
         gap=gap,
-        time_limit=-math.inf if interrupted else end - time.monotonic(),
+        time_limit=end - time.monotonic(),
         backend=backend,
         stabilise=vertices is None and lead is None,
         guess=known,
         completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
         progress=progress,
     )
+    return concluded(
+        run,
+        started,
+        interrupted=interrupted,
+        method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
+        enumeration=enumerated,
+        vertices=vertices,
+    )
+
+
+def deadline(started: float, gap: float, time_limit: float | None) -> float:
+    """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are out of range."""
+    check_positive("gap", gap)
+    if time_limit is not None and not time_limit >= 0.0:
+        raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
+    return math.inf if time_limit is None else started + time_limit
+
+
+def concluded(
+    run: Generation,
+    started: float,
+    *,
+    interrupted: bool,
+    method: str,
+    enumeration: str | None = None,
+    vertices: Points | None = None,
+) -> Envelope:
+    """Let the generation run, and say what it found."""
     status = run.run()
     if interrupted:
         status = EnvelopeStatus.INTERRUPTED
     if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
-        raise BackendFailure(f"the {backend} back-end failed on the first master program; try another one")
+        raise BackendFailure(
+            f"the {run.backend} back-end failed on the first master program; try another one"
+        )
     used = np.flatnonzero(run.weights > 0.0)
     return Envelope(
         status=status,
@@ -204,10 +219,10 @@ def lower_envelope(
         value=run.value,
         bound=run.bound,
         dual=run.dual,
-        method="vertices" if vertices is not None else ("columns" if lead is None else "line"),
-        enumeration=enumerated,
+        method=method,
+        enumeration=enumeration,
         vertices=0 if vertices is None else len(vertices),
-        bound_vertices=_bound_of_vertices(measure, vertices, run.dual, p),
+        bound_vertices=_bound_of_vertices(run, vertices),
         rounds=run.rounds,
         columns=len(run.pool),
         counts=run.counts,
@@ -215,21 +230,6 @@ def lower_envelope(
         seconds_pricing=run.seconds_pricing,
         pool=run.pool,
     )
-
-
-class _LocalThenPlane:
-    """Local searches by the tree's kernel, exact pricing by looking at all pairs and triples."""
-
-    def __init__(self, tree: ConcaveSearch, plane: PlaneSearch) -> None:
-        self._tree, self._plane = tree, plane
-
-    def run(self, prices: Array, **options: Any) -> SearchResult:
-        """See `ConcaveSearch.run`; `enough` of zero asks for local searches alone."""
-        return (
-            self._tree.run(prices, **options)
-            if options.get("enough") == 0
-            else self._plane.run(prices, **options)
-        )
 
 
 def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
@@ -274,18 +274,30 @@ def _unit_columns(polytope: Polytope) -> Points:
 
 
 def _stars(polytope: Polytope, p: Array) -> Points:
-    """The members between the point and every unit vector that lie farthest from the point.
+    """Columns by a little of which any others can be completed to a decomposition of the point.
 
-    The point is inside their hull, so any columns can be completed by a little of these to a decomposition: else
-    one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
+    Else one rare coordinate that the columns miss would leave the trivial decomposition as the only one.
     """
-    n = polytope.n
-    low, high = np.zeros(n), np.ones(n)
+    reach, stars = pulled_units(p, lambda points: polytope.excess(points) <= 0.0)
+    return Points.from_dense(stars[reach > 0.0])
+
+
+def pulled_units(point: Array, inside: Callable[[Array], NDArray[np.bool_]]) -> tuple[Array, Array]:
+    """For every coordinate the member farthest from the point on the line to its unit vector, and how far that is.
+
+    A unit vector that is a member stays one. The point (n,) is inside the hull of them.
+    """
+    n = len(point)
+    low, high = inside(np.eye(n)).astype(np.float64), np.ones(n)
+
+    def pulled(shares: Array) -> Array:
+        return (1.0 - shares)[:, None] * point + np.diag(shares)
+
     for _ in range(HALVINGS):
-        middle = (low + high) / 2.0
-        inside = polytope.residual((1.0 - middle)[:, None] * p + np.diag(middle)) <= ONE_ULP
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    return Points.from_dense(((1.0 - low)[:, None] * p + np.diag(low))[low > 0.0])
+        middle = 0.5 * (low + high)
+        fine = inside(pulled(middle))
+        low, high = np.where(fine, middle, low), np.where(fine, high, middle)
+    return low, pulled(low)
 
 
 def _with_incumbents(
@@ -354,7 +366,8 @@ def _vertices(
     return found.method, Points.from_dense(found.points)
 
 
-def _bound_of_vertices(cost: Cost, vertices: Points | None, dual: Array, target: Array) -> float:
+def _bound_of_vertices(run: Generation, vertices: Points | None) -> float:
     if vertices is None or len(vertices) == 0:
         return math.nan
-    return envelope_bound(dual, target, float((cost.of(vertices) - vertices.dot(dual)).min()))
+    reduced = run.cost.of(vertices) - vertices.dot(run.dual)
+    return envelope_bound(run.dual, run.target, float(reduced.min()))

@@ -8,7 +8,7 @@ that meet an end exactly. All pairs are priced in blocks of a matrix; nothing ha
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 
 import numpy as np
@@ -25,7 +25,9 @@ DEPENDENCE = 1e-12
 """Rows whose distance from the span of the first row and the ones, relative to their size, is below
 this count as affine in it. The bound only uses the first row, a relaxation, so it stays valid."""
 
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+ULP = float(np.finfo(np.float64).eps)
+
+ROUNDING = 4.0 * ULP
 """Absolute error of a mixing weight: the differences of the row's values are rounded once each, whatever
 their size, and so is their quotient."""
 
@@ -46,15 +48,21 @@ def leading_row(polytope: Polytope) -> int | None:
     return lead if bool((error <= DEPENDENCE * size).all()) else None
 
 
+def affine_fit(rows: Array, points: Array) -> tuple[Array, Array, Array]:
+    """(m,), (m, d), (m,): |row_i - offset_i - slope_i points| <= error_i, rounding included, for points (d, n)."""
+    basis = np.column_stack([np.ones(points.shape[1]), points.T])
+    fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
+    terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
+    error: Array = np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
+    return np.ascontiguousarray(fit[0]), np.ascontiguousarray(fit[1:].T, dtype=np.float64), error
+
+
 def _affine(polytope: Polytope, lead: int) -> tuple[Array, Array, Array]:
-    """Offsets, slopes and errors with |row_i - offset_i - slope_i a| <= error_i, rounding included; (m,) each."""
+    """Offsets, slopes and errors of all rows as functions of the leading one; (m,) each."""
     a = polytope.rows[lead]
     size = float(np.abs(a).max())
-    basis = np.column_stack([np.ones(polytope.n), a / size])
-    fit = np.linalg.lstsq(basis, polytope.rows.T, rcond=None)[0]
-    terms = np.abs(polytope.rows).max(axis=1) + np.abs(fit).sum(axis=0)
-    rounding = 8.0 * float(np.finfo(np.float64).eps) * terms
-    return fit[0], fit[1] / size, np.abs(polytope.rows.T - basis @ fit).max(axis=0) + rounding
+    offset, slope, error = affine_fit(polytope.rows, (a / size)[None, :])
+    return offset, slope[:, 0] / size, error
 
 
 class LineSearch:
@@ -84,18 +92,10 @@ class LineSearch:
         self,
         prices: Array,
         *,
-        cutoff: float,
-        tolerance: float,
-        slack: float,
         column_cutoff: float,
         columns: int = MAX_COLUMNS,
-        center: Array | None = None,
-        mix: float = 0.5,
-        turn: int = 0,
-        enough: int | None = None,
         time_limit: float | None = None,
-        node_limit: int | None = None,
-        progress: Callable[[float], None] | None = None,
+        **_: object,
     ) -> SearchResult:
         """Every vertex is priced, so the tree's parameters do not apply."""
         deadline = np.inf if time_limit is None else time.monotonic() + time_limit

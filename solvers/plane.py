@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
-from solvers.costs import cost_named
 from solvers.formulation import best_of_groups, identical_columns
-from solvers.line import DEPENDENCE
+from solvers.line import DEPENDENCE, ULP, affine_fit
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -46,8 +45,6 @@ SHARPEST = 1e-9
 KEEP = 0.5
 """Share of the best value found beyond which a vertex is no candidate for a column any more."""
 
-ULP = float(np.finfo(np.float64).eps)
-
 
 @dataclass(frozen=True, eq=False)
 class _Lines:
@@ -57,15 +54,13 @@ class _Lines:
     blur: float
 
 
-def plane_search(
-    polytope: Polytope, relaxation: Polytope, tree: Callable[[], ConcaveSearch], cost: str = "entropy"
-) -> PlaneSearch | None:
+def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) -> PlaneSearch | None:
     """A pricer for this polytope, or None where the rows see more than a plane or symbols nearly coincide.
 
-    `tree` makes the branch and bound that answers where mixtures are too blurred to be priced sharply: symbols
-    on an edge or corner, or a polygon hardly wider than rounding.
+    `tree`, the branch and bound for the same, does local searches, and answers where mixtures are too blurred to be
+    priced sharply: symbols on an edge or corner, or a polygon hardly wider than rounding.
     """
-    if cost != "entropy" or polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
+    if tree.cost.name != "entropy" or polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
     leads = _leading_rows(polytope.rows)
     if leads is None:
@@ -75,7 +70,7 @@ def plane_search(
     points = rows[leads]
     # The same power of two for both keeps the coordinates exact.
     points = points * 2.0 ** -np.ceil(np.log2(np.abs(points).max()))
-    offset, slope, error = _affine(rows, points)
+    offset, slope, error = affine_fit(rows, points)
     if (error > DEPENDENCE * np.maximum(np.abs(rows).max(axis=1), 1.0)).any():
         return None
     inner = _lines(polytope, points, offset, slope, -error)
@@ -102,15 +97,6 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     length = np.linalg.norm(rest, axis=1)
     second = int(np.argmax(length))
     return None if length[second] <= 1e-6 * np.sqrt(rows.shape[1]) else np.array([lead, second])
-
-
-def _affine(rows: Array, points: Array) -> tuple[Array, Array, Array]:
-    """(m,), (m, 2), (m,): |row_i - offset_i - slope_i w| <= error_i, rounding included."""
-    basis = np.column_stack([np.ones(points.shape[1]), points.T])
-    fit = np.linalg.lstsq(basis, rows.T, rcond=None)[0]
-    terms = np.abs(rows).max(axis=1) + np.abs(fit).sum(axis=0)
-    error: Array = np.abs(rows.T - basis @ fit).max(axis=0) + 8.0 * ULP * terms
-    return np.ascontiguousarray(fit[0]), np.ascontiguousarray(fit[1:].T, dtype=np.float64), error
 
 
 def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:
@@ -171,11 +157,9 @@ class PlaneSearch:
         inner: _Lines,
         outer: _Lines,
         corners: list[tuple[int, int]],
-        tree: Callable[[], ConcaveSearch],
+        tree: ConcaveSearch,
     ) -> None:
-        self.n, self._cost = n, cost_named("entropy")
-        self._make_tree = tree
-        self._tree: ConcaveSearch | None = None
+        self.n, self._cost, self._tree = n, tree.cost, tree
         self._members, self._inner, self._outer, self._corners = members, inner, outer, corners
         self._units = np.flatnonzero((outer.values <= OUTSIDE).all(axis=0))
         self._inside = (inner.values <= 0.0).all(axis=0)
@@ -184,20 +168,17 @@ class PlaneSearch:
         self,
         prices: Array,
         *,
-        cutoff: float,
         tolerance: float,
-        slack: float,
         column_cutoff: float,
         columns: int = MAX_COLUMNS,
-        center: Array | None = None,
-        mix: float = 0.5,
-        turn: int = 0,
         enough: int | None = None,
         time_limit: float | None = None,
-        node_limit: int | None = None,
-        progress: Callable[[float], None] | None = None,
+        **options: Any,
     ) -> SearchResult:
-        """Every vertex is priced, so the tree's parameters do not apply."""
+        """Every vertex is priced; the tree's other parameters apply where it is asked, and for `enough` of zero."""
+        options |= {"tolerance": tolerance, "column_cutoff": column_cutoff, "columns": columns}
+        if enough == 0:
+            return self._tree.run(prices, enough=enough, time_limit=time_limit, **options)
         grouped, chosen = best_of_groups(prices, self._members)
         look = _Look(np.ascontiguousarray(grouped), column_cutoff, time_limit, self._outer.blur)
         unit = -grouped[self._units]
@@ -216,25 +197,9 @@ class PlaneSearch:
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf
         if complete and look.bound < min(best, column_cutoff) - max(tolerance, SHARPEST):
-            return self._branch(
-                prices,
-                cutoff=cutoff,
-                tolerance=tolerance,
-                slack=slack,
-                column_cutoff=column_cutoff,
-                columns=columns,
-                time_limit=look.left,
-                node_limit=node_limit,
-                progress=progress,
-            )
+            return self._tree.run(prices, time_limit=look.left, **options)
         status = SearchStatus.DONE if complete else SearchStatus.TIME_LIMIT
         return SearchResult(status, look.bound if complete else -np.inf, kept, SearchCounts(look.looked))
-
-    def _branch(self, prices: Array, **options: Any) -> SearchResult:
-        """The same by branch and bound."""
-        if self._tree is None:
-            self._tree = self._make_tree()
-        return self._tree.run(prices, **options)
 
     def _columns(self, look: _Look, lines: tuple[int, ...], chosen: NDArray[np.intp]) -> Points:
         """The best mixtures of the last look, on the lines of the inner set."""
@@ -298,25 +263,8 @@ class _Look:
 
         self._begin()
         size = float(np.abs(self._prices).max())
-        return self._slices(
-            lambda first, seconds: pairs(
-                lines,
-                self._prices,
-                self._best,
-                self._support,
-                line,
-                self._blur,
-                OUTSIDE,
-                size,
-                self._level,
-                KEEP,
-                self._lowest,
-                self._floor,
-                first,
-                seconds,
-            ),
-            len(self._prices),
-        )
+        found = self._best, self._support
+        return self._slices(pairs, lines, self._prices, *found, line, self._blur, OUTSIDE, size)
 
     def triples(self, lines: Array, corner: tuple[int, int]) -> bool:
         """All triples that hold the corner of two lines; whether the time was enough."""
@@ -330,39 +278,22 @@ class _Look:
         reach = float(max(np.hypot(f, g).max(), 1.0))
         size = abs(offset) + 2.0 * float(np.abs(slopes).sum()) * reach + float(np.abs(self._prices).max())
         order = np.argsort(gap, kind="stable").astype(np.int32)
-        return self._slices(
-            lambda first, seconds: triples(
-                f,
-                g,
-                gap,
-                order,
-                self._best,
-                self._support,
-                offset,
-                size + float(gap.max()),
-                reach,
-                2.0 * self._blur,
-                self._level,
-                KEEP,
-                self._lowest,
-                self._floor,
-                first,
-                seconds,
-            ),
-            len(order),
-        )
+        data = (f, g, gap, order, self._best, self._support)
+        return self._slices(triples, *data, offset, size + float(gap.max()), reach, 2.0 * self._blur)
 
     def _begin(self) -> None:
         self._best = np.full(len(self._prices), np.inf)
         self._support = np.full((len(self._prices), 3), -1, dtype=np.int32)
 
-    def _slices(self, work: Callable[[int, float], tuple[int, float, float, int]], end: int) -> bool:
+    def _slices(self, work: Callable[..., tuple[int, float, float, int]], *data: Any) -> bool:
+        """All of the compiled work, with looks at the clock and at Ctrl-C; whether the time was enough."""
         first = 0
-        while first < end:
+        while first < len(self._prices):
             left = min(SLICE, self._deadline - time.monotonic())
             if left <= 0.0:
                 return False
-            first, self._level, self._lowest, looked = work(first, left)
+            state = (self._level, KEEP, self._lowest, self._floor)
+            first, self._level, self._lowest, looked = work(*data, *state, first, left)
             self.looked += looked
         return True
 

@@ -125,6 +125,15 @@ class Polytope:
             return None
         return least_auxiliary(self.rows, self.lower, self.upper, self.auxiliary)
 
+    def excess(self, points: ArrayLike) -> Array:
+        """By how much each point violates the worst of the rows, (k,); as `residual`, for probability vectors."""
+        v = np.atleast_2d(np.asarray(points, dtype=np.float64))
+        if self.least is not None:
+            return self.least.excess(lambda matrix: v @ matrix.T).max(axis=1, initial=-np.inf)
+        explicit = self.explicit
+        w = v @ explicit.rows.T
+        return np.maximum(explicit.lower - w, w - explicit.upper).max(axis=1, initial=-np.inf)
+
     def residual(self, points: ArrayLike) -> Array:
         """Largest violation of any constraint at each point; zero or less means a member.
 
@@ -133,18 +142,7 @@ class Polytope:
         points : (n,) or (k, n) array
         """
         v = np.atleast_2d(np.asarray(points, dtype=np.float64))
-        simplex = [-v.min(axis=1), np.abs(v.sum(axis=1) - 1.0)]
-        if self.least is not None:
-            excess = self.least.excess(lambda matrix: v @ matrix.T)
-            return np.maximum.reduce([*simplex, excess.max(axis=1, initial=-np.inf)])
-        explicit = self.explicit
-        w = v @ explicit.rows.T
-        parts = [
-            *simplex,
-            (explicit.lower - w).max(axis=1, initial=-np.inf),
-            (w - explicit.upper).max(axis=1, initial=-np.inf),
-        ]
-        return np.maximum.reduce(parts)
+        return np.maximum.reduce([-v.min(axis=1), np.abs(v.sum(axis=1) - 1.0), self.excess(v)])
 
     def contains(self, points: ArrayLike, tolerance: float = MEMBERSHIP_TOLERANCE) -> NDArray[np.bool_]:
         """Whether each point is a member up to `tolerance` (absolute, on every constraint)."""

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_limits, check_positive, check_prices
+from solvers.checks import check_limits, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
-from solvers.errors import BackendFailure, InvalidOption
+from solvers.envelope import concluded, deadline, pulled_units
 from solvers.generation import Generation
 from solvers.points import Points
 from solvers.programs import new_master
-from solvers.results import Envelope, EnvelopeStatus, NoPricer, Pricer, Progress
+from solvers.results import Envelope, NoPricer, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
 Array = NDArray[np.float64]
@@ -27,9 +27,6 @@ ROUNDING = 2.0**-50
 
 TIGHTENING_SHARE = 0.1
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
-
-BISECTIONS = 40
-"""Halvings of the way from the point to a unit vector."""
 
 FIRST_SECONDS = 10.0
 """What the master over the first columns may take; it needs far less."""
@@ -70,17 +67,17 @@ class RobustSearch(ConcaveSearch):
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
         self._members = self._first = np.arange(self.n)
-        lower, width, room = uncertain.boxes
         scale = 1.0 / uncertain.point
         factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
-        terms = self.n + len(lower) + 16
+        terms = self.n + len(uncertain.lower) + 16
         allowance = ROUNDING * terms * (1.0 + max(factors)) * float(scale.max())
         share_width = uncertain.share_upper - uncertain.share_lower
         share_room = max(1.0 - float(uncertain.share_lower.sum()), 0.0)
+        lower, width, room = map(np.ascontiguousarray, uncertain.boxes)
         arguments = (
-            np.ascontiguousarray(lower),
-            np.ascontiguousarray(width),
-            np.ascontiguousarray(room),
+            lower,
+            width,
+            room,
             scale,
             np.ascontiguousarray(uncertain.share_lower),
             np.ascontiguousarray(share_width),
@@ -120,12 +117,9 @@ def robust_envelope(
     the set itself, whose points are members of it with the margin.
     """
     started = time.monotonic()
-    check_positive("gap", gap)
-    if time_limit is not None and not time_limit >= 0.0:
-        raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
+    end = deadline(started, gap, time_limit)
     measure = cost_named(cost)
     guess = None if dual is None else check_prices("dual", dual, uncertain.n)
-    end = math.inf if time_limit is None else started + time_limit
     pricer: Pricer = NoPricer()
     interrupted = False
     try:
@@ -138,8 +132,9 @@ def robust_envelope(
             tightening=math.inf if time_limit is None else TIGHTENING_SHARE * time_limit,
         )
     except KeyboardInterrupt:
-        interrupted = True
-    initial = [Points.from_dense(uncertain.point), pulled_units(uncertain, margin)]
+        interrupted, end = True, -math.inf
+    pulled = pulled_units(uncertain.point, lambda points: uncertain.excess(points) <= -margin)[1]
+    initial = [Points.from_dense(uncertain.point), Points.from_dense(pulled)]
     if start is not None and len(start):
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
@@ -151,51 +146,13 @@ def robust_envelope(
         pricer=pricer,
         initial=columns,
         gap=gap,
-        time_limit=-math.inf if interrupted else end - time.monotonic(),
+        time_limit=end - time.monotonic(),
         backend=backend,
         guess=guess,
         dear=DEAR,
         progress=progress,
     )
-    status = run.run()
-    if interrupted:
-        status = EnvelopeStatus.INTERRUPTED
-    if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
-        raise BackendFailure(f"the {backend} back-end failed on the first master program; try another one")
-    used = np.flatnonzero(run.weights > 0.0)
-    return Envelope(
-        status=status,
-        weights=run.weights[used],
-        points=run.pool.take(used),
-        value=run.value,
-        bound=run.bound,
-        dual=run.dual,
-        method="columns",
-        pool=run.pool,
-        rounds=run.rounds,
-        columns=len(run.pool),
-        counts=run.counts,
-        seconds=time.monotonic() - started,
-        seconds_pricing=run.seconds_pricing,
-    )
-
-
-def pulled_units(uncertain: UncertainSet, margin: float) -> Points:
-    """For every coordinate the member nearest its unit vector on the line to the point: together they decompose it.
-
-    These are the posteriors of randomised responses; a unit vector that is a member stays one.
-    """
-    toward = np.eye(uncertain.n) - uncertain.point
-    inside, outside = np.zeros(uncertain.n), np.ones(uncertain.n)
-    whole = uncertain.excess(np.eye(uncertain.n)) <= -margin
-    inside[whole] = 1.0
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (inside + outside)
-        fine = uncertain.excess(uncertain.point + middle[:, None] * toward) <= -margin
-        inside, outside = np.where(fine, middle, inside), np.where(fine, outside, middle)
-    points = uncertain.point + inside[:, None] * toward
-    points[whole] = np.eye(uncertain.n)[whole]
-    return Points.from_dense(np.maximum(points, 0.0))
+    return concluded(run, started, interrupted=interrupted, method="columns")
 
 
 def _first_prices(point: Array, columns: Points, cost: Cost, backend: str) -> Array | None:

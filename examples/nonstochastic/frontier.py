@@ -71,7 +71,7 @@ def quantizer_frontier(people: int) -> Table:
                 "epsilon": epsilon,
                 "outputs": levels.outputs_allowed,
                 "uniform_levels": used,
-                "lp_levels": most_levels(problem, epsilon, method="lp").levels,
+                "earliest_levels": most_levels(problem, epsilon, method="earliest").levels,
                 "most_levels": levels.levels,
                 "at_most": int(levels.bound),
                 "by": levels.method,
@@ -141,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> Table:
     print("2,000 incomes in cells of at least n 2^-epsilon records:")
     show(partitions)
     query = linear_query([10, 1], [integers(0, 1), integers(0, 9)])
-    for method in ("lp", "milp"):
+    for method in ("earliest", "milp"):
         found = most_levels(query, 1, method=method)
         print(f"10 a + b, epsilon 1, {method}: {found.levels} levels ({found.because})")
     if asked.out is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +35,8 @@ Array = NDArray[np.float64]
 
 
 def check_release(
-    channel: Channel,
-    released: PathLike,
+    channel: Channel | PathLike,
+    released: PathLike | Channel,
     *,
     original: PathLike | None = None,
     columns: Mapping[str, str] | None = None,
@@ -58,7 +59,7 @@ def check_release(
     channel : Channel
         With or without its table.
     released : path
-        CSV or Parquet. The channel may also come second.
+        CSV or Parquet.
     original : path, optional
         Then rows, pairs of symbol and label, and all other columns are compared, and the frequencies of the labels
         are tested symbol by symbol.
@@ -92,11 +93,7 @@ def check_release(
     InputError
         If a file cannot be read, a column is not there, or the original has a symbol that the channel does not know.
     """
-    if isinstance(released, Channel):
-        channel, released = released, channel  # type: ignore[assignment]
-    expected("channel", channel, Channel)
-    if not isinstance(released, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"released must be the path of a CSV or Parquet file, not {type(released).__name__}")
+    channel, released = _in_order(channel, released)
     check_chance(level)
     policy, names = policy or Policy(), dict(columns or {})
     where, labels = columns_and_labels(channel, names, released_columns, form, keep_sensitive, ignored)
@@ -107,14 +104,35 @@ def check_release(
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
     if original is not None:
         rows = np.vstack([model.matrix, *extra])
-        counted = _with_original(
-            channel, original, released, labels, rows > 0.0, where, policy, text, advance
+        counted = count_pairs(
+            original,
+            released,
+            replace(normalised(channel.useful, policy.normalise), columns=where.useful),
+            labels,
+            rows > 0.0,
+            where,
+            refused=(policy.null == REFUSE, policy.unknown == REFUSE),
+            normalise=policy.normalise,
+            text=text,
+            advance=advance,
         )
-        test, also, more = _tested_pairs(model, rows, counted, level)
+        symbols = (*model.symbols, "(missing)", "(unknown)")
+        pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
+        test, also = check_pairs(symbols, rows, pairs, level), None
+        more = [_NOT_PAIRED] if counted.pairs is None else []
     else:
         counted = count_release(released, labels, where, text=text, advance=advance)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
     return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
+
+
+def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
+    """The channel and the path, which older versions took in the other order."""
+    channel, path = (second, first) if isinstance(second, Channel) else (first, second)
+    expected("channel", channel, Channel)
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"released must be the path of a CSV or Parquet file, not {type(path).__name__}")
+    return cast("Channel", channel), cast("PathLike", path)
 
 
 def columns_and_labels(
@@ -167,45 +185,6 @@ def _policy_rows(channel: Channel, model: ReleaseModel, policy: Policy, form: st
     return rows
 
 
-def _with_original(
-    channel: Channel,
-    original: PathLike,
-    released: PathLike,
-    labels: Variable,
-    possible: NDArray[np.bool_],
-    where: Columns,
-    policy: Policy,
-    text: TextOptions | None,
-    advance: Advance | None,
-) -> CountedFile:
-    form = policy.normalise
-    useful = replace(normalised(channel.useful, form), columns=where.useful)
-    refused = (policy.null == REFUSE, policy.unknown == REFUSE)
-    return count_pairs(
-        original,
-        released,
-        useful,
-        labels,
-        possible,
-        where,
-        refused=refused,
-        normalise=form,
-        text=text,
-        advance=advance,
-    )
-
-
-_Tested = tuple[FrequencyTest, FrequencyTest | None, list[str]]
-
-
-def _tested_pairs(model: ReleaseModel, rows: Array, counted: CountedFile, level: float) -> _Tested:
-    names = (*model.symbols, "(missing)", "(unknown)")
-    if counted.pairs is None:
-        empty = np.zeros(rows.shape, dtype=np.int64)
-        return check_pairs(names, rows, empty, level), None, [_NOT_PAIRED]
-    return check_pairs(names, rows, counted.pairs, level), None, []
-
-
 def _tested_labels(
     model: ReleaseModel,
     extra: list[Array],
@@ -213,7 +192,7 @@ def _tested_labels(
     counted: CountedFile,
     level: float,
     any_data: bool,
-) -> _Tested:
+) -> tuple[FrequencyTest, FrequencyTest | None, list[str]]:
     fixed = [rule for rule in (policy.null, policy.unknown) if rule.startswith(OUTPUT)]
     reachable = np.vstack([model.matrix, *(row for row in extra if row.any())])
     anything = check_any_data(model.labels, reachable, counted.labels, level)

@@ -66,12 +66,8 @@ def multinomial_test(counts: Counts, probabilities: Array) -> Part:
     statistic = float(-2.0 * np.log(np.maximum(pieces, SMALLEST)).sum())
     degrees = 2 * len(pieces)
     single = float(binomial_p_values(counts, np.full(k, n), probabilities).min()) * k
-    return Part(
-        min(1.0, 2.0 * min(chi_square_tail(statistic, degrees), single)),
-        statistic,
-        degrees,
-        "exact binomials",
-    )
+    overall = min(1.0, 2.0 * min(chi_square_tail(statistic, degrees), single))
+    return Part(overall, statistic, degrees, "exact binomials")
 
 
 def chi_square_tail(statistic: float, degrees: int) -> float:
@@ -269,15 +265,16 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
     together = chi_square_tail(sum(p.fisher for *_, p in parts), sum(p.degrees for *_, p in parts))
     adjusted = holm([2.0 * part.p_value for *_, part in parts])
     overall = min(1.0, 2.0 * together, *adjusted) if parts else 1.0
-    suspects = [Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True) if p <= level]
-    return FrequencyTest(
-        "originals",
-        SMALLEST if impossible else max(overall, SMALLEST),
-        level,
-        tuple(sorted(suspects, key=lambda suspect: suspect.p_value)),
-        int(counts.sum()),
-        methods,
-    )
+    suspects = [Suspect(name, n, p) for (name, n, _), p in zip(parts, adjusted, strict=True)]
+    return _verdict("originals", 0.0 if impossible else overall, level, suspects, counts, methods)
+
+
+def _verdict(
+    against: str, p: float, level: float, suspects: list[Suspect], counts: Counts, methods: dict[str, int]
+) -> FrequencyTest:
+    """The test, with those of the suspects that are implausible on their own."""
+    found = sorted((s for s in suspects if s.p_value <= level), key=lambda suspect: suspect.p_value)
+    return FrequencyTest(against, max(p, SMALLEST), level, tuple(found), int(counts.sum()), methods)
 
 
 def check_table(
@@ -337,16 +334,6 @@ def _shares(
     ]
     adjusted = holm([2.0 * p for p in single])
     together = 2.0 * divergence_p_value(divergence, len(labels))
-    suspects = [
-        Suspect(label, int(count), p)
-        for label, count, p in zip(labels, counts, adjusted, strict=True)
-        if p <= level
-    ]
-    return FrequencyTest(
-        against,
-        max(min(1.0, together, *adjusted), SMALLEST),
-        level,
-        tuple(sorted(suspects, key=lambda suspect: suspect.p_value)),
-        n,
-        {"Hoeffding bounds": len(labels), "relative entropy bound": 1},
-    )
+    suspects = [Suspect(label, int(n), p) for label, n, p in zip(labels, counts, adjusted, strict=True)]
+    methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}
+    return _verdict(against, min(1.0, together, *adjusted), level, suspects, counts, methods)

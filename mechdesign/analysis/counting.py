@@ -11,7 +11,6 @@ import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from mechdesign.analysis.checking import Finding
 from mechdesign.analysis.released_file import (
     Columns,
-    Difference,
     RecordSlice,
     TableFile,
     compared,
@@ -73,11 +71,11 @@ class PairTally:
             self.counts += np.bincount(flat, minlength=len(self.counts))
             self.waiting, self.size = [], 0
 
-    def offend(self, kind: str, text: Callable[[], str], times: int) -> None:
-        """Note that something of this kind is wrong, so many times."""
-        # Finding the line of a record reads the file again, so the text is made for the first offender only.
+    def offend(self, kind: str, table: TableFile, record: int, what: str, times: int) -> None:
+        """Note that something of this kind is wrong, so many times, `record` being the first."""
+        # Finding the line of a record may read the file again, so it is done for the first offender only.
         if kind not in self.first:
-            self.first[kind] = text()
+            self.first[kind] = f"{table.place(record)}: {what}"
         self.times[kind] = self.times.get(kind, 0) + times
 
     def table(self) -> Counts:
@@ -148,17 +146,17 @@ def count_pairs(
         news = after.batches(columns.released, [*common, *columns.identity])
         for old, new in pairs(olds, news):
             ys = _label_codes(tally, after, new.cells(columns.released), labels, records)
-            xs = _symbol_codes(
-                before,
-                [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)],
-                useful,
-                records,
-                refused,
-            )
+            cells = [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)]
+            xs = symbol_codes(before, cells, useful, records, refused)
             _impossible(tally, after, xs, ys, (useful, labels), possible, records)
             at = new.first_difference(old, common, as_text=before.kind != after.kind)
             if at is not None:
-                tally.offend("cells", partial(_changed, after, records, at), 1)
+                position, name, was, now = at
+                what = (
+                    f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}; "
+                    "a release leaves other columns as they are"
+                )
+                tally.offend("cells", after, records + position, what, 1)
             known = _once(tally, after, (new, xs, ys), identities, columns, records)
             tally.add(xs[known], ys[known])
             records += len(ys)
@@ -179,15 +177,10 @@ def _label_codes(
     codes = positions_of(cells, labels)
     if codes.size and codes.min() < 0:
         at = np.flatnonzero(codes < 0)
-        text = ", ".join(
-            column.texts[column.codes[at[0]]] if column.codes[at[0]] >= 0 else "" for column in cells
-        )
-        what = (
-            f"{quoted(text)} is nothing that the channel can give"
-            if text
-            else "an empty cell, which no channel gives"
-        )
-        tally.offend("label", lambda: f"{table.place(before + int(at[0]))}: {what}", len(at))
+        text = ", ".join([*column.texts, ""][column.codes[at[0]]] for column in cells)
+        what = f"{quoted(text)} is nothing that the channel can give"
+        what = what if text else "an empty cell, which no channel gives"
+        tally.offend("label", table, before + int(at[0]), what, len(at))
     return codes
 
 
@@ -215,13 +208,18 @@ def _once(
         at = int(other[0])
         name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
         what = f"the identifier {quoted(name)} had another symbol or label before; the same record gets the same draw"
-        tally.offend("identity", lambda: f"{table.place(before + int(known[at]))}: {what}", len(other))
+        tally.offend("identity", table, before + int(known[at]), what, len(other))
     return known[first]
 
 
-def _symbol_codes(
-    table: TableFile, cells: list[Encoded], useful: Variable, before: int, refused: tuple[bool, bool]
+def symbol_codes(
+    table: TableFile,
+    cells: list[Encoded],
+    useful: Variable,
+    before: int,
+    refused: tuple[bool, bool] = (True, True),
 ) -> Counts:
+    """Positions of the symbols; missing and unknown ones come behind them, or the first that is refused is named."""
     codes = positions_of(cells, useful)
     if codes.size and codes.min() < 0:
         missing = codes == MISSING
@@ -242,21 +240,14 @@ def _impossible(
     possible: NDArray[np.bool_],
     before: int,
 ) -> None:
+    """Note pairs of symbol and label that the channel never gives."""
     wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
     if wrong.size:
         useful, labels = variables
         at = int(wrong[0])
         names = (*useful.names, "an empty cell", "an unknown symbol")
         pair = f"the channel never gives {quoted(labels.names[ys[at]])} for {quoted(names[xs[at]])}"
-        tally.offend("pair", lambda: f"{table.place(before + at)}: {pair}", len(wrong))
-
-
-def _changed(table: TableFile, before: int, difference: Difference) -> str:
-    position, name, was, now = difference
-    return (
-        f"{table.place(before + position)}: the column {quoted(name)} holds {quoted(now)}, but the original "
-        f"{quoted(was)}; a release leaves other columns as they are"
-    )
+        tally.offend("pair", table, before + at, pair, len(wrong))
 
 
 def _offenders(tally: PairTally) -> list[Finding]:

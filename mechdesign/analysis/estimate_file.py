@@ -9,16 +9,14 @@ from typing import cast
 import numpy as np
 
 from mechdesign.analysis.check_file import columns_and_labels
-from mechdesign.analysis.counting import Advance, Counts, count_release
+from mechdesign.analysis.counting import Advance, count_release, symbol_codes
 from mechdesign.analysis.frequencies import Frequencies, Method, Target, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.released_file import Columns, TableFile
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.formats.cells import Encoded
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.tables.columns import positions_of, unknown_at
 from mechdesign.tables.variable import Variable
 
 
@@ -70,26 +68,15 @@ def _crossed(
         table.require((*columns.released, by))
         records = 0
         for batch in table.batches([*columns.released, by]):
-            cells = batch.cells(columns.released)
-            codes = _codes(table, cells, labels, records)
+            codes = symbol_codes(table, batch.cells(columns.released), labels, records)
             (kept,) = batch.cells((by,))
             texts = [*kept.texts, ""]
             flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
             seen, times = np.unique(flat, return_counts=True)
-            found: list[tuple[int, int]] = list(zip(seen.tolist(), times.tolist(), strict=True))
-            for pair, n in found:
+            for pair, n in zip(seen.tolist(), times.tolist(), strict=True):
                 key = labels.names[pair // len(texts)], texts[pair % len(texts)]
                 total[key] = total.get(key, 0) + n
             records += len(codes)
             if advance is not None:
                 advance(len(codes))
     return total
-
-
-def _codes(table: TableFile, cells: list[Encoded], labels: Variable, before: int) -> Counts:
-    """Codes of records that must all have a label; the error names the first that has none."""
-    codes = positions_of(cells, labels)
-    if codes.size and codes.min() < 0:
-        error = unknown_at(int(np.argmax(codes < 0)), cells, labels)
-        raise InputError(f"{table.place(before + error.position)}: {error.what}")
-    return codes

@@ -14,19 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import Spread, score_interval
+from mechdesign.analysis.intervals import Spread, check_level, score_interval
 from mechdesign.analysis.likelihood import (
     MaximumLikelihood,
     information_covariance,
     maximum_likelihood,
     smoothed_fit,
 )
-from mechdesign.analysis.linear import (
-    Identification,
-    identify,
-    population_covariance,
-    randomisation_covariance,
-)
+from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
@@ -38,9 +33,6 @@ Array = NDArray[np.float64]
 Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
 
-RESAMPLES = 400
-"""Bootstrap resamples: percentiles of a 95 % interval then have some ten values beyond them."""
-
 
 @dataclass(frozen=True, repr=False)
 class Frequencies(Displayed):
@@ -51,12 +43,9 @@ class Frequencies(Displayed):
     names : tuple of str
         A symbol of X, symbols that only their sum is known of (``{a, b}``), or what the user asked for.
     estimates, standard_errors, lower, upper : (m,) arrays
-        Intervals are score intervals within the possible values (`intervals.score_interval`); NaN where nothing can be
-        said.
+        Intervals are score intervals within the possible values (`intervals.score_interval`).
     covariance : (m, m) array
         Of the estimates.
-    identified : tuple of bool
-        Whether each can be estimated at all; false only for the completions of 'minimum-norm'.
     records : int
     method : 'unbiased' or 'ml'
     target : 'population' or 'records'
@@ -74,7 +63,6 @@ class Frequencies(Displayed):
     lower: Array
     upper: Array
     covariance: Array
-    identified: tuple[bool, ...]
     records: int
     method: str
     target: str
@@ -91,13 +79,11 @@ class Frequencies(Displayed):
         return dict(zip(self.names, self.estimates.tolist(), strict=True))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record a name: name, estimate, standard_error, lower, upper, identified."""
+        """One record a name: name, estimate, standard_error, lower, upper."""
         numbers = (self.estimates, self.standard_errors, self.lower, self.upper)
+        keys = ("name", "estimate", "standard_error", "lower", "upper")
         columns = [values.tolist() for values in numbers]
-        return [
-            {"name": n, "estimate": e, "standard_error": s, "lower": lo, "upper": up, "identified": known}
-            for n, e, s, lo, up, known in zip(self.names, *columns, self.identified, strict=True)
-        ]
+        return [dict(zip(keys, row, strict=True)) for row in zip(self.names, *columns, strict=True)]
 
 
 def identifiability(channel: Channel, *, form: str = "label") -> Identification:
@@ -127,8 +113,6 @@ def estimate_frequencies(
     functionals: Any = None,
     unidentified: str = "groups",
     form: str = "label",
-    bootstrap: int | None = None,
-    seed: int = 0,
 ) -> Frequencies:
     """Estimate the frequencies of X from what was released.
 
@@ -147,16 +131,10 @@ def estimate_frequencies(
         records themselves (then only the channel's draws are random, and intervals are shorter).
     functionals : mapping of name to functional, optional
         What to estimate instead of every symbol: a symbol, symbols (their sum) or symbol-to-coefficient mappings.
-    unidentified : 'groups', 'refuse' or 'minimum-norm'
-        Where the channel cannot tell symbols apart: estimate the sums of such groups, refuse, or complete
-        the estimate by what is nearest to the channel's table (unbiased only; marked, without intervals).
+    unidentified : 'groups' or 'refuse'
+        Where the channel cannot tell symbols apart: estimate the sums of such groups, or refuse.
     form : 'label' or 'posterior-draw'
         What the released column holds.
-    bootstrap : int, optional
-        'ml' only: percentile intervals of so many resamples of the released records in place of the expected
-        information.
-    seed : int
-        Of the bootstrap.
 
     Raises
     ------
@@ -164,23 +142,22 @@ def estimate_frequencies(
         On labels that are not the channel's, fewer than two records, functionals that released data cannot tell,
         or arguments out of range.
     """
-    _check(method, level, target, bootstrap)
-    if method == "ml" and unidentified == "minimum-norm":
-        raise InputError(
-            "unidentified='minimum-norm' is for the unbiased method; use groups or refuse with ml"
-        )
+    check_estimate(method, level, target)
     model = release_model(channel, form)
     estimator = Estimator.of(model, functionals, unidentified)
     counts = label_counts(model.labels, released, model.bins)
+    records = record_count(counts)
+    result = (_unbiased if method == "unbiased" else _likely)(estimator, counts, target, level)
+    said = (*estimator.cells.notices, *result.notices, *_invariant(channel, records))
+    return replace(result, notices=said)
+
+
+def record_count(counts: NDArray[np.int64]) -> int:
+    """The number of records, if it is enough."""
     records = int(counts.sum())
     if records < 2:
         raise InputError(f"estimates need at least two released records, not {records}")
-    if method == "unbiased":
-        result = _unbiased(estimator, counts, target, level)
-    else:
-        result = _likely(estimator, counts, target, level, bootstrap, seed)
-    said = (*estimator.cells.notices, *result.notices, *_invariant(channel, records))
-    return replace(result, notices=said)
+    return records
 
 
 def _invariant(channel: Channel, records: int) -> tuple[str, ...]:
@@ -198,17 +175,13 @@ def _invariant(channel: Channel, records: int) -> tuple[str, ...]:
     )
 
 
-def _check(method: str, level: float, target: str, bootstrap: int | None) -> None:
+def check_estimate(method: str, level: float, target: str) -> None:
+    """Raise InputError unless these are known and in range."""
     if method not in ("unbiased", "ml"):
         raise InputError(f"the method ({quoted(method)}) must be unbiased or ml")
     if target not in ("population", "records"):
         raise InputError(f"the target ({quoted(target)}) must be population or records")
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
-    if bootstrap is not None and (method != "ml" or target != "population"):
-        raise InputError("the bootstrap is for method='ml' with target='population'")
-    if bootstrap is not None and bootstrap < RESAMPLES // 4:
-        raise InputError(f"bootstrap ({bootstrap}) must be at least {RESAMPLES // 4} resamples")
+    check_level(level)
 
 
 def _unbiased(estimator: Estimator, counts: NDArray[np.int64], target: str, level: float) -> Frequencies:
@@ -216,35 +189,17 @@ def _unbiased(estimator: Estimator, counts: NDArray[np.int64], target: str, leve
     shares = counts / records
     estimate = estimator.weights.T @ shares
     if target == "population":
-        covariance = population_covariance(estimator.weights, shares, records)
+        covariance = covariance_of(estimator.weights, shares, records)
     else:
         products, exact = estimator.products(shares, estimate)
-        covariance = randomisation_covariance(estimator.weights, shares, records, products)
+        covariance = covariance_of(estimator.weights, shares, records, products)
         if not exact:
             notices.append("some variances are upper bounds: squares of these functionals are not identified")
-    if not all(estimator.cells.identified):
-        estimate = _nearest(estimator, shares)
     result = _with_intervals(estimator, estimate, covariance, counts, ("unbiased", target, level))
     return replace(result, notices=tuple(notices))
 
 
-def _nearest(estimator: Estimator, shares: Array) -> Array:
-    """The P_X nearest to the table's (or to equal frequencies) that has the released frequencies in its fit."""
-    model = estimator.model
-    size = len(model.symbols)
-    anchor = np.full(size, 1.0 / size) if model.prior is None else model.prior
-    change: Array = estimator.weights.T @ (shares - anchor @ model.matrix)
-    return anchor + change
-
-
-def _likely(
-    estimator: Estimator,
-    counts: NDArray[np.int64],
-    target: str,
-    level: float,
-    bootstrap: int | None,
-    seed: int,
-) -> Frequencies:
+def _likely(estimator: Estimator, counts: NDArray[np.int64], target: str, level: float) -> Frequencies:
     model, cells = estimator.model, estimator.cells
     records, c = int(counts.sum()), cells.functionals
     fit = maximum_likelihood(model.matrix, counts)
@@ -254,33 +209,9 @@ def _likely(
         second: Array = (c.T * fit.frequencies) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
     result = _with_intervals(estimator, estimate, covariance, counts, ("ml", target, level))
-    if bootstrap is not None:
-        lower, upper = _percentiles(estimator, counts, fit, level, bootstrap, seed)
-        found = lower < upper  # resamples of records that all say the same differ in nothing
-        result = replace(
-            result, lower=np.where(found, lower, result.lower), upper=np.where(found, upper, result.upper)
-        )
     rough = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
     notices = () if fit.converged else (rough,)
     return replace(result, likelihood=fit, notices=notices)
-
-
-def _percentiles(
-    estimator: Estimator,
-    counts: NDArray[np.int64],
-    fit: MaximumLikelihood,
-    level: float,
-    times: int,
-    seed: int,
-) -> tuple[Array, Array]:
-    """Percentile intervals over resamples of the released records, each fitted anew."""
-    records = int(counts.sum())
-    draws = np.random.default_rng(seed).multinomial(records, counts / records, size=times)
-    fits = [maximum_likelihood(estimator.model.matrix, draw, fit.frequencies).frequencies for draw in draws]
-    values = np.array(fits) @ estimator.cells.functionals
-    tail = (1.0 - level) / 2.0
-    lower, upper = np.quantile(values, [tail, 1.0 - tail], axis=0)
-    return lower, upper
 
 
 def _with_intervals(
@@ -292,21 +223,17 @@ def _with_intervals(
 ) -> Frequencies:
     method, target, level = how
     cells, records = estimator.cells, int(counts.sum())
-    known = np.array(cells.identified)
-    covariance = np.where(np.outer(known, known), covariance, np.nan)
     # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to hold.
     centre = estimator.weights.T @ (counts / records)
     ends = score_interval(centre, *spread_of(estimator, counts, target), records, level)
     lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
-    lowest, highest = cells.bounds
     return Frequencies(
         cells.names,
         estimate,
         np.sqrt(np.maximum(np.diag(covariance), 0.0)),
-        np.where(known, np.clip(lower, lowest, highest), np.nan),
-        np.where(known, np.clip(upper, lowest, highest), np.nan),
+        np.clip(lower, *cells.bounds),
+        np.clip(upper, *cells.bounds),
         covariance,
-        cells.identified,
         records,
         method,
         target,

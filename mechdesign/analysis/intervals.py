@@ -14,6 +14,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.errors import InputError
+
 Array = NDArray[np.float64]
 
 HALVINGS = 60
@@ -47,6 +49,12 @@ class Spread:
         return first + share * (last - first)
 
 
+def check_level(level: float) -> None:
+    """Raise InputError unless `level` is a confidence level."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+
+
 def score_interval(
     estimate: Array, spread: Spread, step: Array, records: int, level: float
 ) -> tuple[Array, Array]:
@@ -64,9 +72,3 @@ def score_interval(
         return np.where(holds, limit, inside)
 
     return end(spread.least), end(spread.most)
-
-
-def normal_interval(estimate: Array, errors: Array, level: float) -> tuple[Array, Array]:
-    """Normal interval of confidence `level` around each estimate."""
-    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
-    return estimate - reach, estimate + reach

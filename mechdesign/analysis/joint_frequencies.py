@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import Method, Target, spread_of
+from mechdesign.analysis.frequencies import Method, Target, check_estimate, record_count, spread_of
 from mechdesign.analysis.intervals import Spread, score_interval
-from mechdesign.analysis.likelihood import (
-    information_covariance,
-    maximum_likelihood,
-)
+from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
 
 Array = NDArray[np.float64]
 
@@ -103,21 +99,14 @@ def estimate_joint(
     InputError
         On labels that are not the channel's, columns of different lengths, or functionals that cannot be told.
     """
-    if method not in ("unbiased", "ml") or target not in ("population", "records"):
-        raise InputError(
-            f"the method ({quoted(method)}) must be unbiased or ml, the target ({quoted(target)}) population or records"
-        )
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+    check_estimate(method, level, target)
     if method == "ml" and other_channel is not None:
         raise InputError("two released columns are estimated by method='unbiased' only")
     first = Estimator.of(release_model(channel, form), functionals)
     second = None if other_channel is None else Estimator.of(release_model(other_channel))
     labels = None if second is None else second.model.labels
     counts, values = crossed_counts(first.model.labels, released, other, labels)
-    records = int(counts.sum())
-    if records < 2:
-        raise InputError(f"estimates need at least two released records, not {records}")
+    records = record_count(counts)
     fitted = (
         _likely_joint(first, counts) if method == "ml" else _unbiased_joint(first, second, counts / records)
     )

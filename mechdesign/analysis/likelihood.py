@@ -84,7 +84,7 @@ class _Likelihood:
 
 
 def maximum_likelihood(
-    matrix: Array, counts: NDArray[np.int64] | Array, start: Array | None = None, iterations: int = ITERATIONS
+    matrix: Array, counts: NDArray[np.int64] | Array, iterations: int = ITERATIONS
 ) -> MaximumLikelihood:
     """Maximise the likelihood of `counts` over all P_X."""
     numbers = np.asarray(counts, dtype=np.float64)
@@ -95,8 +95,6 @@ def maximum_likelihood(
     problem = _Likelihood(matrix, numbers)
     size = len(matrix)
     p = np.full(size, 1.0 / size)
-    if start is not None:  # never quite at the boundary, which the update cannot leave
-        p = 0.99 * start / start.sum() + 0.01 / size
     goal = max(DEFICIT / problem.records, ROUNDING)
     best, gap, best_cycle = p, _gap(problem, p), 0
     cycle = 0

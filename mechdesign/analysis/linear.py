@@ -123,17 +123,14 @@ def coefficients(matrix: Array, functionals: Array, reference: Array, rank: int)
     return solution
 
 
-def population_covariance(weights: Array, frequencies: Array, records: int) -> Array:
-    """Unbiased covariance of ``weights.T @ frequencies`` if the records are independent draws of a population."""
-    estimate = weights.T @ frequencies
-    second: Array = (weights.T * frequencies) @ weights
-    return (second - np.outer(estimate, estimate)) / (records - 1)
+def covariance_of(weights: Array, frequencies: Array, records: int, products: Array | None = None) -> Array:
+    """Unbiased covariance of ``weights.T @ frequencies``, for records that are independent draws of a population.
 
-
-def randomisation_covariance(weights: Array, frequencies: Array, records: int, products: Array) -> Array:
-    """Unbiased covariance of the same over the draws of the channel alone, the symbols of the records fixed.
-
+    With `products`, over the draws of the channel alone, the symbols of the records fixed:
     ``Cov = (1/N) sum_x P(x) (sum_y W(y|x) b(y) b(y)' - c(x) c(x)')`` with P the shares of the symbols in the file.
     """
     second: Array = (weights.T * frequencies) @ weights
-    return (second - products) / records
+    if products is not None:
+        return (second - products) / records
+    estimate = weights.T @ frequencies
+    return (second - np.outer(estimate, estimate)) / (records - 1)

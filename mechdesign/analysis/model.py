@@ -197,16 +197,12 @@ def _crossed_mapping(
     return counts, values
 
 
-UNIDENTIFIED = ("groups", "refuse", "minimum-norm")
-
-
 @dataclass(frozen=True)
 class Cells:
     """The functionals ``sum_x P(x) c(x)`` to estimate."""
 
     names: tuple[str, ...]
     functionals: Array
-    identified: tuple[bool, ...]
     disjoint: bool
     notices: tuple[str, ...] = ()
 
@@ -218,30 +214,22 @@ class Cells:
 
 def choose_cells(model: ReleaseModel, known: Identification, wanted: Any, unidentified: str) -> Cells:
     """What to estimate."""
-    if unidentified not in UNIDENTIFIED:
-        raise InputError(f"unidentified ({quoted(unidentified)}) must be groups, refuse or minimum-norm")
+    if unidentified not in ("groups", "refuse"):
+        raise InputError(f"unidentified ({quoted(unidentified)}) must be groups or refuse")
     if wanted is not None:
         return _asked(model, known, wanted)
     size = len(model.symbols)
     if known.identified:
-        return Cells(model.symbols, np.eye(size), (True,) * size, disjoint=True)
+        return Cells(model.symbols, np.eye(size), disjoint=True)
     if unidentified == "refuse":
         raise InputError(
             f"{known.statement()}; ask for these sums (unidentified='groups') or for functionals that are identified"
         )
-    if unidentified == "groups":
-        functionals = np.zeros((size, len(known.groups)))
-        for k, group in enumerate(known.groups):
-            functionals[list(group), k] = 1.0
-        names = tuple(_own_name(group, model) for group in known.group_names)
-        return Cells(names, functionals, (True,) * len(names), disjoint=True, notices=(known.statement(),))
-    alone = {group[0] for group in known.groups if len(group) == 1}
-    anchor = "the channel's table" if model.prior is not None else "equal frequencies"
-    notice = (
-        f"{known.statement()}; the frequencies within are those nearest to {anchor} that fit (minimum norm): "
-        "they are not estimates and have no interval"
-    )
-    return Cells(model.symbols, np.eye(size), tuple(x in alone for x in range(size)), True, (notice,))
+    functionals = np.zeros((size, len(known.groups)))
+    for k, group in enumerate(known.groups):
+        functionals[list(group), k] = 1.0
+    names = tuple(_own_name(group, model) for group in known.group_names)
+    return Cells(names, functionals, disjoint=True, notices=(known.statement(),))
 
 
 def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
@@ -255,7 +243,7 @@ def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
         raise InputError(f"{listed(hidden)} cannot be estimated: {known.statement()}")
     zero_or_one = bool(np.isin(functionals, (0.0, 1.0)).all())
     disjoint = zero_or_one and bool((functionals.sum(axis=1) <= 1.0).all())
-    return Cells(names, functionals, (True,) * len(names), disjoint)
+    return Cells(names, functionals, disjoint)
 
 
 def _functional(model: ReleaseModel, name: Any, what: Any) -> Array:

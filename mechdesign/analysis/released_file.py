@@ -192,22 +192,16 @@ def private_columns(table: TableFile, columns: Columns) -> list[Finding]:
 def header_changes(before: TableFile, after: TableFile, columns: Columns) -> list[Finding]:
     """Columns that have gone, come or moved."""
     special = {*columns.useful, *columns.released, *columns.private, *columns.ignored}
-    old = [name for name in before.header if name not in special]
-    new = [name for name in after.header if name not in special]
-    gone = [name for name in old if name not in new]
-    come = [name for name in new if name not in old]
-    found: list[Finding] = []
+    old, new = ([name for name in table.header if name not in special] for table in (before, after))
+    gone, come = ([n for n in one if n not in other] for one, other in ((old, new), (new, old)))
+    wrong: list[str] = []
     if gone:
-        found.append(
-            Finding("columns", f"{after.name}: the column {listed(gone)} of the original is not there")
-        )
+        wrong.append(f"the column {listed(gone)} of the original is not there")
     if come:
-        found.append(Finding("columns", f"{after.name}: the column {listed(come)} is not in the original"))
-    if not gone and not come and old != new:
-        found.append(
-            Finding("columns", f"{after.name}: the columns are in another order than in the original")
-        )
-    return found
+        wrong.append(f"the column {listed(come)} is not in the original")
+    if not wrong and old != new:
+        wrong.append("the columns are in another order than in the original")
+    return [Finding("columns", f"{after.name}: {what}") for what in wrong]
 
 
 def compared(before: TableFile, after: TableFile, columns: Columns) -> list[str]:
@@ -220,15 +214,11 @@ def type_changes(before: TableFile, after: TableFile, names: Sequence[str]) -> l
     """Columns that have another type than in the original; a CSV has none to compare."""
     if before.kind != after.kind:
         return []
-    changed = [name for name in names if before.type_of(name) != after.type_of(name)]
-    return [
-        Finding(
-            "columns",
-            f"{after.name}: the column {quoted(name)} has the type {after.type_of(name)}, but "
-            f"{before.type_of(name)} in the original",
-        )
-        for name in changed
+    types = [(name, before.type_of(name), after.type_of(name)) for name in names]
+    wrong = [
+        f"{quoted(n)} has the type {now}, but {was} in the original" for n, was, now in types if was != now
     ]
+    return [Finding("columns", f"{after.name}: the column {what}") for what in wrong]
 
 
 def names_in_files(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import normal_interval
+from mechdesign.analysis.intervals import check_level
 from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -230,8 +231,7 @@ def corrected_regression(
         If released data do not identify a feature or the product of two (which the normal equations need), lengths
         differ, a number is missing, or the normal matrix is singular or not positive (too few records, or collinear).
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
+    check_level(level)
     model = release_model(channel, form)
     estimator = Estimator.of(model, features, "refuse")
     codes = label_codes(model.labels, released, bins=model.bins)
@@ -250,9 +250,9 @@ def corrected_regression(
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
-    lower, upper = normal_interval(beta, errors, level)
+    reach = NormalDist().inv_cdf((1.0 + level) / 2.0) * errors
     names = (*estimator.cells.names, *columns)
-    return Regression(names, beta, errors, lower, upper, covariance, len(codes), level)
+    return Regression(names, beta, errors, beta - reach, beta + reach, covariance, len(codes), level)
 
 
 def _numbers(what: str, values: Any, size: int) -> Array:

@@ -57,11 +57,7 @@ def read_box(name: str, box: Any, dimension: int | None = None) -> Box:
 
 def common_scale(boxes: Iterable[Box]) -> int:
     """The least common denominator of all endpoints."""
-    scale = 1
-    for box in boxes:
-        for low, high in box:
-            scale = lcm(scale, low.denominator, high.denominator)
-    return scale
+    return lcm(*{end.denominator for box in boxes for side in box for end in side})
 
 
 def scaled_end(value: Fraction, scale: int) -> int:
@@ -92,20 +88,12 @@ def paint(boxes: Sequence[Box], edges: Sequence[Sequence[int]], scale: int) -> M
     """
     shape = tuple(max(len(axis) - 1, 0) for axis in edges)
     check_cells(shape)
-    corners = np.zeros(tuple(n + 1 for n in shape), dtype=np.int64)
+    mask = np.zeros(shape, dtype=np.bool_)
     places = [{edge: k for k, edge in enumerate(axis)} for axis in edges]
     for box in boxes:
-        spans = [
-            (place[scaled_end(low, scale)], place[scaled_end(high, scale)])
-            for place, (low, high) in zip(places, box, strict=True)
-        ]
-        for corner in np.ndindex(*(2,) * len(spans)):
-            sign = -1 if sum(corner) % 2 else 1
-            corners[tuple(span[end] for span, end in zip(spans, corner, strict=True))] += sign
-    for axis in range(corners.ndim):
-        corners = np.cumsum(corners, axis=axis)
-    inner = tuple(slice(0, n) for n in shape)
-    return corners[inner] > 0
+        spans = zip(places, box, strict=True)
+        mask[tuple(slice(*(place[scaled_end(end, scale)] for end in side)) for place, side in spans)] = True
+    return mask
 
 
 def refine(mask: Mask, old: Sequence[Sequence[int]], new: Sequence[Sequence[int]]) -> Mask:

@@ -50,10 +50,8 @@ class IntervalDomain:
     hi: Fraction
 
     def __post_init__(self) -> None:
-        lo, hi = (
-            exact_number("lower end of the range", self.lo),
-            exact_number("upper end of the range", self.hi),
-        )
+        lo = exact_number("lower end of the range", self.lo)
+        hi = exact_number("upper end of the range", self.hi)
         if lo > hi:
             raise InputError(
                 f"the range ({quoted(self.lo)}, {quoted(self.hi)}) is reversed; give lower,upper"

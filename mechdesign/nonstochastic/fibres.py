@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
 from mechdesign.nonstochastic.quantizers import EvenThresholds, common_integers
-from mechdesign.nonstochastic.queries import LARGEST_INTEGER, LinearQuery, MonotoneQuery, Stratum, sumset
+from mechdesign.nonstochastic.queries import (
+    LARGEST_INTEGER,
+    LinearQuery,
+    MonotoneQuery,
+    Stratum,
+    reach,
+    sumset,
+)
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""
@@ -88,17 +95,9 @@ def most_outputs(query: LinearQuery, thresholds: Sequence[Fraction]) -> Count:
     Exact (``outputs == attained``) unless the sums of the others are too many to list; then they
     are relaxed to all real numbers between the smallest and the largest, which counts no fibre out.
     """
-    best: Count | None = None
-    for k in range(len(query.blocks)):
-        found = _most_in_block(query, k, thresholds)
-        if best is None:
-            best = found
-            continue
-        attained = found if found.attained > best.attained else best
-        best = replace(attained, outputs=max(best.outputs, found.outputs))
-    if best is None:
-        raise InputError("a query needs at least one individual")
-    return best
+    found = [_most_in_block(query, k, thresholds) for k in range(len(query.blocks))]
+    most = max(found, key=lambda count: count.attained)
+    return replace(most, outputs=max(count.outputs for count in found))
 
 
 def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -> Count:
@@ -110,11 +109,11 @@ def _most_in_block(query: LinearQuery, k: int, thresholds: Sequence[Fraction]) -
         if found is not None:
             return replace(found, block=k)
     bases = _components(rest)
-    if bases is not None and not _too_many_rises(block, thresholds):
+    rises = len(thresholds) * len(contributions(block)) ** 2 if is_finite(block) else 0
+    if bases is not None and rises <= MOST_STEPS:
         outputs, base = _most_over(block, bases, thresholds)
         return Count(outputs, outputs, k, base)
-    lo = sum((b.ends[0] * b.count for b in rest), Fraction(0))
-    hi = sum((b.ends[1] * b.count for b in rest), Fraction(0))
+    lo, hi = reach(rest)
     filled = replace(block, domain=IntervalDomain(block.domain.lo, block.domain.hi))
     outputs, _ = _most_over(filled, bases or [(lo, hi)], thresholds)
     attained, base = max(_at_base(block, s, thresholds) for s in (lo, hi))
@@ -127,7 +126,7 @@ def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Cou
     A fibre (s + a, s + b] of length L that ends on threshold t_k holds t_k, t_(k-1), .. above t_k - L: that
     is min(k + 1, ceil(L / step)) of them, which grows with k. No other base but the smallest can have more.
     """
-    lo, hi = (sum((b.ends[e] * b.count for b in rest), Fraction(0)) for e in (0, 1))
+    lo, hi = reach(rest)
     low, high = block.ends
     at_lowest, _ = _at_base(block, lo, cuts)
     # The thresholds that a fibre can end on, as indices: lo + high <= t_k <= hi + high.
@@ -137,10 +136,6 @@ def _most_even(block: Stratum, rest: list[Stratum], cuts: EvenThresholds) -> Cou
     if at_lowest >= most:
         return Count(at_lowest, at_lowest, 0, lo)
     return Count(most, most, 0, cuts[max(first, most - 2)] - high)
-
-
-def _too_many_rises(block: Stratum, thresholds: Sequence[Fraction]) -> bool:
-    return is_finite(block) and len(thresholds) * len(contributions(block)) ** 2 > MOST_STEPS
 
 
 def _at_base(block: Stratum, base: Fraction, thresholds: Sequence[Fraction]) -> tuple[int, Fraction]:
@@ -167,8 +162,7 @@ def _most_on_lattice(block: Stratum, rest: list[Stratum], thresholds: Sequence[F
     gaps = np.diff(step)
     if gaps.size and gaps.min() == gaps.max() and (cuts.size < 2 or np.diff(cuts).min() >= gaps[0]):
         # Equal steps no longer than a cell skip no cell: the two ends of a fibre count it.
-        step = step[[0, -1]]
-        return _most_over_sums(bases, step, cuts, unit, skipping=False)
+        return _most_over_sums(bases, step[[0, -1]], cuts, unit, skipping=False)
     if bases.size * step.size > MOST_ANSWERS:
         return None
     return _most_over_sums(bases, step, cuts, unit, skipping=True)
@@ -191,18 +185,13 @@ def _most_over_sums(bases: Integers, step: Integers, cuts: Integers, unit: int, 
 def _components(rest: list[Stratum]) -> list[Ends] | None:
     """The set of bases as disjoint closed intervals, or None if it has too many of them."""
     discrete = [b for b in rest if is_finite(b)]
-    lo = sum((b.ends[0] * b.count for b in rest if not is_finite(b)), Fraction(0))
-    hi = sum((b.ends[1] * b.count for b in rest if not is_finite(b)), Fraction(0))
+    lo, hi = reach(b for b in rest if not is_finite(b))
     unit = lattice_unit(discrete)
     sums = base_sums(discrete, unit)
     if sums is None:
         return None
     span = hi - lo
-    breaks = (
-        np.flatnonzero(np.diff(sums) > math.floor(span * unit))
-        if sums.size > 1
-        else np.empty(0, dtype=np.int64)
-    )
+    breaks = np.flatnonzero(np.diff(sums) > math.floor(span * unit))
     if breaks.size >= MOST_COMPONENTS:
         return None
     first = sums[np.concatenate(([0], breaks + 1))].tolist()
@@ -260,7 +249,7 @@ def _most_for(
     query: MonotoneQuery, thresholds: Sequence[Fraction], i: int
 ) -> tuple[int, int, tuple[Fraction, ...]]:
     """Best-first search over boxes of x_-i."""
-    rest = [d for k, d in enumerate(query.domains) if k != i]
+    domain, rest = query.domains[i], [d for k, d in enumerate(query.domains) if k != i]
     order = itertools.count()
     attained, best = 0, tuple(d.lo for d in rest)
     heap: list[tuple[int, int, Corners]] = []
@@ -278,7 +267,10 @@ def _most_for(
             found = _count(query, thresholds, i, data)
             if found > attained:
                 attained, best = found, data
-        heapq.heappush(heap, (-_bound(query, thresholds, i, box), next(order), box))
+        bound = _span(query, thresholds, i, box)
+        if isinstance(domain, FiniteDomain):
+            bound = min(bound, len(domain.values))
+        heapq.heappush(heap, (-bound, next(order), box))
 
     push((tuple(d.lo for d in rest), tuple(d.hi for d in rest)))
     opened = 0
@@ -334,9 +326,3 @@ def _count(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, data: t
             _check_rises(first, last)
         return len({bisect_right(thresholds, answer) for answer in answers})
     return _span(query, thresholds, i, (data, data))
-
-
-def _bound(query: MonotoneQuery, thresholds: Sequence[Fraction], i: int, box: Corners) -> int:
-    span = _span(query, thresholds, i, box)
-    domain = query.domains[i]
-    return min(span, len(domain.values)) if isinstance(domain, FiniteDomain) else span

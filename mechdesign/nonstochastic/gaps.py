@@ -29,8 +29,6 @@ from mechdesign.nonstochastic.queries import (
     OrderStatistic,
     Query,
     TabulatedQuery,
-    identity_query,
-    mean_query,
 )
 from solvers.programs.highs import Program, Solution, SparseRows
 
@@ -97,14 +95,15 @@ def gap_problem(query: Query) -> GapProblem:
     """The gap problem of a query on finite domains."""
     if isinstance(query, LinearQuery):
         return _linear(query, query)
-    if isinstance(query, OrderStatistic):
-        return _linear(query, identity_query(_finite(query.domain)))
-    if isinstance(query, EvenMedian):
-        return _linear(query, mean_query(2, _finite(query.domain)))
-    table = (
-        TabulatedQuery.from_function(query, _all_finite(query)) if isinstance(query, MonotoneQuery) else query
-    )
-    return _tabulated(query, table)
+    if isinstance(query, OrderStatistic | EvenMedian):
+        _finite(query.domain)
+        return _linear(query, query.largest_fibre[0])
+    table = query if isinstance(query, TabulatedQuery) else _table_of(query)
+    fibres: list[Indices] = []
+    for axis in range(table.ranks.ndim):
+        lines = np.moveaxis(table.ranks, axis, -1).reshape(-1, table.ranks.shape[axis])
+        fibres.append(np.unique(np.sort(lines, axis=1), axis=0))
+    return GapProblem(query, table.values, tuple(fibres))
 
 
 def _finite(domain: object) -> FiniteDomain:
@@ -116,8 +115,8 @@ def _finite(domain: object) -> FiniteDomain:
     return domain
 
 
-def _all_finite(query: MonotoneQuery) -> list[FiniteDomain]:
-    return [_finite(domain) for domain in query.domains]
+def _table_of(query: MonotoneQuery) -> TabulatedQuery:
+    return TabulatedQuery.from_function(query, [_finite(domain) for domain in query.domains])
 
 
 def _linear(query: Query, linear: LinearQuery) -> GapProblem:
@@ -151,14 +150,6 @@ def _too_large() -> InputError:
     )
 
 
-def _tabulated(query: Query, table: TabulatedQuery) -> GapProblem:
-    fibres: list[Indices] = []
-    for axis in range(table.ranks.ndim):
-        lines = np.moveaxis(table.ranks, axis, -1).reshape(-1, table.ranks.shape[axis])
-        fibres.append(np.unique(np.sort(lines, axis=1), axis=0))
-    return GapProblem(query, table.values, tuple(fibres))
-
-
 LARGEST_PROGRAM = 2_000_000
 """Non-zero entries of a program that is handed to the solver: some 100 MB there."""
 
@@ -176,9 +167,9 @@ class Separation:
     def __init__(self, gaps: int) -> None:
         self._gaps = gaps
         self._pairs: dict[tuple[int, int], int] = {}
-        self._rows = SparseRows()
+        self.rows = SparseRows()
 
-    def _column(self, a: int, b: int) -> int:
+    def column(self, a: int, b: int) -> int:
         """The column of pair (a, b)."""
         if b == a + 1:
             return a
@@ -187,40 +178,29 @@ class Separation:
             column = self._gaps + len(self._pairs)
             self._pairs[a, b] = column
             for g in range(a, b):
-                self._rows.add((column, g), (1.0, -1.0), 0.0, math.inf)
-        if len(self._rows.columns) > LARGEST_PROGRAM:
+                self.rows.add((column, g), (1.0, -1.0), 0.0, math.inf)
+        if len(self.rows.columns) > LARGEST_PROGRAM:
             raise InputError(
                 f"the integer program has more than {LARGEST_PROGRAM:,} entries; use coarser values, "
-                "or method='lp', which is sufficient"
+                "or method='earliest', which is sufficient"
             )
         return column
-
-    def limit_fibre(self, members: Sequence[int], outputs: int) -> None:
-        """At most `outputs` cells on the fibre with these answers (sorted, distinct indices)."""
-        columns = [self._column(a, b) for a, b in itertools.pairwise(members)]
-        self._rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
-
-    @property
-    def rows(self) -> SparseRows:
-        """The rows collected so far, to be extended by further ones."""
-        return self._rows
 
     @property
     def columns(self) -> int:
         """Number of columns so far: gaps, then pairs."""
         return self._gaps + len(self._pairs)
 
-    def program(self, costs: Floats, extra: Floats | None = None) -> Program:
+    def program(self, costs: Floats, extra: Floats | tuple[()] = ()) -> Program:
         """The program with these costs of thresholds, and of `extra` continuous columns in [0, 1]."""
-        more = np.empty(0) if extra is None else extra
-        all_costs = np.concatenate((costs, np.zeros(len(self._pairs)), more))
+        all_costs = np.concatenate((costs, np.zeros(len(self._pairs)), extra))
         integer = np.zeros(all_costs.size, dtype=np.bool_)
         integer[: self._gaps] = True
-        return Program(all_costs, np.zeros(all_costs.size), np.ones(all_costs.size), self._rows, integer)
+        return Program(all_costs, np.zeros(all_costs.size), np.ones(all_costs.size), self.rows, integer)
 
-    def start(self, gaps: Sequence[int], extra: int = 0) -> Floats:
-        """The point with these thresholds (further columns zero)."""
-        point = np.zeros(self.columns + extra)
+    def start(self, gaps: Sequence[int]) -> Floats:
+        """The point with these thresholds."""
+        point = np.zeros(self.columns)
         point[list(gaps)] = 1.0
         chosen = np.zeros(self._gaps + 1)
         chosen[1:] = np.cumsum(point[: self._gaps])
@@ -237,7 +217,8 @@ def budget_model(problem: GapProblem, outputs: int) -> Separation:
     """The constraints of the integer program: at most `outputs` cells on every fibre that could have more."""
     model = Separation(problem.gaps)
     for fibre in problem.binding(outputs):
-        model.limit_fibre(fibre, outputs)
+        columns = [model.column(a, b) for a, b in itertools.pairwise(fibre)]
+        model.rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
     return model
 
 

@@ -190,23 +190,15 @@ def build_query(query: str, individuals: int, domain: IntervalDomain) -> LinearQ
 
 
 def _entry(sized: SizedQuantizer) -> _Mechanism:
-    quantizer = sized.quantizer
+    cuts = sized.quantizer.thresholds
+    short = isinstance(cuts, EvenThresholds) and len(cuts) >= SHORTEST_RUN
     return _Mechanism.model_construct(
         individuals=sized.individuals,
-        range=(quantizer.lo, quantizer.hi),
-        thresholds=_spacing_of(quantizer.thresholds),
+        range=(sized.quantizer.lo, sized.quantizer.hi),
+        thresholds=_Spacing.model_construct(**vars(cuts)) if short else tuple(cuts),
         outputs=sized.certificate.outputs,
         witness=sized.certificate.witness,
     )
-
-
-def _spacing_of(thresholds: tuple[Fraction, ...] | EvenThresholds) -> _Spacing | tuple[Fraction, ...]:
-    """First, step and number of evenly spaced thresholds, where that is shorter."""
-    if isinstance(thresholds, EvenThresholds) and len(thresholds) >= SHORTEST_RUN:
-        return _Spacing.model_construct(
-            first=thresholds.first, step=thresholds.step, number=thresholds.number
-        )
-    return tuple(thresholds)
 
 
 def _counted_again(found: MechanismDocument) -> MechanismFile:
@@ -233,7 +225,9 @@ def _counted_again(found: MechanismDocument) -> MechanismFile:
 
 
 def _sized(entry: _Mechanism, query: str, domain: IntervalDomain, allowed: int) -> SizedQuantizer:
-    quantizer = Quantizer(*entry.range, _thresholds(entry.thresholds))
+    cuts = entry.thresholds
+    cuts = EvenThresholds(cuts.first, cuts.step, cuts.number) if isinstance(cuts, _Spacing) else cuts
+    quantizer = Quantizer(*entry.range, cuts)
     found = certify(build_query(query, entry.individuals, domain), quantizer)
     if found.outputs != entry.outputs or found.outputs > allowed:
         raise InputError(
@@ -241,12 +235,6 @@ def _sized(entry: _Mechanism, query: str, domain: IntervalDomain, allowed: int) 
             f"'{entry.outputs}' and {allowed} are allowed"
         )
     return SizedQuantizer(entry.individuals, quantizer, found)
-
-
-def _thresholds(value: tuple[Fraction, ...] | _Spacing) -> tuple[Fraction, ...] | EvenThresholds:
-    if isinstance(value, _Spacing):
-        return EvenThresholds(value.first, value.step, value.number)
-    return value
 
 
 LARGEST_SHARE = 10**9
@@ -276,7 +264,34 @@ def verify_file(path: PathLike) -> VerifiedMechanism:
     mechanism = MechanismFile.load(path)
     with open(path, encoding="utf-8-sig") as stream:
         records = json.load(stream)["mechanisms"]
-    return _verified(mechanism, [record["witness"] for record in records])
+    witnesses = [record["witness"] for record in records]
+    claimed = mechanism.guarantee
+    each, wrong = _answers_each(claimed)
+    record, total, promised = guarantee_record(mechanism, each)
+    wrong += _shape(mechanism)
+    wrong += [
+        f"the witness of the mechanism for {sized.individuals} individuals is "
+        f"{quoted(sized.certificate.witness)}, not {quoted(said)}"
+        for sized, said in zip(mechanism.mechanisms, witnesses, strict=True)
+        if sized.certificate.witness != said
+    ]
+    for key, value in record.items():
+        if key not in claimed:
+            wrong.append(f"the guarantee does not state {key}")
+        elif key != "answers_each" and claimed[key] != value:
+            wrong += _differences(key, claimed[key], value)
+    wrong += [
+        f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
+    ]
+    return VerifiedMechanism(
+        mechanism=mechanism,
+        outputs=record["outputs"],
+        allowed=outputs_allowed(mechanism.epsilon),
+        answers_each=each,
+        total_epsilon=total,
+        promises=promised,
+        disagreements=tuple(wrong),
+    )
 
 
 def read_verified(path: PathLike) -> VerifiedMechanism:
@@ -305,36 +320,6 @@ def guarantee_record(
         "assumptions": list(ASSUMPTIONS),
     }
     return record, total, promised
-
-
-def _verified(mechanism: MechanismFile, witnesses: list[Any]) -> VerifiedMechanism:
-    claimed = mechanism.guarantee
-    each, wrong = _answers_each(claimed)
-    record, total, promised = guarantee_record(mechanism, each)
-    wrong += _shape(mechanism)
-    wrong += [
-        f"the witness of the mechanism for {sized.individuals} individuals is "
-        f"{quoted(sized.certificate.witness)}, not {quoted(said)}"
-        for sized, said in zip(mechanism.mechanisms, witnesses, strict=True)
-        if sized.certificate.witness != said
-    ]
-    for key, value in record.items():
-        if key not in claimed:
-            wrong.append(f"the guarantee does not state {key}")
-        elif key != "answers_each" and claimed[key] != value:
-            wrong += _differences(key, claimed[key], value)
-    wrong += [
-        f"the guarantee states {quoted(key)}, which is no part of it" for key in claimed.keys() - record
-    ]
-    return VerifiedMechanism(
-        mechanism=mechanism,
-        outputs=record["outputs"],
-        allowed=outputs_allowed(mechanism.epsilon),
-        answers_each=each,
-        total_epsilon=total,
-        promises=promised,
-        disagreements=tuple(wrong),
-    )
 
 
 def _answers_each(claimed: Mapping[str, Any]) -> tuple[int | None, list[str]]:

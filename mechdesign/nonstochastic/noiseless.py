@@ -31,8 +31,6 @@ from mechdesign.nonstochastic.queries import (
     Query,
     factorised,
     fibre_counts,
-    identity_query,
-    mean_query,
 )
 
 
@@ -91,21 +89,11 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
         )
     if isinstance(query, LinearQuery):
         return _linear(query, quantizer)
-    if isinstance(query, OrderStatistic):
-        # The others can be at both ends of the domain, so that the answer is x_i itself; whatever
-        # else they are, the fibre is a part of the domain.
-        found = _linear(identity_query(query.domain), quantizer)
-        return FibreCertificate(
-            found.outputs, found.attained, found.method, "the others at the ends of the domain"
-        )
-    if isinstance(query, EvenMedian):
-        # With the others at both ends and one at z, the answer is (x_i + z)/2: the mean of two.
-        found = _linear(mean_query(2, query.domain), quantizer)
-        return FibreCertificate(
-            found.outputs,
-            found.attained,
-            found.method,
-            f"two in the middle, the others at the ends; {found.witness}",
+    if isinstance(query, OrderStatistic | EvenMedian):
+        linear, where = query.largest_fibre
+        found = _linear(linear, quantizer)
+        return replace(
+            found, witness=where if isinstance(query, OrderStatistic) else f"{where}; {found.witness}"
         )
     if isinstance(query, MonotoneQuery):
         outputs, attained, data = most_outputs_monotone(query, quantizer.thresholds)

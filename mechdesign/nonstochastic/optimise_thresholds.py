@@ -1,10 +1,9 @@
 """Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
 
-Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most
-levels are found by linear or integer programming. A budget forbids K = floor(2^epsilon) thresholds inside one
-fibre, so for the least distortion a dynamic program from left to right must remember the last K - 1
-thresholds; an integer program needs not. Every answer is counted again on the original query before it is
-returned.
+Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most levels are
+found from left to right or by integer programming. A budget forbids K = floor(2^epsilon) thresholds inside one fibre,
+so for the least distortion a dynamic program from left to right must remember the last K - 1 thresholds; an integer
+program needs not. Every answer is counted again on the original query before it is returned.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import mul
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +22,13 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, recount
-from mechdesign.nonstochastic.levels import allowance
+from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.noiseless import FibreCertificate
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
 from mechdesign.nonstochastic.solving import solution_of
-from solvers.programs.highs import Program, SparseRows
 
-LevelsMethod = Literal["auto", "lp", "milp", "earliest"]
-
-LARGEST_LP = 20_000
-"""Gaps up to which the LP is solved (about a second); above, earliest thresholds are as good."""
+LevelsMethod = Literal["auto", "milp", "earliest"]
 
 TIME_LIMIT = 60.0
 """Seconds for a MILP unless told otherwise."""
@@ -84,11 +79,10 @@ def most_levels(
     query
         A query on finite domains, or the `gap_problem` of one.
     method
-        - "lp": every threshold inside a fibre counts; integral, and exact if each fibre is a run
-          of consecutive answers, else only sufficient.
-        - "earliest": the same optimum, each threshold as low as it can be, without a solver.
+        - "earliest": every threshold inside a fibre counts, and each is as low as it can be; exact if each fibre
+          is a run of consecutive answers, else only sufficient.
         - "milp": only pairs of consecutive fibre members that are separated count; exact.
-        - "auto": "lp" ("earliest" where it is large) if that is exact, else "milp".
+        - "auto": "earliest" if that is exact, else "milp".
     time_limit
         Seconds for the MILP; then the best thresholds found are returned with the bound proven.
 
@@ -101,18 +95,24 @@ def most_levels(
     """
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
     allowed = allowance(epsilon)
-    if method not in ("auto", "lp", "milp", "earliest"):
-        raise InputError(f"method ({method!r}) must be auto, lp, milp or earliest")
+    if method not in ("auto", "milp", "earliest"):
+        raise InputError(f"method ({method!r}) must be auto, milp or earliest")
     if method == "auto":
-        method = ("lp" if problem.gaps <= LARGEST_LP else "earliest") if problem.runs else "milp"
+        method = "earliest" if problem.runs else "milp"
     if method == "milp":
         gaps, bound, because = _levels_by_milp(problem, allowed.outputs, time_limit)
         optimal = because != STOPPED
     else:
-        gaps, because = _sufficient(problem, allowed.outputs, method)
-        optimal = problem.runs
+        gaps, optimal = earliest(problem, allowed.outputs), problem.runs
         bound = len(gaps) + 1 if optimal else len(problem.values)
-        because = because if optimal else SUFFICIENT
+        because = "no threshold can be lower" if optimal else SUFFICIENT
+    return _counted(
+        problem, gaps, allowed, method=method, optimal=optimal, because=because, bound=float(bound)
+    )
+
+
+def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any) -> OptimalQuantizer:
+    """The quantiser with these thresholds, counted again on the query."""
     certificate = recount(problem, gaps, allowed.outputs)
     return OptimalQuantizer(
         query=problem.query,
@@ -120,21 +120,10 @@ def most_levels(
         gaps=tuple(gaps),
         outputs_allowed=allowed.outputs,
         attained=certificate.outputs,
-        method=method,
-        optimal=optimal,
-        because=because,
-        bound=float(bound),
         certificate=certificate,
         notice=allowed.notice,
+        **facts,
     )
-
-
-def _sufficient(problem: GapProblem, outputs: int, method: str) -> tuple[list[int], str]:
-    """Most thresholds when every threshold inside a fibre counts, and what proves it."""
-    if method == "earliest":
-        return earliest(problem, outputs), "no threshold can be lower"
-    gaps, proven = _by_lp(problem, outputs)
-    return gaps, "an integer dual solution, checked" if proven else "the LP of HiGHS, which is integral"
 
 
 def earliest(problem: GapProblem, outputs: int) -> list[int]:
@@ -155,41 +144,6 @@ def earliest(problem: GapProblem, outputs: int) -> list[int]:
         if len(chosen) >= outputs - 1:
             place = max(place, reach[chosen[1 - outputs]])
     return chosen
-
-
-def _by_lp(problem: GapProblem, outputs: int) -> tuple[list[int], bool]:
-    """max P[last] with 0 <= P[g+1] - P[g] <= 1 and P[b] - P[a] <= K - 1 on each maximal fibre.
-
-    Differences make a network matrix, so basic solutions and duals are integral. Returns the gaps,
-    and whether the rounded duals prove in integers that there are no more.
-    """
-    gaps, intervals = problem.gaps, problem.intervals
-    if gaps == 0:
-        return [], True
-    rows = SparseRows()
-    for g in range(gaps):
-        rows.add((g + 1, g), (1.0, -1.0), 0.0, 1.0)
-    for a, b in intervals.tolist():
-        rows.add((b, a), (1.0, -1.0), -math.inf, outputs - 1.0)
-    costs = np.zeros(gaps + 1)
-    costs[gaps] = -1.0
-    upper = np.full(gaps + 1, float(gaps))
-    upper[0] = 0.0
-    found = solution_of(Program(costs, np.zeros(gaps + 1), upper, rows))
-    prefix = np.rint(found.x).astype(np.int64)
-    chosen = np.flatnonzero(np.diff(prefix) == 1).tolist()
-    duals = np.rint(-found.duals[gaps:]).astype(np.int64).clip(0)
-    return chosen, _dual_bound(gaps, intervals, duals, outputs) == len(chosen)
-
-
-def _dual_bound(gaps: int, intervals: np.ndarray, duals: np.ndarray, outputs: int) -> int:
-    """(K - 1) sum y_f + sum_g max(0, 1 - sum of y_f over the fibres around g), for any y >= 0."""
-    cover = np.zeros(gaps + 1, dtype=np.int64)
-    if duals.size:
-        np.add.at(cover, intervals[:, 0], duals)
-        np.subtract.at(cover, intervals[:, 1], duals)
-    uncovered = np.maximum(0, 1 - np.cumsum(cover)[:gaps])
-    return (outputs - 1) * int(duals.sum()) + int(uncovered.sum())
 
 
 def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tuple[list[int], int, str]:
@@ -336,31 +290,23 @@ def least_distortion(
         optimal = problem.runs
         bound = value if optimal else 0.0
         because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
-    certificate = recount(problem, gaps, outputs)
-    return OptimalQuantizer(
-        query=problem.query,
-        quantizer=quantizer_between(problem.values, gaps),
-        gaps=tuple(gaps),
-        outputs_allowed=outputs,
-        attained=certificate.outputs,
+    edges = edges_of(gaps, size)
+    return _counted(
+        problem,
+        gaps,
+        allowed,
         method=method,
         optimal=optimal,
         because=because,
         bound=bound / float(sum(exact.weights)),
-        certificate=certificate,
-        distortion=float(exact.total(edges_of(gaps, size))),
-        representatives=tuple(exact.representative(a, b) for a, b in _cells(gaps, size)),
-        notice=allowed.notice,
+        distortion=float(exact.total(edges)),
+        representatives=tuple(exact.representative(a, b) for a, b in itertools.pairwise(edges)),
     )
 
 
 def edges_of(gaps: Sequence[int], size: int) -> list[int]:
     """Cells as slices: 0, one past each chosen gap's left answer, and `size`."""
     return [0, *(g + 1 for g in gaps), size]
-
-
-def _cells(gaps: Sequence[int], size: int) -> list[tuple[int, int]]:
-    return list(itertools.pairwise(edges_of(gaps, size)))
 
 
 def _memory(problem: GapProblem, outputs: int) -> int:
@@ -376,7 +322,7 @@ def _by_dp(problem: GapProblem, outputs: int, costs: Floats) -> tuple[list[int],
     size = len(problem.values)
     if outputs == 1:
         gaps = earliest(problem, 1)
-        return gaps, math.fsum(costs[a, b] for a, b in _cells(gaps, size))
+        return gaps, math.fsum(costs[a, b] for a, b in itertools.pairwise(edges_of(gaps, size)))
     memory = _memory(problem, outputs)
     # Edge p is gap p - 1; it reaches to gap reach[p - 1], that is edge reach[p - 1] + 1. Edge 0 is no threshold.
     beyond = np.concatenate(([0], problem.reach() + 1))
@@ -444,7 +390,8 @@ def _distortion_by_milp(
                     rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
     extra = price / worst
     known = earliest(problem, outputs)
-    path = np.isin(tails * (size + 1) + heads, [a * (size + 1) + b for a, b in _cells(known, size)])
+    edges = np.array(edges_of(known, size))
+    path = np.isin(tails * (size + 1) + heads, edges[:-1] * (size + 1) + edges[1:])
     start = np.concatenate((model.start(known), path.astype(np.float64)))
     found = solution_of(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

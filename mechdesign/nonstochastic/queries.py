@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -114,10 +114,8 @@ class TabulatedQuery:
             If it is empty, too large, or holds something that is no finite number.
         """
         distinct, codes = factorised(answers, "the query")
-        exact = [exact_number("query", v) for v in distinct]
-        values = sorted(set(exact))
-        place = {value: rank for rank, value in enumerate(values)}
-        return cls(tuple(values), np.array([place[v] for v in exact], dtype=np.int64)[codes])
+        values, ranks = _ranked(distinct)
+        return cls(values, ranks[codes])
 
     @classmethod
     def from_function(
@@ -134,13 +132,16 @@ class TabulatedQuery:
         if not shape:
             raise InputError("a query needs at least one individual")
         check_size(shape)
-        answers = [
-            exact_number("query", function(data)) for data in itertools.product(*(d.values for d in domains))
-        ]
-        values = sorted(set(answers))
-        place = {value: rank for rank, value in enumerate(values)}
-        ranks = np.fromiter((place[a] for a in answers), dtype=np.int64, count=len(answers))
-        return cls(tuple(values), ranks.reshape(shape))
+        values, ranks = _ranked(function(data) for data in itertools.product(*(d.values for d in domains)))
+        return cls(values, ranks.reshape(shape))
+
+
+def _ranked(answers: Iterable[object]) -> tuple[tuple[Fraction, ...], Indices]:
+    """The distinct answers, sorted, and which of them each answer is."""
+    exact = [exact_number("query", answer) for answer in answers]
+    values = sorted(set(exact))
+    place = {value: rank for rank, value in enumerate(values)}
+    return tuple(values), np.array([place[v] for v in exact], dtype=np.int64)
 
 
 def check_individuals(count: object) -> int:
@@ -168,6 +169,14 @@ class Stratum:
     def width(self) -> Fraction:
         """How far one individual of the block can move the answer."""
         return abs(self.weight) * width(self.domain)
+
+
+def reach(blocks: Iterable[Stratum]) -> tuple[Fraction, Fraction]:
+    """Smallest and largest sum of everyone's contribution."""
+    low, high = Fraction(0), Fraction(0)
+    for block in blocks:
+        low, high = low + block.ends[0] * block.count, high + block.ends[1] * block.count
+    return low, high
 
 
 @dataclass(frozen=True)
@@ -198,9 +207,7 @@ class LinearQuery:
     @property
     def range(self) -> tuple[Fraction, Fraction]:
         """Smallest and largest answer."""
-        lo = sum((block.ends[0] * block.count for block in self.blocks), Fraction(0))
-        hi = sum((block.ends[1] * block.count for block in self.blocks), Fraction(0))
-        return lo, hi
+        return reach(self.blocks)
 
     @property
     def sensitivity(self) -> Fraction:
@@ -215,6 +222,11 @@ class OrderStatistic:
     rank: int
     individuals: int
     domain: Domain
+
+    @property
+    def largest_fibre(self) -> tuple[LinearQuery, str]:
+        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less."""
+        return identity_query(self.domain), "the others at the ends of the domain"
 
     def __post_init__(self) -> None:
         check_individuals(self.individuals)
@@ -241,6 +253,11 @@ class EvenMedian:
 
     individuals: int
     domain: Domain
+
+    @property
+    def largest_fibre(self) -> tuple[LinearQuery, str]:
+        """As of `OrderStatistic`: with one at z and the others at both ends the answer is (x_i + z) / 2."""
+        return mean_query(2, self.domain), "two in the middle, the others at the ends"
 
     def __post_init__(self) -> None:
         if check_individuals(self.individuals) % 2:
@@ -348,113 +365,58 @@ def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedia
 
 
 LARGEST_SPAN = 1 << 24
-"""Widest sumset kept as bits: 2 MB a set; one convolution of two such sets takes about a second."""
+"""Widest sumset that is listed whole (128 MB) and convolved, which takes about a second."""
 
 LARGEST_SUMSET = 4_000_000
-"""Most sums kept as a sorted list where the span is too wide for bits."""
+"""Members of a wider one, and pairs of runs that are added one by one: less than a second."""
 
 MOST_ADDITIONS = 50_000_000
-"""Sums formed in all, repeated ones included, where the span is too wide for bits: about a second."""
+"""Pairs of runs added in all, where the span is too wide for convolutions: some seconds."""
 
-MOST_RUNS = 1000
-"""More runs than this are added faster by one convolution than by shifts."""
+MOST_PAIRS = 300_000
+"""More pairs of runs than this are added faster by one convolution, where the span is not too wide."""
 
 LARGEST_INTEGER = 1 << 61
 """Sums stay below this, so that adding two of them cannot overflow 64 bits."""
 
 Integers = NDArray[np.int64]
 
-
-def _dilate(bits: int, length: int) -> int:
-    """OR of `bits` shifted by 0, 1, .., length."""
-    done = 0
-    while done < length:
-        step = min(done + 1, length - done)
-        bits |= bits << step
-        done += step
-    return bits
+Runs: TypeAlias = tuple[Integers, Integers]
+"""First and last members of the runs of consecutive integers that make up a set, in order; sums have few of them."""
 
 
-def _runs(bits: int) -> list[tuple[int, int]]:
-    """The runs of consecutive ones, as (first, last)."""
-    array = _positions(bits)
-    breaks = np.flatnonzero(np.diff(array) > 1)
-    first = array[np.concatenate(([0], breaks + 1))]
-    last = array[np.concatenate((breaks, [array.size - 1]))]
-    return list(zip(first.tolist(), last.tolist(), strict=True))
+def _merged(first: Integers, last: Integers) -> Runs:
+    """Runs that may overlap or touch, as they are in the union."""
+    order = np.argsort(first, kind="stable")
+    first, last = first[order], np.maximum.accumulate(last[order])
+    starts = np.flatnonzero(first[1:] > last[:-1] + 1) + 1
+    return first[np.append(0, starts)], last[np.append(starts, len(last)) - 1]
 
 
-def _unpack(bits: int) -> NDArray[np.uint8]:
-    raw = np.frombuffer(bits.to_bytes((bits.bit_length() + 7) // 8, "little"), dtype=np.uint8)
-    return np.unpackbits(raw, bitorder="little")
-
-
-def _positions(bits: int) -> Integers:
-    return np.flatnonzero(_unpack(bits)).astype(np.int64)
-
-
-def _add_bits(a: int, b: int) -> int:
-    """Bits of the sums of a member of `a` and a member of `b`."""
-    if (a & ~(a << 1)).bit_count() < (b & ~(b << 1)).bit_count():
-        a, b = b, a
-    if (b & ~(b << 1)).bit_count() > MOST_RUNS:
-        return _convolve(a, b)
-    total = 0
-    for first, last in _runs(b):
-        total |= _dilate(a, last - first) << first
-    return total
-
-
-def _convolve(a: int, b: int) -> int:
-    """As `_add_bits`, by a convolution of zeros and ones.
+def _convolved(a: Runs, b: Runs) -> Runs:
+    """The sums of a member of each, by a convolution of zeros and ones.
 
     A result counts pairs, at most 2^24 of them, and the error of the transform is below
     6 * log2(length) * 2^-53 * 2^24 < 1e-6, so that 1/2 separates none from some beyond doubt.
     """
-    size = a.bit_length() + b.bit_length() - 1
-    length = 1 << (size - 1).bit_length()
-    spectra = [np.fft.rfft(_unpack(bits).astype(np.float64), length) for bits in (a, b)]
-    pairs = np.fft.irfft(spectra[0] * spectra[1], length)[:size] > 0.5
-    return int.from_bytes(np.packbits(pairs, bitorder="little").tobytes(), "little")
+    size = int(a[1][-1] + b[1][-1]) + 1
+    length = 1 << size.bit_length()
+    ones = np.zeros((2, length))
+    for k, runs in enumerate((a, b)):
+        ones[k, _members(runs)] = 1.0
+    spectra = np.fft.rfft(ones)
+    sums = np.flatnonzero(np.fft.irfft(spectra[0] * spectra[1], length)[:size] > 0.5)
+    return _merged(sums, sums)
 
 
-def _multiple_bits(bits: int, count: int) -> int:
-    """Bits of the sums of `count` independent members, by repeated doubling."""
-    total = 1
-    while count:
-        if count & 1:
-            total = _add_bits(total, bits)
-        count >>= 1
-        if count:
-            bits = _add_bits(bits, bits)
-    return total
-
-
-def _add_lists(a: Integers, b: Integers) -> Integers | None:
-    """The sorted distinct sums; `b` is the shorter one, and each of its members makes a sorted run."""
-    if a.size * b.size > LARGEST_SUMSET:
-        return None
-    sums = np.add.outer(b, a).reshape(-1)
-    sums.sort(kind="stable")
-    return sums[np.concatenate(([True], sums[1:] != sums[:-1]))]
-
-
-def _by_lists(parts: Sequence[tuple[list[int], int]]) -> Integers | None:
-    total: Integers | None = np.zeros(1, dtype=np.int64)
-    additions = 0
-    for values, count in parts:
-        member = np.asarray(values, dtype=np.int64)
-        for _ in range(count):
-            additions += total.size * member.size
-            total = _add_lists(total, member)
-            # Without the second limit a million people, each adding little, would take for ever.
-            if total is None or additions > MOST_ADDITIONS:
-                return None
-    return total
+def _members(runs: Runs) -> Integers:
+    first, last = runs
+    lengths = last - first + 1
+    return np.arange(lengths.sum()) + np.repeat(first - np.cumsum(lengths) + lengths, lengths)
 
 
 def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
-    """The sorted distinct sums of `count` independent members of each set `values`."""
+    """The sorted distinct sums of `count` independent members of each set `values`; None if they are too many."""
     base = sum(min(values) * count for values, count in parts)
     offsets = [([v - min(values) for v in sorted(set(values))], count) for values, count in parts]
     offsets = [(values, count) for values, count in offsets if count and len(values) > 1]
@@ -462,14 +424,34 @@ def sumset(parts: Sequence[tuple[Sequence[int], int]]) -> Integers | None:
     span = sum(values[-1] * count for values, count in offsets)
     if abs(base) + span > LARGEST_INTEGER:
         return None
-    if not unit:
-        return np.array([base], dtype=np.int64)
-    scaled = [([v // unit for v in values], count) for values, count in offsets]
-    if span // unit <= LARGEST_SPAN:
-        total = 1
-        for values, count in scaled:
-            total = _add_bits(total, _multiple_bits(sum(1 << v for v in values), count))
-        steps: Integers | None = _positions(total)
-    else:
-        steps = _by_lists(scaled)
-    return None if steps is None else base + steps * unit
+    narrow, room = span <= LARGEST_SPAN * unit, MOST_ADDITIONS
+
+    def added(a: Runs, b: Runs) -> Runs | None:
+        nonlocal room
+        pairs = a[0].size * b[0].size
+        if narrow and pairs > MOST_PAIRS:
+            return _convolved(a, b)
+        # Without the second limit a million people, each adding little, would take for ever.
+        if pairs > min(LARGEST_SUMSET, room):
+            return None
+        room -= 0 if narrow else pairs
+        return _merged(np.add.outer(a[0], b[0]).ravel(), np.add.outer(a[1], b[1]).ravel())
+
+    total = (np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    for values, count in offsets:
+        one = np.array(values, dtype=np.int64) // unit
+        doubled = [_merged(one, one)]
+        while 1 << len(doubled) <= count and (twice := added(doubled[-1], doubled[-1])) is not None:
+            doubled.append(twice)
+        left = count
+        while left:
+            # The largest multiple that is not too much at once.
+            for k in range(min(len(doubled), left.bit_length()) - 1, -1, -1):
+                found = added(total, doubled[k])
+                if found is not None:
+                    break
+            else:
+                return None
+            total, left = found, left - (1 << k)
+    many = int((total[1] - total[0] + 1).sum())
+    return None if not narrow and many > LARGEST_SUMSET else base + _members(total) * unit

@@ -33,13 +33,6 @@ def _nan_error(name: str) -> InputError:
     return InputError(f"{name} contains NaN, which is no value of a range; drop it or give it a symbol")
 
 
-def refuse_nan(name: str, symbols: Iterable[Hashable]) -> None:
-    """Raise InputError if a symbol is NaN: it equals nothing, so no range can contain it."""
-    for symbol in symbols:
-        if isinstance(symbol, float | np.floating) and math.isnan(symbol):
-            raise _nan_error(name)
-
-
 def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
     """Return the distinct values in order of first appearance, and the index of each value.
 
@@ -63,7 +56,9 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
             codes[k] = place.setdefault(value, len(place))
         except TypeError:
             raise InputError(f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple") from None
-    refuse_nan(name, place)
+    # NaN equals nothing, so no range can contain it.
+    if any(isinstance(symbol, float | np.floating) and math.isnan(symbol) for symbol in place):
+        raise _nan_error(name)
     return tuple(place), codes
 
 

@@ -36,14 +36,7 @@ def exact_available() -> bool:
 
 
 def by_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices that cddlib finds in doubles; it may lose some where data are near ties.
-
-    Raises
-    ------
-    EmptyPolytope
-    BackendFailure
-        If cddlib is not installed or meets a numerical inconsistency.
-    """
+    """All vertices that cddlib finds in doubles; it may lose some where data are near ties."""
     if find_spec("cdd") is None:
         raise BackendFailure(
             'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
@@ -66,12 +59,6 @@ def by_exact_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
 
     Auxiliary variables are eliminated exactly, too. Vertices are rounded to doubles at the end, and those
     that doubles can hardly tell apart are merged.
-
-    Raises
-    ------
-    EmptyPolytope
-    BackendFailure
-        If the full pycddlib is not installed.
     """
     if not exact_available():
         raise BackendFailure(

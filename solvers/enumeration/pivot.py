@@ -51,20 +51,8 @@ def walk(
     """
     p = polytope.explicit
     most = most_bases if most_points is None else most_points
-    return Walk(
-        *_pivot.enumerate_vertices(
-            p.rows,
-            polytope.magnitude,
-            p.lower,
-            p.upper,
-            p.n,
-            most_bases,
-            most,
-            MERGE_TOLERANCE,
-            points,
-            seconds,
-        )
-    )
+    data = (p.rows, polytope.magnitude, p.lower, p.upper, p.n)
+    return Walk(*_pivot.enumerate_vertices(*data, most_bases, most, MERGE_TOLERANCE, points, seconds))
 
 
 def bytes_per_basis(n: int, m: int) -> int:
@@ -75,14 +63,7 @@ def bytes_per_basis(n: int, m: int) -> int:
 def attempt(
     polytope: Polytope, *, most_bases: int, most_points: int, seconds: float = math.inf
 ) -> tuple[Vertices | None, Walk]:
-    """All vertices, or None if there are more bases or vertices than allowed, or the seconds are over.
-
-    Raises
-    ------
-    EmptyPolytope
-    BackendFailure
-        If the data are so close to ties that rounding makes the walk contradict itself.
-    """
+    """All vertices, or None if there are more bases or vertices than allowed, or the seconds are over."""
     found = walk(polytope, most_bases=most_bases, most_points=most_points, points=True, seconds=seconds)
     if found.status == LIMIT:
         return None, found
@@ -98,15 +79,7 @@ def attempt(
 
 
 def by_pivoting(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices, by pivoting.
-
-    Raises
-    ------
-    EmptyPolytope, BackendFailure
-        As `attempt`.
-    TooManyVertices
-        As soon as the walk exceeds a limit.
-    """
+    """All vertices, by pivoting; TooManyVertices as soon as the walk exceeds a limit."""
     p = polytope.explicit
     affordable = limits.memory_limit // (bytes_per_basis(p.n, p.m) + 8 * p.n)
     found, seen = attempt(

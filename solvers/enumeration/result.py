@@ -30,13 +30,7 @@ _CHECK_ROWS = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class ListingLimits:
-    """How large an enumeration may become.
-
-    Raises
-    ------
-    InvalidOption
-        If a limit is not a positive number.
-    """
+    """How large an enumeration may become."""
 
     max_vertices: int = DEFAULT_MAX_VERTICES
     memory_limit: int = DEFAULT_MEMORY_LIMIT

@@ -45,14 +45,7 @@ def count_systems(polytope: Polytope) -> int:
 
 
 def by_support(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices, by trying every support.
-
-    Raises
-    ------
-    EmptyPolytope
-    TooManyVertices
-        If there are too many systems, or the vertices found exceed the limits.
-    """
+    """All vertices, by trying every support."""
     p = polytope.explicit
     systems = count_systems(p)
     if systems > MOST_SYSTEMS:

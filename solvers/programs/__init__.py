@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
+from pkgutil import resolve_name
 from typing import Protocol
 
 import numpy as np
@@ -81,22 +82,11 @@ class Master(Protocol):
         ...
 
 
-def _highs(target: Array) -> Master:
-    from solvers.programs.highs import HighsMaster
-
-    return HighsMaster(target)
-
-
-def _cvxpy(target: Array) -> Master:
-    from solvers.programs.cvx import CvxpyMaster
-
-    return CvxpyMaster(target)
-
-
-MASTERS: dict[str, tuple[str, Callable[[Array], Master]]] = {
-    "highs": ("highspy", _highs),
-    "cvxpy": ("cvxpy", _cvxpy),
+MASTERS: dict[str, tuple[str, str | Callable[[Array], Master]]] = {
+    "highs": ("highspy", "solvers.programs.highs:HighsMaster"),
+    "cvxpy": ("cvxpy", "solvers.programs.cvx:CvxpyMaster"),
 }
+"""The package that each back-end needs, and what builds its masters; imported when it is first used."""
 
 
 def new_master(backend: str, target: Array) -> Master:
@@ -106,4 +96,4 @@ def new_master(backend: str, target: Array) -> Master:
     package, build = MASTERS[backend]
     if find_spec(package) is None:
         raise BackendFailure(f"backend {backend!r} needs the package {package}, which is not installed")
-    return build(target)
+    return (resolve_name(build) if isinstance(build, str) else build)(target)

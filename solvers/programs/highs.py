@@ -60,17 +60,18 @@ LARGEST_SCALE = 2.0**60
 """Rows of rarer coordinates (of probability below 1e-18) are not scaled any further."""
 
 
-def _highs(options: Mapping[str, str | int | float]) -> Any:
+def highs_with(options: Mapping[str, str | int | float]) -> Any:
     """A silent HiGHS."""
     import highspy
 
     highs = highspy.Highs()
     highs.silent()
-    _set(highs, options)
+    set_options(highs, options)
     return highs
 
 
-def _set(highs: Any, options: Mapping[str, str | int | float]) -> None:
+def set_options(highs: Any, options: Mapping[str, str | int | float]) -> None:
+    """Set these options."""
     for option, value in options.items():
         highs.setOptionValue(option, value)
 
@@ -87,7 +88,7 @@ class HighsMaster:
         self._columns = np.zeros(0)
         self._statuses = highspy.HighsModelStatus
         self._inf = highspy.kHighsInf
-        self._highs = highs = _highs(OPTIONS)
+        self._highs = highs = highs_with(OPTIONS)
         n = len(target)
         none = np.zeros(0, np.int32)
         scaled = self._target * self._rows
@@ -131,9 +132,9 @@ class HighsMaster:
             ):
                 break
             highs.clearSolver()
-            _set(highs, way)
+            set_options(highs, way)
             again = self._run()
-            _set(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
+            set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
             better = again.is_optimal and again.residual < found.residual
             found = again if better or again.status is MasterStatus.TIME_LIMIT else found
             if found.is_optimal:
@@ -214,19 +215,13 @@ class Program:
 class Solution:
     """The best point found, and a bound that HiGHS proves on the minimum.
 
-    `optimal` is False after a time limit; `duals` are those of the rows, for a linear program.
+    `optimal` is False after a time limit.
     """
 
     x: Array
     objective: float
     bound: float
     optimal: bool
-    duals: Array
-
-    @property
-    def gap(self) -> float:
-        """objective - bound, never negative."""
-        return max(0.0, self.objective - self.bound)
 
 
 def solve_program(program: Program, *, time_limit: float = math.inf, start: Array | None = None) -> Solution:
@@ -235,7 +230,7 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
 
     # One thread makes results repeatable.
     exact = {"threads": 1, "mip_rel_gap": 0.0, "mip_feasibility_tolerance": INTEGRALITY}
-    highs = _highs(exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)})
+    highs = highs_with(exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)})
     highs.passModel(_model(highspy, program))
     if start is not None:
         guess: Any = highspy.HighsSolution()
@@ -253,7 +248,7 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
         )
     objective = float(program.costs @ x)
     bound = float(info.mip_dual_bound) if program.integer is not None else objective
-    return Solution(x, objective, bound, optimal, np.asarray(found.row_dual, dtype=np.float64))
+    return Solution(x, objective, bound, optimal)
 
 
 def _model(highspy: Any, program: Program) -> Any:

@@ -32,16 +32,6 @@ def test_nothing_for_zero_and_for_one(name):
     assert cost_named(name).term(np.array([0.0, 1.0])).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize("name", COSTS)
-@pytest.mark.parametrize("n", [1, 2, 7])
-def test_peak_is_the_cost_of_the_uniform_point_and_of_no_other_more(name, n):
-    cost = cost_named(name)
-    uniform = float(cost.of(Points.from_dense(np.full(n, 1.0 / n)))[0])
-    assert cost.peak(n) == pytest.approx(uniform, abs=1e-15)
-    others = np.random.default_rng(n).dirichlet(np.ones(n), size=50)
-    assert cost.of(Points.from_dense(others)).max() <= uniform + 1e-15
-
-
 def test_codes_are_those_of_the_kernel():
     assert {name: cost.code for name, cost in COSTS.items()} == {"entropy": 0, "gini": 1}
 

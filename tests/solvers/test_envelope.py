@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -415,3 +416,19 @@ def test_what_completes_a_decomposition_has_the_point_inside(seed, m, n):
     assume(len(stars) == n)  # else the point lies on the boundary
     assert polytope.residual(stars.toarray()).max() <= 1e-12
     assert nnls(stars.toarray().T, p)[1] < 1e-9
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-45])
+@given(seed=st.integers(0, 10**6), m=st.integers(2, 4), n=st.integers(2, 9))
+def test_completions_are_members_up_to_the_rounding_of_each_row(scale, seed, m, n):
+    """a.v <= b + n 2^-52 |a|.v in rationals, however small the row is: no absolute tolerance lets a column out."""
+    polytope, p = table_polytope(np.random.default_rng(seed), "random", "both", m, n)
+    polytope = Polytope(scale * polytope.rows, scale * polytope.lower, scale * polytope.upper)
+    for v in _stars(polytope, p).toarray():
+        exactly = [Fraction(x) for x in v]
+        for row, low, high in zip(polytope.rows, polytope.lower, polytope.upper, strict=True):
+            terms = [Fraction(a) * x for a, x in zip(row, exactly, strict=True)]
+            slack = n * Fraction(2) ** -52 * sum(map(abs, terms))
+            assert low == -INF or sum(terms) >= Fraction(low) - slack
+            assert high == INF or sum(terms) <= Fraction(high) + slack
+        assert abs(sum(exactly) - 1) <= n * Fraction(2) ** -50

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from solvers import EnvelopeStatus, Points, Polytope, lower_envelope
+from solvers import EnvelopeStatus, Points, Polytope, line_levels, lower_envelope
 from solvers.line import LineSearch, leading_row
 from solvers.line_levels import FEWEST, at_mean, first_columns
 from tests.solvers.reference import TABLES, table_polytope
@@ -51,6 +53,34 @@ def test_small_tables_begin_with_every_pair(seed, kind, notion, cost, n):
     assert found.value == pytest.approx(
         lower_envelope(polytope, p, cost=cost, method="vertices").value, abs=1e-6
     )
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(TABLES),
+    notion=st.sampled_from(["both", "upper", "lower", "touching", "ratio"]),
+    cost=st.sampled_from(["entropy", "gini"]),
+    n=st.integers(8, 30),
+    empty=st.integers(0, 5),
+)
+@settings(max_examples=60)
+def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, cost, n, empty):
+    """One-sided limits, ratios, ties, symbols of no mass, in levels of six symbols: each proves the other."""
+    rng = np.random.default_rng(seed)
+    polytope, p = table_polytope(rng, kind, notion, 2, n)
+    polytope = polytope.explicit
+    if leading_row(polytope) is None:
+        return
+    if empty:
+        rows = np.hstack([polytope.rows, polytope.rows[:, rng.integers(0, n, empty)]])
+        polytope, p = Polytope(rows, polytope.lower, polytope.upper), np.append(p, np.zeros(empty))
+    with patch.object(line_levels, "FEWEST", 6):
+        found = lower_envelope(polytope, p, cost=cost, gap=1e-7)
+    listed = lower_envelope(polytope, p, cost=cost, method="vertices", gap=1e-7)
+    assert found.method == "line"
+    assert found.bound <= listed.value + 1e-9
+    assert listed.bound <= found.value + 1e-9
+    assert found.value == pytest.approx(listed.value, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))

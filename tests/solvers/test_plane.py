@@ -17,9 +17,8 @@ OPTIONS = {"cutoff": -INF, "tolerance": 1e-9, "slack": 0.0}
 
 
 def searched(polytope: Polytope, relaxation: Polytope | None = None) -> PlaneSearch | None:
-    return plane_search(
-        polytope, relaxation or polytope, lambda: ConcaveSearch(polytope, relaxation=relaxation or polytope)
-    )
+    outer = relaxation or polytope
+    return plane_search(polytope, outer, ConcaveSearch(polytope, relaxation=outer))
 
 
 def large(n: int, seed: int = 0) -> Polytope:
@@ -104,7 +103,7 @@ def test_what_is_no_plane_is_left_to_the_tree():
     ratio, _ = table_polytope(rng, "random", "ratio", 3, 9)
     near, _ = table_polytope(rng, "near-tied", "both", 3, 9)
     assert [searched(polytope) for polytope in (four, two, ratio, near)] == [None] * 4
-    assert plane_search(large(9), large(9), lambda: ConcaveSearch(large(9)), "gini") is None
+    assert plane_search(large(9), large(9), ConcaveSearch(large(9), cost="gini")) is None
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from solvers import (
     InvalidPolytope,
@@ -19,7 +20,7 @@ from solvers import (
     lower_envelope,
     robust_envelope,
 )
-from solvers.robust import pulled_units
+from solvers.envelope import pulled_units
 
 Array = NDArray[np.float64]
 
@@ -153,8 +154,10 @@ def test_limits_leave_a_valid_answer() -> None:
 
 def test_randomised_responses_are_members_and_decompose() -> None:
     uncertain = UncertainSet(*_random(4, 3, 6, 0.05), ratio=1.5)
-    units = pulled_units(uncertain, 0.0)
-    assert uncertain.excess_of(units).max() <= 1e-12
+    reach, units = pulled_units(uncertain.point, lambda points: uncertain.excess(points) <= 0.0)
+    assert uncertain.excess(units).max() <= 1e-12
+    assert nnls(units.T, uncertain.point)[1] <= 1e-12
+    assert reach.min() > 0.0
 
 
 def test_a_linear_minimum_is_that_of_all_rows() -> None:

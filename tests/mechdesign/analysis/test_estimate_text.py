@@ -22,20 +22,14 @@ from tests.cases.releases import channel_of
 MERGING = channel_of(((1, 0), (0, 1), (0, 1)), [[30, 20, 10], [10, 20, 30]])
 
 
-def completed():
-    return md.estimate_frequencies(MERGING, {"y0": 25, "y1": 75}, unidentified="minimum-norm")
-
-
-def test_what_is_not_known_has_no_interval():
-    text = estimate_text(completed(), "x")
-    line = next(line for line in text.splitlines() if line.startswith("  b "))
-    assert line.split() == ["b", "0.37500", "-", "not", "known", "from", "released", "data"]
-    rows = [*csv.DictReader(io.StringIO(estimate_csv(completed(), "x")))]
-    assert abs(float(rows[1].pop("estimate")) - 0.375) < 1e-12
-    assert rows[1] == {"x": "b", "standard_error": "", "lower": "", "upper": ""}
-    record = json.loads(to_json(estimate_record(completed(), "x")))
-    assert record["frequencies"][1]["lower"] is None
-    assert record["frequencies"][1]["identified"] is False
+def test_symbols_known_together_only_are_one_row():
+    found = md.estimate_frequencies(MERGING, {"y0": 25, "y1": 75})
+    line = next(line for line in estimate_text(found, "x").splitlines() if line.startswith("  {b, c} "))
+    assert line.split()[2] == "0.75000"
+    rows = [*csv.DictReader(io.StringIO(estimate_csv(found, "x")))]
+    assert (rows[1]["x"], round(float(rows[1]["estimate"]), 12)) == ("{b, c}", 0.75)
+    record = json.loads(to_json(estimate_record(found, "x")))
+    assert record["frequencies"][1]["lower"] == found.lower[1]
 
 
 def test_labels_cannot_move_the_cursor():

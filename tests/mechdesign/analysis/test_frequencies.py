@@ -42,7 +42,7 @@ def test_unbiased_estimates_solve_the_linear_equations(channel):
     assert (result.method, result.target, result.level) == ("unbiased", "population", 0.95)
     assert result.as_dict() == dict(zip("abc", result.estimates.tolist(), strict=True))
     row = result.rows()[0]
-    assert (row["name"], row["estimate"], row["identified"]) == ("a", result.estimates[0], True)
+    assert (row["name"], row["estimate"]) == ("a", result.estimates[0])
 
 
 def test_standard_errors_are_those_of_weighted_labels(channel):
@@ -131,7 +131,6 @@ def test_symbols_that_were_merged_are_estimated_together(merging):
     result = md.estimate_frequencies(merging, {"y0": 25, "y1": 75})
     assert result.names == ("a", "{b, c}")
     np.testing.assert_allclose(result.estimates, [0.25, 0.75])
-    assert all(result.identified)
     assert "rank 2 for 3 symbols" in result.notices[0]
     likely = md.estimate_frequencies(merging, {"y0": 25, "y1": 75}, method="ml")
     np.testing.assert_allclose(likely.estimates, [0.25, 0.75], atol=1e-9)
@@ -142,21 +141,6 @@ def test_symbols_that_were_merged_can_be_refused(merging):
         InputError, match=r"cannot tell apart the frequencies within \{b, c\}.*unidentified='groups'"
     ):
         md.estimate_frequencies(merging, {"y0": 25, "y1": 75}, unidentified="refuse")
-
-
-def test_minimum_norm_changes_the_table_as_little_as_possible(merging):
-    """b and c have 40 records each in the table: the change is split evenly, and neither has an interval."""
-    result = md.estimate_frequencies(merging, {"y0": 25, "y1": 75}, unidentified="minimum-norm")
-    np.testing.assert_allclose(result.estimates, [0.25, 0.375, 0.375])
-    assert result.identified == (True, False, False)
-    assert np.isnan(result.standard_errors[1:]).all()
-    assert np.isfinite(result.standard_errors[0])
-    assert np.isnan(result.lower[1:]).all()
-    assert any("not estimates" in notice for notice in result.notices)
-    public = dataclasses.replace(merging, joint=None)
-    again = md.estimate_frequencies(public, {"y0": 50, "y1": 50}, unidentified="minimum-norm")
-    np.testing.assert_allclose(again.estimates, [0.5, 0.25, 0.25])
-    assert "equal frequencies" in again.notices[0]
 
 
 def test_functionals_that_are_identified_can_be_asked_for(merging):
@@ -214,12 +198,8 @@ def test_functionals_that_make_no_sense_are_refused(merging, functionals, match)
         ({"target": "world"}, r"the target \('world'\) must be population or records"),
         ({"level": 1.0}, r"the level \(1\) must be strictly between 0 and 1"),
         ({"level": 0.0}, r"the level \(0\)"),
-        ({"unidentified": "guess"}, r"unidentified \('guess'\) must be groups, refuse or minimum-norm"),
+        ({"unidentified": "guess"}, r"unidentified \('guess'\) must be groups or refuse"),
         ({"form": "text"}, r"the form of the release \('text'\)"),
-        ({"method": "ml", "unidentified": "minimum-norm"}, r"is for the unbiased method"),
-        ({"bootstrap": 200}, r"the bootstrap is for method='ml'"),
-        ({"method": "ml", "target": "records", "bootstrap": 200}, r"the bootstrap is for method='ml'"),
-        ({"method": "ml", "bootstrap": 10}, r"bootstrap \(10\) must be at least 100"),
     ],
 )
 def test_arguments_out_of_range_are_refused(channel, arguments, match):
@@ -256,16 +236,6 @@ def test_maximum_likelihood_equals_unbiased_inside_and_is_never_negative(channel
     outside = {"y0": 900, "y1": 50, "y2": 50}
     assert md.estimate_frequencies(channel, outside).estimates.min() < 0
     assert md.estimate_frequencies(channel, outside, method="ml").estimates.min() >= 0
-
-
-def test_the_bootstrap_is_repeatable_and_near_the_information(channel):
-    counts = {"y0": 3000, "y1": 5000, "y2": 2000}
-    plain = md.estimate_frequencies(channel, counts, method="ml")
-    one, other = (
-        md.estimate_frequencies(channel, counts, method="ml", bootstrap=400, seed=s) for s in (1, 1)
-    )
-    np.testing.assert_array_equal(one.lower, other.lower)
-    np.testing.assert_allclose(one.upper - one.lower, plain.upper - plain.lower, rtol=0.2)
 
 
 def test_posterior_draws_are_estimated_through_the_whole_chain(channel):

@@ -111,15 +111,6 @@ def test_a_nearly_singular_channel_is_still_certified():
     assert fit.log_likelihood >= general_optimum(matrix, counts) - 1e-6
 
 
-def test_a_start_changes_nothing_but_the_way():
-    rng = np.random.default_rng(9)
-    matrix = rng.dirichlet(np.ones(4), 4)
-    counts = rng.multinomial(1000, [0.1, 0.2, 0.3, 0.4])
-    one = maximum_likelihood(matrix, counts)
-    other = maximum_likelihood(matrix, counts, start=np.array([1.0, 0.0, 0.0, 0.0]))
-    assert other.log_likelihood == pytest.approx(one.log_likelihood, abs=1e-5)
-
-
 def test_no_records_are_refused():
     with pytest.raises(InputError, match="no released records"):
         maximum_likelihood(np.eye(2), np.array([0, 0]))

@@ -9,9 +9,8 @@ import pytest
 
 from mechdesign.analysis.linear import (
     coefficients,
+    covariance_of,
     identify,
-    population_covariance,
-    randomisation_covariance,
 )
 
 NAMES = ("a", "b", "c", "d")
@@ -95,7 +94,7 @@ def exact_moments(weights, masses, records):
         estimate = weights.T @ shares
         mean += chance * estimate
         second += chance * np.outer(estimate, estimate)
-        spread += chance * population_covariance(weights, shares, records)
+        spread += chance * covariance_of(weights, shares, records)
     return mean, second - np.outer(mean, mean), spread
 
 
@@ -121,7 +120,7 @@ def test_the_covariance_for_the_records_is_unbiased_by_enumeration():
         estimate = weights.T @ shares
         mean += chance * estimate
         second += chance * np.outer(estimate, estimate)
-        expected += chance * randomisation_covariance(weights, shares, 5, np.diag(estimate))
+        expected += chance * covariance_of(weights, shares, 5, np.diag(estimate))
     np.testing.assert_allclose(mean, [0.4, 0.6], atol=1e-12)
     np.testing.assert_allclose(expected, second - np.outer(mean, mean), atol=1e-12)
 

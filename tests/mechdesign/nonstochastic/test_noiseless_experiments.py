@@ -69,12 +69,12 @@ def test_unique_trips_by_hand(script):
 
 
 def test_frontier(script, tmp_path, capsys):
-    """Uniform <= LP <= MILP levels, and never more distortion than equal cells."""
+    """Uniform <= earliest <= MILP levels, and never more distortion than equal cells."""
     rows = script("frontier").main(["--out", str(tmp_path)])
     for row in rows:
-        assert row["uniform_levels"] <= row["lp_levels"] <= row["most_levels"] <= row["at_most"]
+        assert row["uniform_levels"] <= row["earliest_levels"] <= row["most_levels"] <= row["at_most"]
         assert row["least_rmse"] <= row["uniform_rmse"] + 1e-12
-    assert any(row["lp_levels"] < row["most_levels"] for row in rows)
+    assert any(row["earliest_levels"] < row["most_levels"] for row in rows)
     assert (tmp_path / "frontier_quantizers.csv").exists()
     assert "milp: 4 levels" in capsys.readouterr().out
 

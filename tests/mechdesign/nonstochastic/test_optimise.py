@@ -61,24 +61,22 @@ def test_most_levels_on_random_finite_domains():
             assert found.optimal
             assert found.levels == exact == found.bound
             assert found.attained <= outputs
-            assert most_levels(problem, epsilon, method="lp").levels == enough
             assert most_levels(problem, epsilon, method="earliest").levels == enough
 
 
 def test_where_counting_thresholds_loses_levels():
-    """f = 10a + b, epsilon 1 (theory.md, section 7): the LP finds 3 levels, the MILP 4."""
+    """f = 10a + b, epsilon 1 (theory.md, section 7): counting every threshold finds 3 levels, the MILP 4."""
     query = linear_query([10, 1], [integers(0, 1), integers(0, 9)])
-    sufficient, exact = most_levels(query, 1, method="lp"), most_levels(query, 1)
+    sufficient, exact = most_levels(query, 1, method="earliest"), most_levels(query, 1)
     assert (sufficient.levels, sufficient.optimal) == (3, False)
     assert "sufficient only" in sufficient.because
     assert (exact.levels, exact.optimal, exact.method) == (4, True, "milp")
     assert exact.certificate.outputs <= 2
 
 
-def test_runs_are_solved_by_lp_with_an_integer_dual():
+def test_runs_are_solved_from_left_to_right():
     found = most_levels(mean_query(10, integers(0, 20)), 2)
-    assert (found.method, found.levels, found.optimal) == ("lp", 31, True)
-    assert "integer dual" in found.because
+    assert (found.method, found.levels, found.optimal) == ("earliest", 31, True)
 
 
 @pytest.mark.parametrize("epsilon", [0, 1, 2, 2.5, 3])
@@ -165,7 +163,7 @@ def test_no_more_distortion_than_uniform():
 
 def test_nothing_unproven_is_returned(monkeypatch):
     """A solver that lies about feasibility is found out by the count."""
-    monkeypatch.setattr(optimise_thresholds, "_by_lp", lambda problem, _: (list(range(problem.gaps)), True))
+    monkeypatch.setattr(optimise_thresholds, "earliest", lambda problem, _: list(range(problem.gaps)))
     with pytest.raises(SolverFailure, match="nothing is returned"):
         most_levels(mean_query(3, integers(0, 5)), 1)
 

@@ -34,13 +34,13 @@ small_sets = st.lists(st.integers(-30, 40), min_size=1, max_size=4)
 
 
 @given(st.lists(st.tuples(small_sets, st.integers(0, 3)), min_size=1, max_size=3), st.sampled_from([0, 1000]))
-def test_sumset_by_enumeration(parts, most_runs):
-    """By shifts and by convolution."""
-    before, queries.MOST_RUNS = queries.MOST_RUNS, most_runs
+def test_sumset_by_enumeration(parts, most_pairs):
+    """By runs and by convolution."""
+    before, queries.MOST_PAIRS = queries.MOST_PAIRS, most_pairs
     try:
         found = sumset(parts)
     finally:
-        queries.MOST_RUNS = before
+        queries.MOST_PAIRS = before
     members = [values for values, count in parts for _ in range(count)]
     assert found is not None
     assert found.tolist() == sorted({sum(choice) for choice in itertools.product(*members)})
@@ -53,9 +53,17 @@ def test_sumset_of_wide_sets():
 
 
 def test_too_many_sums(monkeypatch):
-    """Neither few enough for bits nor for a list."""
+    """Too wide for a convolution, and too many runs."""
     monkeypatch.setattr(queries, "LARGEST_SUMSET", 1000)
     assert sumset([([0, 3**k, 10**9 + 7 * k], 3) for k in range(10, 15)]) is None
+
+
+def test_many_sums_of_a_sparse_set_are_added_one_by_one(monkeypatch):
+    """Half of them at once would be too many pairs."""
+    monkeypatch.setattr(queries, "LARGEST_SUMSET", 700)
+    small = [0, 1, 10**9]
+    found = sumset([(small, 20)])
+    assert found.tolist() == sorted({a + b * 10**9 for a in range(21) for b in range(21 - a)})
 
 
 def test_sumset_of_many_is_a_run():
