@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.cli.design import OutputOptions
+from mechdesign.cli.design import DesignOptions, OutputOptions, StudyOptions
 from mechdesign.cli.line import command_line, recorded_line
-from mechdesign.cli.design import DesignOptions, StudyOptions
 from mechdesign.cli.options import BudgetOptions, InputTable
 
 COLUMN = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1).filter(
