@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mechdesign.auditing.demands import row_order
+from mechdesign.auditing.demands import released_part, row_order
 from mechdesign.auditing.guarantees import Guarantee, guarantee_table
 from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages
 from mechdesign.auditing.utility import utility
@@ -96,6 +96,7 @@ def _maximal_leakage(channel: Channel) -> float:
 
 def _in_order_of(channel: Channel, joint: Joint) -> Joint:
     """The joint with its columns in the order of the channel's rows."""
+    joint = released_part(channel, joint)
     order = row_order(channel.useful, joint)
     counts = tuple(tuple(row[x] for x in order) for row in joint.counts)
     return replace(joint, useful=joint.useful.select(order), counts=counts)
