@@ -65,13 +65,15 @@ def measure(
         "mutual_information": worth.mutual_information,
         "conditional_entropy": worth.entropy - worth.mutual_information,
         "nmi": worth.nmi,
-        "maximal_leakage_of_useful": _maximal_leakage(channel),
+        # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
+        "maximal_leakage_of_useful": math.log(
+            sum(max(entries) for _, entries in channel.integers.columns) / channel.denominator
+        ),
     }
     achieved = achieved_by(channel, joint)
     outputs = output_leakages(channel, joint, alphas)
-    leaked = _overall(outputs, alphas) | average_leakages(
-        channel, joint, list(dict.fromkeys([*alphas, *orders]))
-    )
+    averages = average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
+    leaked = _overall(outputs, alphas) | averages
     table = guarantee_table(achieved, leaked, outputs, joint, alphas, breaches)
     return ChannelMeasures(kept, leaked, achieved, outputs, table)
 
@@ -87,11 +89,6 @@ def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[
         for name in ("alpha_lift", "alpha_lift_inverse"):
             values[f"{name}[{alpha:g}]"] = max(getattr(out, name)[alpha] for out in outputs)
     return values
-
-
-def _maximal_leakage(channel: Channel) -> float:
-    """``log sum_y max_x W(y|x)``: what the outputs leak of the useful symbols, whatever their distribution."""
-    return math.log(sum(max(entries) for _, entries in channel.integers.columns) / channel.denominator)
 
 
 def _in_order_of(channel: Channel, joint: Joint) -> Joint:
