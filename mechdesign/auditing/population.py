@@ -63,10 +63,7 @@ class Population:
     """A confidence set prepared for many outputs; columns are integers over one common denominator."""
 
     def __init__(
-        self,
-        chosen: ConfidenceSet,
-        order: Sequence[int] | None = None,
-        weights: Sequence[int] | None = None,
+        self, chosen: ConfidenceSet, order: Sequence[int] | None = None, weights: Sequence[int] | None = None
     ) -> None:
         at = range(len(chosen.lower[0])) if order is None else order
         if len(at) != len(chosen.lower[0]):

@@ -85,11 +85,7 @@ class Released(NamedTuple):
 
 
 def population_promise(
-    channel: Channel,
-    joint: Joint,
-    notion: Notion | None = None,
-    *,
-    chosen: ConfidenceSet | None = None,
+    channel: Channel, joint: Joint, notion: Notion | None = None, *, chosen: ConfidenceSet | None = None
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
     integers, joint = channel.integers.columns, released_part(channel, joint)
