@@ -37,12 +37,8 @@ def audit_matrix(
     outputs: Sequence[str] | None = None,
 ) -> Audit:
     """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
-    return _audit(_outside(matrix, joint, symbols, outputs), joint, notion)
-
-
-def _audit(outside: Released, joint: Joint, notion: Notion) -> Audit:
-    counts = [[row[x] for x in outside.order] for row in joint.counts]
-    return audit_columns(counts, outside.columns, outside.outputs, joint, notion)
+    outside = _outside(matrix, joint, symbols, outputs)
+    return audit_columns(outside.columns, outside.outputs, joint, notion)
 
 
 def _outside(
@@ -64,9 +60,9 @@ def _outside(
         if any(column)
     ]
     columns = [
-        ([i for i, value in enumerate(c) if value], [value for value in c if value]) for _, c in reached
+        ([order[i] for i, v in enumerate(column) if v], [v for v in column if v]) for _, column in reached
     ]
-    return Released([label for label, _ in reached], columns, order, common)
+    return Released([label for label, _ in reached], columns, common)
 
 
 def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
@@ -139,6 +135,6 @@ def audit_file(
     try:
         outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
         promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None
-        return _audit(outside, joint, notion), promise
+        return audit_columns(outside.columns, outside.outputs, joint, notion), promise
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
