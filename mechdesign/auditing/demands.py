@@ -159,9 +159,7 @@ def _own(sensitive: Variable, budgets: Sequence[OwnBudget]) -> dict[str, tuple[f
     for symbol, lower, upper in budgets:
         match sensitive.meant(symbol):
             case []:
-                raise InputError(
-                    f"a budget is given for {quoted(symbol)}, which is no sensitive symbol of the table"
-                )
+                raise InputError(f"a budget is given for {quoted(symbol)}, which is no sensitive symbol")
             case [name] if name not in found:
                 found[name] = lower, upper
             case [_]:

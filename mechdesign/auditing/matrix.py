@@ -108,9 +108,7 @@ def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
     cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
     total = sum(cells)
     if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not to 1 within 1e-9"
-        )
+        raise InputError(f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9")
     scale = math.lcm(*(cell.denominator for cell in cells))
     return [cell.numerator * (scale // cell.denominator) for cell in cells]
 
@@ -129,9 +127,7 @@ def audit_file(
         name, header = source.name, source.header
         rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
-        raise InputError(
-            f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"
-        )
+        raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
     try:
         outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
         promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None

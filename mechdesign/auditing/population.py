@@ -64,9 +64,7 @@ class Population:
 
     def __init__(self, chosen: ConfidenceSet, weights: Sequence[int] | None = None) -> None:
         if weights is not None and len(weights) != len(chosen.lower[0]):
-            raise InputError(
-                "the set of populations is that of another table than the channel's own columns have"
-            )
+            raise InputError("the set of populations is that of another table than the channel's own columns")
         self._lower = [[*row] for row in chosen.lower]
         self._spread = [
             [b - a for a, b in zip(low, high, strict=True)]

@@ -306,9 +306,7 @@ def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
 
 def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
     def constant(word: str) -> Any:
-        raise InputError(
-            f'{name}: {word} is not a number that a {what} can hold (infinities are the text "inf")'
-        )
+        raise InputError(f'{name}: {word} is no number of a {what} (infinities are the text "inf")')
 
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
         if (twice := repeated(key for key, _ in members)) is not None:

@@ -96,9 +96,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
         if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
             raise ValueError
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
-        raise InputError(
-            "the confidence set of the channel file is not readable; design the channel again"
-        ) from None
+        raise InputError("the confidence set of the file is not readable; design the channel again") from None
     again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
     if again.to_record()["intervals"] != record["intervals"]:
         raise InputError(

@@ -146,9 +146,7 @@ def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | 
         try:
             cells = [[*row] for row in array]
         except TypeError:
-            raise InputError(
-                f"the table must be an array or rows of numbers, not {type(array).__name__}"
-            ) from None
+            raise InputError(f"the table must be rows of numbers, not {type(array).__name__}") from None
         for s, row in enumerate(cells):
             if len(row) != len(cells[0]):
                 raise InputError(f"row {s} of the table has {len(row)} entries, row 0 has {len(cells[0])}")

@@ -161,17 +161,13 @@ def _wide(
     if not body:
         raise InputError("the file has a header but no rows")
     if len(header) < 2:
-        raise InputError(
-            "a wide table needs a first column of sensitive symbols and at least one useful column"
-        )
+        raise InputError("a wide table needs a first column of sensitive symbols and a useful one beside it")
     labels, columns = [row[0] for row in body], header[1:]
     if missing != "symbol" and ("" in labels or "" in columns):
         where = (
             f"row {labels.index('') + 1} of the table" if "" in labels else f"column {columns.index('') + 2}"
         )
-        raise InputError(
-            f"{where} has no label; name it, or let the empty text be a symbol (--missing symbol)"
-        )
+        raise InputError(f"{where} has no label; name it, or let empty text be a symbol (--missing symbol)")
     names = (sensitive or header[0] or DEFAULT_SENSITIVE, useful or DEFAULT_USEFUL)
     try:
         table = exact_table([row[1:] for row in body], (labels, columns), names, what=what)
