@@ -216,7 +216,7 @@ def test_adult(adult):
 
 def test_two_hundred_symbols(monkeypatch):
     monkeypatch.setattr(curve, "LONGEST", 0.0)
-    joint = Joint.from_counts(cases.counts(200, 200))
+    joint = Joint.from_counts(cases.counts(200, 200, most=3))
     design = md.design(joint, md.ALIP(1.0, 1.0), mechanism="complete-merging")
     report = cases.both(replace(design, seconds=0.0), joint)[0]
     record = check(report, joint, design.channel, design.notion)
