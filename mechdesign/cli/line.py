@@ -44,24 +44,28 @@ class Declared:
     again: bool = True
 
 
-class _Plain:
-    """Help without the types of Python, which say nothing to whoever reads it."""
+def _plain(parameters: list[Any]) -> list[Any]:
+    """Without the types of Python in the help, which say nothing to whoever reads it."""
+    for each in parameters:
+        if each.metavar is None or isinstance(each, TyperArgument):
+            each.display_type_rich = lambda ctx: None
+    return parameters
+
+
+class PlainCommand(TyperCommand):
+    """A command."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters of the command."""
-        found = cast("list[Any]", super().get_params(ctx))  # type: ignore[misc]
-        for each in found:
-            if each.metavar is None or isinstance(each, TyperArgument):
-                each.display_type_rich = lambda ctx: None
-        return found
+        return _plain(super().get_params(ctx))
 
 
-class PlainCommand(_Plain, TyperCommand):
-    """A command."""
-
-
-class PlainGroup(_Plain, TyperGroup):
+class PlainGroup(TyperGroup):
     """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters before the command."""
+        return _plain(super().get_params(ctx))
 
 
 def option(
@@ -90,12 +94,12 @@ def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | N
 @cache
 def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
     """Every field, its declaration, and its names as an option; an argument has none."""
-    declared = [(each, each.metadata[OPTION]) for each in fields(group) if OPTION in each.metadata]
-    own = [f"--{each.name.replace('_', '-')}" for each, _ in declared]
-    return [
-        (each, said, [] if said.names is None else said.names.split() or [name])
-        for (each, said), name in zip(declared, own, strict=True)
-    ]
+    found: list[tuple[Field[Any], Declared, list[str]]] = []
+    for each in fields(group):
+        said: Declared = each.metadata[OPTION]
+        own = [f"--{each.name.replace('_', '-')}"]
+        found.append((each, said, [] if said.names is None else said.names.split() or own))
+    return found
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -104,20 +108,11 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     A parameter `reporter` is the one that `main` made. Others stay as they are. What `function` returns is the exit
     code.
     """
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, type[Any]] = {}
+    hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
+    groups: dict[str, type[Any]] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == REPORTER:
-            parameters.append(
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-            )
-            continue
-        if not is_dataclass(hints[name]):
-            parameters.append(parameter.replace(annotation=hints[name]))
-            continue
-        groups[name] = cast("type[Any]", hints[name])
-        parameters += _parameters(groups[name])
+    for name, each in inspect.signature(function).parameters.items():
+        parameters += _parameters(groups[name]) if name in groups else [each.replace(annotation=hints[name])]
 
     def run(**given: Any) -> int | None:
         taken = {
@@ -130,11 +125,9 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
     run.__annotations__ = {}
-    places = {inspect.Parameter.empty: 0}
-    ordered = sorted(parameters, key=lambda each: places.get(each.default, 1))
-    vars(run)["__signature__"] = inspect.Signature(
-        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
-    )
+    ordered = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
+    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
+    vars(run)["__signature__"] = inspect.Signature(keywords)
     return run
 
 
