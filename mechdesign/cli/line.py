@@ -30,6 +30,10 @@ REPORTER = "reporter"
 """The parameter of a command through which it says what is not its result."""
 
 
+COLUMNS, TEXT = "COL[,COL..]", "str | None"
+"""How an option that names columns is written, and the type of a field that has them in one text."""
+
+
 @dataclass(frozen=True)
 class Declared:
     """How a field is written on the command line: `names` is empty for that of the field, None for an argument.
@@ -53,7 +57,19 @@ def _plain(parameters: list[Any]) -> list[Any]:
 
 
 class PlainCommand(TyperCommand):
-    """A command."""
+    """A command; an option that takes one value is refused a second one, instead of forgetting the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words that follow the command."""
+        *_, order = self.make_parser(ctx).parse_args(list(args))
+        for each in order:
+            if order.count(each) > 1 and not (
+                getattr(each, "multiple", True) or getattr(each, "is_flag", True)
+            ):
+                raise typer.BadParameter(
+                    f"{each.opts[0]} takes one value, and is given {order.count(each)} times"
+                )
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters of the command."""
@@ -116,7 +132,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     def run(**given: Any) -> int | None:
         taken = {
-            name: group(**{each.name: given.pop(each.name) for each, *_ in _declared(group)})
+            name: group(**{each.name: _one(each, given.pop(each.name)) for each, *_ in _declared(group)})
             for name, group in groups.items()
         }
         if REPORTER in given:
@@ -142,9 +158,16 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
             else typer.Argument(show_default=each.default is not None, **shown)
         )
         default = inspect.Parameter.empty if each.default is MISSING else each.default
-        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hints[each.name], info]
+        lists = said.metavar == COLUMNS and each.type == TEXT
+        hint = list[str] | None if lists else hints[each.name]
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hint, info]
         found.append(inspect.Parameter(each.name, kind, default=default, annotation=annotation))
     return found
+
+
+def _one(declared: Field[Any], given: Any) -> Any:
+    """What a field takes: columns are one text, though their option was repeated."""
+    return ",".join(cast("list[str]", given)) if declared.type == TEXT and isinstance(given, list) else given
 
 
 def _panel(group: type[Any], name: str) -> str | None:
