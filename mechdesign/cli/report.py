@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import COMMAND, option, recorded_line, shell_line
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-    from mechdesign.cli.console import Reporter
-    from mechdesign.mechanisms.result import Design
     from mechdesign.report.record import Command, Report
 
 
@@ -65,8 +63,8 @@ class ReportOptions:
 
     def save(
         self,
-        channel: Channel,
-        design: Design | None,
+        channel: md.Channel,
+        design: md.Design | None,
         reporter: Reporter,
         *,
         line: str | None,
@@ -131,11 +129,10 @@ def report(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
-    from mechdesign.channel.channel import Channel
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
-    loaded = Channel.load(channel)
+    loaded = md.Channel.load(channel)
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(
@@ -156,7 +153,7 @@ def report(
     return NO if satisfied is False else 0
 
 
-def design_line(channel: Channel, output: str) -> str | None:
+def design_line(channel: md.Channel, output: str) -> str | None:
     """The command that made the channel, as its file has kept it."""
     return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
 
