@@ -142,10 +142,8 @@ class TableOptions:
             )
         from mechdesign.tables.reading import read_joint
 
-        same = {
-            name: getattr(self, name)
-            for name in ("weight", "contingency", "probabilities", "weighted", "missing")
-        }
+        shared = ("weight", "contingency", "probabilities", "weighted", "missing")
+        same = {name: getattr(self, name) for name in shared}
         bins = parsing.bins_of(self.bins) if bins is None else bins
         text = self.text() if isinstance(self, TextFormat) else None
         joint = read_joint(path, sensitive=hidden, useful=shown, bins=bins, text=text, **same)
@@ -283,7 +281,23 @@ class ConfidenceOptions:
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them, as far as they go without the table."""
-        return parsing.confidence_of(self.confidence, self.known_shares, self.symbols)
+        from mechdesign.tables.confidence import check_level, read_shares
+
+        if self.confidence is None:
+            for name, given in (("--known-shares", self.known_shares), ("--symbols", self.symbols)):
+                if given is not None:
+                    raise InputError(
+                        f"{name} needs --confidence: without it the table itself is the population"
+                    )
+            return {}
+        try:
+            level = float(self.confidence)
+        except ValueError:
+            raise InputError(
+                f"--confidence ({self.confidence!r}) must be a number from 0.5 up to, but not including, 1"
+            ) from None
+        known = None if self.known_shares is None else read_shares(self.known_shares)
+        return {"confidence": check_level(level), "known_shares": known}
 
     def unseen(self, joint: md.Joint) -> dict[str, Any]:
         """The rest of them."""
