@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import doubles, exact_number, interval
+from mechdesign.nonstochastic.domains import check_whole, doubles, exact_number, interval
 
 MOST_LEVELS = 1_000_000
 """Cells of a uniform quantiser, whose thresholds are kept one by one: some 200 MB."""
@@ -205,8 +204,8 @@ def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
         If `levels` is not from 1 to `MOST_LEVELS`, or is above 1 on a range without width.
     """
     domain = interval(lo, hi)
-    if isinstance(levels, bool) or not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"levels ({quoted(levels)}) must be an integer from 1 to {MOST_LEVELS:,}")
+    if check_whole("levels", levels) > MOST_LEVELS:
+        raise InputError(f"levels ({levels}) must be at most {MOST_LEVELS:,}")
     span = domain.hi - domain.lo
     if span == 0 and levels > 1:
         raise InputError("a range without width has one level; give a range with lower < upper")
