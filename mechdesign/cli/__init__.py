@@ -45,11 +45,12 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
             return 0
         failure = failure_of(error)
         if debug and failure.puzzling:
-            if not reporter.log_json:
-                raise
-            from traceback import format_exc
+            from traceback import format_exc, print_exc
 
-            trace = format_exc()
+            if reporter.log_json:
+                trace = format_exc()
+            else:
+                print_exc()
     if failure is None and code == INTERRUPTED:
         if reporter.finished:
             return 0
