@@ -40,10 +40,12 @@ class Fact:
 class Asked:
     """What was asked for: columns, symbols, notion and mechanism; if internal, the table and its size.
 
-    `sensitive_columns` is empty where the channel does not say what it protects.
+    `sensitive_columns` is empty where the channel does not say what it protects; `each` says that they are protected
+    each for itself, not their combinations.
     """
 
     sensitive_columns: tuple[str, ...]
+    each: bool
     useful_columns: tuple[str, ...]
     sensitive_symbols: tuple[str, ...]
     useful_symbols: tuple[str, ...]
@@ -104,7 +106,7 @@ class Promise:
     beliefs: tuple[Belief, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Population:
     """Budgets (nats, rounded up) that hold at this level for the population that the records were drawn from."""
 

@@ -61,9 +61,9 @@ def isolated(shown: str) -> str:
     return shown
 
 
-def title(columns: tuple[str, ...]) -> str:
+def title(columns: tuple[str, ...], between: str = " x ") -> str:
     """The columns of a variable as one name."""
-    return " x ".join(isolated(label(c)) for c in columns)
+    return between.join(isolated(label(c)) for c in columns)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
