@@ -233,8 +233,8 @@ class _Run:
             self.known[row.case] = row
             self.notices += said
         if self.progress is not None:
-            done = sum(case in self.known for curve in self.curves for case in curve)
-            self.progress(done, sum(map(len, self.curves)))
+            cases = [case for curve in self.curves for case in curve]
+            self.progress(sum(case in self.known for case in cases), len(cases))
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
 
