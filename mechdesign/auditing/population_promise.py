@@ -8,8 +8,10 @@ records are the ones that are hardly known; publishing one together with another
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -117,13 +119,8 @@ def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound
         end = (chosen.upper if rising else chosen.lower)[s][x] / SCALE
         excess.append((abs(end - row[x] / total) * (value / released.denominator), x))
     excess.sort(reverse=True)
-    blamed: list[int] = []
-    said, everything = 0.0, sum(part for part, _ in excess)
-    for part, x in excess:
-        blamed.append(x)
-        said += part
-        if said >= HALF * everything:
-            break
+    said, half = list(accumulate(part for part, _ in excess)), HALF * sum(part for part, _ in excess)
+    blamed = [x for _, x in excess[: 1 + sum(part < half for part in said)]]
     above, below = (bound.above, bound.below) if rising else (bound.below, bound.above)
     return Cause(
         joint.sensitive.names[s],
@@ -161,9 +158,7 @@ def _remedy(released: Released, joint: Joint, notion: Notion | None, population:
 
 
 def _sum(one: Entries, other: Entries) -> Entries:
-    total = dict(zip(*one, strict=True))
-    for x, value in zip(*other, strict=True):
-        total[x] = total.get(x, 0) + value
+    total = Counter(dict(zip(*one, strict=True))) + Counter(dict(zip(*other, strict=True)))
     at = sorted(total)
     return at, [total[x] for x in at]
 

@@ -121,8 +121,8 @@ def check_level(level: Any) -> float:
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
     """Known P(s) in the order of the table, exactly."""
-    names = {name: s for s, name in enumerate(joint.sensitive.names)}
-    names |= {symbol: s for s, symbol in enumerate(joint.sensitive.symbols)}  # type: ignore[dict-item]
+    places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
+    names: dict[Any, int] = {text: s for s, pair in places for text in pair}
     unknown = [str(symbol) for symbol in shares if symbol not in names]
     if unknown:
         raise InputError(

@@ -330,7 +330,7 @@ def test_crossed_columns_have_bins_by_name_and_empty_bins_are_noted():
     assert [each is None for each in joint.useful.bins] == [False, True, False]
     assert "1 of the 4 bins of 'x' hold no record" in joint.notices[0]
     assert numbers_of(joint.useful, 2) == (Fraction("0.1"), Fraction("0.1"), Fraction("0.7"))
-    with pytest.raises(InputError, match="the column 'y' holds symbols are no numbers"):
+    with pytest.raises(InputError, match="the column 'y' holds symbols that are no numbers"):
         numbers_of(joint.useful, 1)
 
 
