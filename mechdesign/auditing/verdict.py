@@ -69,9 +69,8 @@ class Audit(Displayed):
 
     def __repr__(self) -> str:
         achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
-        return (
-            f"Audit({self.notion.text}: {'satisfied' if self.satisfied else 'VIOLATED'}; achieved {achieved})"
-        )
+        found = "satisfied" if self.satisfied else "VIOLATED"
+        return f"Audit({self.notion.text}: {found}; achieved {achieved})"
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
@@ -98,11 +97,8 @@ def failing_outputs(
     if limits.mean is not None:
         return failing_means(columns, joint, limits)
     demands = demands_of(joint, notion) if demands is None else demands
-    return tuple(
-        y
-        for y, column in enumerate(columns)
-        if not all(each.kept for each in extreme_lifts([column], demands))
-    )
+    found = (extreme_lifts([column], demands) for column in columns)
+    return tuple(y for y, sides in enumerate(found) if not all(each.kept for each in sides))
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:

@@ -142,10 +142,8 @@ class Identifiers:
         ]
 
         def words(attempt: int, at: Integers) -> Words:
-            start = hashlib.blake2b(
-                key=_attempt(key, attempt).secret, digest_size=_WORD_BYTES, person=b"mechdesign id"
-            )
-            digests: list[bytes] = []
+            secret, digests = _attempt(key, attempt).secret, list[bytes]()
+            start = hashlib.blake2b(key=secret, digest_size=_WORD_BYTES, person=b"mechdesign id")
             for i in map(int, at):
                 one = start.copy()
                 one.update(texts[i])
