@@ -40,9 +40,7 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
         raise InputError(f"the table has no useful column {listed(missing)}, which the channel releases")
     symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
     present = set(symbols)
-    unknown = [
-        name for name, symbol in zip(useful.names, useful.symbols, strict=True) if symbol not in present
-    ]
+    unknown = [n for n, symbol in zip(useful.names, useful.symbols, strict=True) if symbol not in present]
     if unknown:
         raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
     missing = [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]

@@ -145,7 +145,7 @@ def test_refusals():
     made = [Channel(joint.useful, ("a", "b"), [[1, 0], [0, 1]], 1, joint) for joint in (one, two, other)]
     with pytest.raises(md.InputError, match="at least one"):
         md.compose([])
-    with pytest.raises(md.InputError, match="channels must be channels"):
+    with pytest.raises(md.InputError, match="each of the channels must be a Channel"):
         md.compose(["a.json"])
     with pytest.raises(md.InputError, match="different columns"):
         md.compose(made[:2])
