@@ -18,8 +18,7 @@ from dataclasses import astuple, dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Direction, columns_on, directions, everything
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.demands import Direction, Entries, columns_on, directions, everything
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.demands import columns_on, released_part
-from mechdesign.auditing.lifts import Entries, Extreme, log_upper
+from mechdesign.auditing.demands import Entries, Extreme, columns_on, log_upper, released_part
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE

@@ -2,7 +2,7 @@
 
 Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
 the joint table and the rows of the channel; their logarithms are enclosed in Arb balls at growing precision
-until a comparison with a budget is decided (`auditing.lifts.at_most_exp`). Notions on averages over S are decided by
+until a comparison with a budget is decided (`auditing.demands.at_most_exp`). Notions on averages over S are decided by
 `auditing.means` in the same way. This module knows neither the polytopes nor the solvers
 that designed the channel, so that one mistake cannot hide in both.
 """
@@ -13,8 +13,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import columns_on, demands_of, released_part, stacked
-from mechdesign.auditing.lifts import Demand, Entries, Extreme, extreme_lifts, log_upper
+from mechdesign.auditing.demands import (
+    Demand,
+    Entries,
+    Extreme,
+    columns_on,
+    demands_of,
+    extreme_lifts,
+    log_upper,
+    released_part,
+    stacked,
+)
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.demands import columns_on, directions, everything
-from mechdesign.auditing.lifts import log_upper
+from mechdesign.auditing.demands import columns_on, directions, everything, log_upper
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
