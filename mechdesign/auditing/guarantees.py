@@ -113,12 +113,6 @@ class Guarantee:
     bound: float
     at_most: bool = True
 
-    @property
-    def holds(self) -> bool:
-        """Whether the attained value keeps to the bound, as the proposition says."""
-        attained = self.bound if self.attained is None else self.attained
-        return attained <= self.bound if self.at_most else attained >= self.bound
-
 
 def guarantee_table(
     achieved: Achieved,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
@@ -39,14 +38,8 @@ Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
 
 
-@dataclass(frozen=True)
-class ExactTable:
-    """Labels and non-negative integers, without empty rows and columns; what a Joint is made of."""
-
-    sensitive: Variable
-    useful: Variable
-    counts: list[list[int]]
-    notices: tuple[str, ...]
+ExactTable: TypeAlias = tuple[Variable, Variable, tuple[tuple[int, ...], ...], tuple[str, ...]]
+"""What a Joint is made of: labels, non-negative integers without empty rows and columns, and notices."""
 
 
 def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
@@ -134,7 +127,7 @@ def without_empty(
             "there is nothing to release"
         )
     refuse_margins(sensitive, useful, counts)
-    return ExactTable(sensitive, useful, counts, notices)
+    return sensitive, useful, tuple(map(tuple, counts)), notices
 
 
 def refuse_margins(

@@ -178,8 +178,8 @@ class Joint(Displayed):
     @classmethod
     def from_exact(cls, table: ExactTable, *, is_counts: bool) -> Joint:
         """The joint of a clean table."""
-        counts = tuple(map(tuple, table.counts))
-        return cls(table.sensitive, table.useful, counts, is_counts=is_counts, notices=table.notices)
+        sensitive, useful, counts, notices = table
+        return cls(sensitive, useful, counts, is_counts=is_counts, notices=notices)
 
     @classmethod
     def from_counts(
