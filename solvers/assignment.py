@@ -107,15 +107,8 @@ class Assignment:
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
         """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset (m,), auxiliary."""
-        c = self.columns
-        auxiliary = np.zeros((c.m, 0)) if c.auxiliary is None else c.auxiliary
-        low, high = np.flatnonzero(np.isfinite(c.lower)), np.flatnonzero(np.isfinite(c.upper))
-        rows = np.vstack([c.rows[low], -c.rows[high]])
-        return (
-            rows,
-            np.concatenate([c.lower[low], -c.upper[high]]),
-            np.vstack([auxiliary[low], -auxiliary[high]]),
-        )
+        rows, auxiliary, bounds = self.columns.one_sided
+        return -rows, -bounds, -auxiliary
 
     def cost_of(self, shares: Array) -> float:
         """Of q(x, y) / p_x."""

@@ -29,15 +29,15 @@ from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.subset_response import NAME as RESPONSE
-from mechdesign.mechanisms.subset_response import subset_response
 from mechdesign.mechanisms.watchdog import (
     COMPLETE,
     MERGE,
+    RESPONSE,
     SUBSETS,
     HeuristicOptions,
     Randomisation,
     merging,
+    subset_response,
 )
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, confidence_set
