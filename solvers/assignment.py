@@ -121,10 +121,14 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """`rows` (m, n) of the one-sided rows of each column, not negative; `masses` (n,) of the masses of the columns."""
+    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a single column (k,).
+
+    All but those of the masses are not negative.
+    """
 
     rows: Array
     masses: Array
+    own: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
