@@ -9,7 +9,7 @@ from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
-from mechdesign.report.content import names_of
+from mechdesign.report.content import names_of, protected
 from mechdesign.report.record import Asked, Kept, LeastKept, Lifts, Promise, Report
 
 LIFT = (
@@ -44,8 +44,7 @@ ABOVE, BELOW = "▲", "▼"
 
 def document_of(report: Report) -> b.Document:
     """The document that every renderer writes: what matters most comes first."""
-    asked = report.asked
-    sensitive, useful = names_of(asked)
+    asked, useful = report.asked, names_of(report.asked)[1]
     sections = summary_sections(report)
     if report.curve is not None or "curve" in report.absent:
         sections.append(b.Section("curve", "Privacy against utility", _curve(report)))
@@ -65,7 +64,7 @@ def document_of(report: Report) -> b.Document:
         again = b.Lines(tuple((c.purpose, c.line) for c in report.commands))
         sections.append(b.Section("reproduce", "Do it again", (again,)))
     return b.Document(
-        title=f"Release of {useful}, protecting {sensitive}",
+        title=f"Release of {useful}, protecting {protected(asked)}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
         lead=lead_of(asked),
@@ -77,11 +76,10 @@ def document_of(report: Report) -> b.Document:
 
 def lead_of(asked: Asked) -> str:
     """Who is protected, and what is released instead of what."""
-    sensitive, useful = names_of(asked)
     symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
     return (
-        f"{useful} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
-        f"{w.count(asked.outputs, 'output')}; {sensitive}{symbols} is protected."
+        f"{names_of(asked)[1]} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
+        f"{w.count(asked.outputs, 'output')}; {protected(asked)}{symbols} is protected."
     )
 
 
@@ -228,10 +226,9 @@ def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
 
 
 def _asked(asked: Asked) -> tuple[b.Block, ...]:
-    sensitive, useful = names_of(asked)
     facts = [
-        ("Protected", f"{sensitive}: {_names(asked.sensitive_symbols)}"),
-        ("Released", f"{useful}: {_names(asked.useful_symbols)}"),
+        ("Protected", f"{protected(asked)}: {_names(asked.sensitive_symbols)}"),
+        ("Released", f"{names_of(asked)[1]}: {_names(asked.useful_symbols)}"),
         ("Notion and budgets", f"{asked.notion_text}, in nats"),
     ]
     if asked.mechanism is not None:
@@ -296,7 +293,7 @@ def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
 
 def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.Block, ...]:
     """Heat maps of the lifts of the table and of the release."""
-    sensitive, useful = w.title(report.asked.sensitive_columns), w.title(report.asked.useful_columns)
+    sensitive, useful = names_of(report.asked)
     low, high = report.promise.low, report.promise.high
     before, after = b.blocked(lifts_before, useful, sensitive), b.blocked(lifts_after, "outputs", sensitive)
     ends = _ends(before, after)
@@ -437,7 +434,7 @@ def _codebook(report: Report) -> tuple[b.Block, ...]:
     return (
         b.Text(
             f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-            f"its smallest and its largest lift over {w.title(report.asked.sensitive_columns)}."
+            f"its smallest and its largest lift over {names_of(report.asked)[0]}."
         ),
         *b.grid("Posterior of each output", header, rows, "outputs", left=(2,)),
         *(rest if clipped else []),

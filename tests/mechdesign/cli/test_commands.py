@@ -310,7 +310,13 @@ def test_measures_on_another_table_in_another_order(channel, folder, run):
     (folder / "v.csv").write_text("group,baker,clerk,pilot,weaver\na,1,3,1,1\nb,1,1,3,1\n", encoding="utf-8")
     refused = run("measure", channel, "--table", "v.csv", "--contingency")
     assert refused.code == 2
-    assert "'pilot'" in refused.err
+    assert "no useful symbol 'smith', which the channel has" in refused.err
+    (folder / "w.csv").write_text(
+        "group,baker,clerk,pilot,smith,weaver\na,1,3,1,1,1\nb,1,1,1,3,1\n", encoding="utf-8"
+    )
+    unknown = run("measure", channel, "--table", "w.csv", "--contingency")
+    assert unknown.code == 2
+    assert "'pilot'" in unknown.err
 
 
 def test_apply_replaces_the_column_and_nothing_else(channel, folder, run):

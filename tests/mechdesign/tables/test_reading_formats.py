@@ -107,7 +107,7 @@ def test_no_room_for_a_copy_of_standard_input(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("sys.stdin", StandardInput(b"s,x\na,u\n"))
-    monkeypatch.setattr("mechdesign.formats.inputs.shutil.copyfileobj", full)
+    monkeypatch.setattr("mechdesign.formats.inputs.write_all", full)
     with pytest.raises(
         InputError, match=r"standard input cannot be copied to .* files: no space left on device"
     ):
