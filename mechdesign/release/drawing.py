@@ -138,7 +138,8 @@ class Release:
             self._posterior = posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            self.texts, self._inner = map(tuple, zip(*inner_samplers(channel, form), strict=True))  # type: ignore[assignment]
+            inner = inner_samplers(channel, form)
+            self.texts, self._inner = tuple(texts for texts, _ in inner), [sampler for _, sampler in inner]
             self._posterior = symbol_sampler(channel)
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(
