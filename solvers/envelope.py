@@ -79,7 +79,6 @@ def lower_envelope(
     time_limit: float | None = None,
     memory_limit: int = MEMORY_LIMIT,
     workers: int = 1,
-    backend: str = "highs",
     start: Points | None = None,
     incumbents: Sequence[tuple[ArrayLike, Points]] = (),
     dual: ArrayLike | None = None,
@@ -107,7 +106,7 @@ def lower_envelope(
         Columns and prices of a neighbouring problem. Columns outside the polytope are left out.
     incumbents : sequence of (weights, points)
         Decompositions of the point that are known. Those that are decompositions into members count from the
-        start, so the value is never above theirs, whatever the limits and the back-end do; of the others
+        start, so the value is never above theirs, whatever the limits and HiGHS do; of the others
         the members are columns.
 
     Raises
@@ -149,7 +148,7 @@ def lower_envelope(
             pricer = line = LineSearch(polytope, outer, lead, cost)
             if method != "vertices":
                 incumbents = [*incumbents, at_mean(line, p)]
-                initial.append(first_columns(line, p, gap, end, backend))
+                initial.append(first_columns(line, p, gap, end))
         if lead is None or method == "vertices":
             enumerated, vertices = _vertices(polytope, method, enumeration, end)
     except OutOfTime:
@@ -170,7 +169,6 @@ def lower_envelope(
         incumbent=best,
         gap=gap,
         time_limit=end - time.monotonic(),
-        backend=backend,
         stabilise=vertices is None and lead is None,
         guess=known,
         completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
@@ -209,7 +207,7 @@ def concluded(
         status = EnvelopeStatus.INTERRUPTED
     if status is EnvelopeStatus.BACKEND_FAILED and run.rounds == 0:
         raise BackendFailure(
-            f"the {run.backend} back-end failed on the first master program; try another one"
+            "HiGHS failed on the first master program; try method='vertices' or a larger gap"
         )
     used = np.flatnonzero(run.weights > 0.0)
     return Envelope(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
 from solvers.costs import Cost
 from solvers.points import Points
-from solvers.programs import FEASIBILITY, Master, MasterSolution, MasterStatus, PriceBox, new_master
+from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
 from solvers.results import EnvelopeStatus, Pricer, Progress
 
 Array = NDArray[np.float64]
@@ -100,7 +100,7 @@ LEAST_GAP = 1e-11
 less are noise."""
 
 IDLE_ROUNDS = 60
-"""Rounds without any gain after which the back-end is not believed to take the columns."""
+"""Rounds without any gain after which HiGHS is not believed to take the columns."""
 
 FINISH_SECONDS = 2.0
 """What the last exact master may take after a limit was met; it is warm and mostly needs far less."""
@@ -116,7 +116,6 @@ class Generation:
     initial: Points
     gap: float
     time_limit: float
-    backend: str
     incumbent: Array | None = None
     stabilise: bool = True
     guess: Array | None = None
@@ -140,7 +139,7 @@ class Generation:
         self.weights = np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
         self.value = float(self.weights @ self.costs)
         self.dual = np.zeros_like(self.target)
-        self._master: Master = new_master(self.backend, self.target)
+        self._master = HighsMaster(self.target)
         self._master.add(self.pool, self.costs)
         self._aim = max(self.gap, LEAST_GAP)
         self._idle, self._gained = 0, (-math.inf, math.inf)
@@ -184,7 +183,7 @@ class Generation:
                 return solution
             prices, pivots = solution.dual, self.counts.pivots
             if self._boxed and covered:
-                break  # only a box helps the back-end
+                break  # only a box helps HiGHS
             if self._boxed:
                 found = self._descend(prices, prices)
                 covered = solution.slack <= COVERED or self._radius >= LARGEST_RADIUS

@@ -107,11 +107,11 @@ class LineSearch:
         columns = max(columns, self.n)
         for end, proving in self._passes():
             level = (self._outer if proving else self.inner)[end]
-            for below, above in self.blocks(level):
+            for below, above in self._blocks(level):
                 if time.monotonic() > deadline:
                     points = Points.concatenate(found)
                     return SearchResult(SearchStatus.TIME_LIMIT, -np.inf, points, SearchCounts(counts))
-                value, lowest = self.price(below, above, level, prices)
+                value, lowest = self._price(below, above, level, prices)
                 bound = min(bound, lowest) if proving else bound
                 counts += value.size
                 i = np.concatenate([below, below[value.argmin(axis=0)]])
@@ -135,19 +135,15 @@ class LineSearch:
                 passes.append((end, False))
         return passes
 
-    def blocks(
-        self, end: float, *, both: bool = False
-    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Some symbols below the end, and all above it; with `both` the other way round, too."""
+    def _blocks(self, end: float) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Some symbols below the end, and all above it."""
         below, above = np.flatnonzero(self.a < end), np.flatnonzero(self.a > end)
-        if not (below.size and above.size and np.isfinite(end)):
-            return
-        for some, others in ((below, above), (above, below))[: 1 + both]:
-            step = max(1, BLOCK // others.size)
-            for start in range(0, some.size, step):
-                yield some[start : start + step], others
+        if below.size and above.size and np.isfinite(end):
+            step = max(1, BLOCK // above.size)
+            for start in range(0, below.size, step):
+                yield below[start : start + step], above
 
-    def price(
+    def _price(
         self, below: NDArray[np.intp], above: NDArray[np.intp], end: float, prices: Array
     ) -> tuple[Array, float]:
         """Reduced cost of every pair that meets `end`, and a valid lower bound of their minimum."""

@@ -1,10 +1,10 @@
 """Columns to begin with where the rows see one number: symbols of like number have like prices.
 
 Neighbours are merged into groups, again and again, until all pairs of groups can be listed. On the way back the
-prices of the groups, interpolated, tell which pairs of their members nearly pay, and the decomposition of the
-merged point, followed member by member, nearly decomposes the finer one; what it leaves over is paired off at its
-own mean. So a master begins with columns that decompose the point at about the least cost, and its prices do not
-jump (5000 symbols: two rounds). Nothing of this is believed: the search over all pairs prices what it leads to.
+decomposition of the merged point, followed member by member, nearly decomposes the finer one; what it leaves over
+is paired off at its own mean. So a master begins with columns that decompose the point at about the least cost, and
+its prices do not jump (5000 symbols: two to six rounds). Nothing of this is believed: the search over all pairs prices
+what it leads to.
 """
 
 from __future__ import annotations
@@ -36,12 +36,6 @@ FEWEST = 150
 MEMBERS = 5
 """Symbols of a group, on average."""
 
-NEAR = 5
-"""Best partners of every symbol at the interpolated prices."""
-
-SPREAD = 2
-"""Partners of every symbol from all over the other side, in case that the prices mislead."""
-
 SPARE = 0.02
 """Share of the point that does not follow the merged decomposition, so that the mean of what is left over is about
 that of the point: only then it can be paired off inside the polytope."""
@@ -51,12 +45,12 @@ NOTHING = 1e-18
 """Mass below which a symbol counts as used up."""
 
 
-def first_columns(search: LineSearch, point: Array, gap: float, end: float, backend: str) -> Points:
+def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> Points:
     """Members of the polytope that decompose `point` (n,); `gap` as for the envelope, `end` on the clock."""
     order = np.argsort(search.a, kind="stable")
     _, mean = at_mean(search, point)
     if search.n <= FEWEST:
-        return Points.concatenate([mean, *(_listed(search, e, np.arange(search.n)) for e in search.inner)])
+        return Points.concatenate([mean, *(_listed(search, e) for e in search.inner)])
     if time.monotonic() > end:
         return mean
     group = _groups(search, point, order)
@@ -73,23 +67,17 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float, back
             [
                 Points.from_dense(mass),
                 Points.units(np.flatnonzero(merged.units), merged.n),
-                first_columns(merged, mass, gap, end, backend),
+                first_columns(merged, mass, gap, end),
             ]
         ),
         gap=gap,
         time_limit=end - time.monotonic(),
-        backend=backend,
         stabilise=False,
     )
     if run.run() is EnvelopeStatus.INTERRUPTED:
         raise KeyboardInterrupt
-    prices = np.interp(search.a, values, run.dual)
     members = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
-    columns = [mean, *_followed(search, point, members, values, run)]
-    for level in search.inner if time.monotonic() < end else ():
-        near = _near(search, level, prices, _padded(members), merged, run.dual)
-        columns += [near, _listed(search, level, _sample(point, order))]
-    return Points.concatenate(columns)
+    return Points.concatenate([mean, *_followed(search, point, members, values, run)])
 
 
 def _groups(search: LineSearch, point: Array, order: Index) -> Index:
@@ -104,45 +92,10 @@ def _groups(search: LineSearch, point: Array, order: Index) -> Index:
     return group
 
 
-def _sample(point: Array, order: Index) -> Index:
-    """A few symbols from all over the mass."""
-    mass = np.cumsum(point[order])
-    return order[np.searchsorted(mass, (np.arange(2 * SPREAD) + 0.5) / (2 * SPREAD) * mass[-1])]
-
-
-def _listed(search: LineSearch, level: float, some: Index) -> Points:
-    """Every pair of one of `some` and any symbol on the other side of the level."""
-    x, z = (side.ravel() for side in np.meshgrid(some, np.arange(search.n)))
-    across = (search.a[x] < level) != (search.a[z] < level)
-    return search.pairs(x[across], z[across], level)
-
-
-def _near(
-    search: LineSearch, level: float, prices: Array, members: Index, merged: LineSearch, dual: Array
-) -> Points:
-    """The pairs of every symbol with its best partners at these prices, among the members of the best groups."""
-    keys: list[Index] = []
-    for one, other in merged.blocks(level, both=True):
-        value, _ = merged.price(one, other, level, dual)
-        groups = other[np.argpartition(value, min(NEAR, len(other)) - 1, axis=1)[:, :NEAR]]
-        x, z = members[one][:, :, None], members[groups].reshape(len(one), 1, -1)
-        term = search.cost.term
-        with np.errstate(invalid="ignore", divide="ignore"):  # what only fills the rows up
-            share = np.clip((level - search.a[x]) / (search.a[z] - search.a[x]), 0.0, 1.0)
-            value = term(share) + term(1.0 - share) - (1.0 - share) * prices[x] - share * prices[z]
-        value = np.where((x >= 0) & (z >= 0), value, np.inf)
-        best = np.argpartition(value, min(NEAR, value.shape[2]) - 1, axis=2)[:, :, :NEAR]
-        i, j = np.broadcast_arrays(x, np.take_along_axis(np.broadcast_to(z, value.shape), best, axis=2))
-        real = (i >= 0) & (j >= 0)
-        keys.append((np.minimum(i, j) * search.n + np.maximum(i, j))[real])
-    key = np.unique(np.concatenate(keys)) if keys else np.zeros(0, dtype=np.intp)
-    return search.pairs(key // search.n, key % search.n, level)
-
-
-def _padded(members: list[Index]) -> Index:
-    """The symbols of every group, a row each, filled up with -1."""
-    width = max(map(len, members))
-    return np.array([np.pad(each, (0, width - len(each)), constant_values=-1) for each in members])
+def _listed(search: LineSearch, level: float) -> Points:
+    """Every pair of symbols across the level."""
+    x, z = np.nonzero((search.a[:, None] < level) & (search.a[None, :] >= level))
+    return search.pairs(x, z, level)
 
 
 def _followed(

@@ -25,7 +25,7 @@ class EnvelopeStatus(StrEnum):
     MEMORY_LIMIT = "memory limit reached: allow more memory or a larger gap"
     INTERRUPTED = "interrupted"
     STALLED = "no further column gains anything in double precision: allow a larger gap"
-    BACKEND_FAILED = "the back-end of the master program failed: try another one"
+    BACKEND_FAILED = "HiGHS failed on the master program: allow a larger gap"
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from solvers.costs import Cost, cost_named
 from solvers.envelope import concluded, deadline, pulled_units
 from solvers.generation import Generation
 from solvers.points import Points
-from solvers.programs import new_master
+from solvers.programs.highs import HighsMaster
 from solvers.results import Envelope, NoPricer, Pricer, Progress
 from solvers.uncertain import UncertainSet
 
@@ -106,7 +106,6 @@ def robust_envelope(
     time_limit: float | None = None,
     memory_limit: int = MEMORY_LIMIT,
     workers: int = 1,
-    backend: str = "highs",
     start: Points | None = None,
     dual: ArrayLike | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -139,7 +138,7 @@ def robust_envelope(
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
     if guess is None:
-        guess = _first_prices(uncertain.point, columns, measure, backend)
+        guess = _first_prices(uncertain.point, columns, measure)
     run = Generation(
         cost=measure,
         target=uncertain.point,
@@ -147,7 +146,6 @@ def robust_envelope(
         initial=columns,
         gap=gap,
         time_limit=end - time.monotonic(),
-        backend=backend,
         guess=guess,
         dear=DEAR,
         progress=progress,
@@ -155,9 +153,9 @@ def robust_envelope(
     return concluded(run, started, interrupted=interrupted, method="columns")
 
 
-def _first_prices(point: Array, columns: Points, cost: Cost, backend: str) -> Array | None:
+def _first_prices(point: Array, columns: Points, cost: Cost) -> Array | None:
     """The prices of the master over the first columns, a guess to begin from; None if it cannot be solved."""
-    master = new_master(backend, point)
+    master = HighsMaster(point)
     master.add(columns, cost.of(columns))
     solution = master.solve(FIRST_SECONDS)
     return solution.dual if solution.is_optimal else None

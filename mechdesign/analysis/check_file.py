@@ -19,9 +19,14 @@ from mechdesign.analysis.checking import (
     check_pairs,
     check_table,
 )
-from mechdesign.analysis.counting import Advance, CountedFile, count_pairs, count_release
+from mechdesign.analysis.counting import (
+    Advance,
+    Columns,
+    CountedFile,
+    count_pairs,
+    count_release,
+)
 from mechdesign.analysis.model import ReleaseModel, release_model
-from mechdesign.analysis.released_file import Columns, names_in_files
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
@@ -151,14 +156,14 @@ def columns_and_labels(
         raise InputError(
             f"the channel has no column {listed(unknown)} to rename (its columns: {listed(known)})"
         )
-    useful = names_in_files(channel.useful.columns, names)
+    useful = tuple(names.get(name, name) for name in channel.useful.columns)
     usual = (",".join(useful),) if form == LABEL else useful
     published = usual if released_columns is None else tuple(released_columns)
     if len(published) != len(usual):
         raise InputError(
             f"the channel releases {len(usual)} column(s), but {listed(list(published))} are named"
         )
-    private = () if keep_sensitive else names_in_files(sensitive, names)
+    private = () if keep_sensitive else tuple(names.get(name, name) for name in sensitive)
     labels = replace(released_variable(channel, form), columns=published)
     return Columns(useful=useful, released=published, private=private, ignored=tuple(ignored)), labels
 

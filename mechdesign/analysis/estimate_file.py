@@ -9,14 +9,14 @@ from typing import cast
 import numpy as np
 
 from mechdesign.analysis.check_file import columns_and_labels
-from mechdesign.analysis.counting import Advance, count_release, symbol_codes
+from mechdesign.analysis.counting import Advance, Columns, count_release, slices, symbol_codes
 from mechdesign.analysis.frequencies import Frequencies, Method, Target, estimate_frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
-from mechdesign.analysis.released_file import Columns, TableFile
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
 from mechdesign.tables.variable import Variable
 
 
@@ -64,10 +64,9 @@ def _crossed(
 ) -> dict[tuple[str, str], int]:
     """Records of each label and value of a kept column; a missing value is the empty text."""
     total: dict[tuple[str, str], int] = {}
-    with TableFile(released, text) as table:
-        table.require((*columns.released, by))
+    with open_source(released, text) as table:
         records = 0
-        for batch in table.batches([*columns.released, by]):
+        for batch in slices(table, [*columns.released, by]):
             codes = symbol_codes(table, batch.cells(columns.released), labels, records)
             (kept,) = batch.cells((by,))
             texts = [*kept.texts, ""]

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from mechdesign.auditing.lifts import Demand, Entries
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import SymbolBudgets
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
-from mechdesign.notions import LiftLimits, Notion
+from mechdesign.notions import Notion, OwnBudget
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
 
@@ -129,52 +129,52 @@ def stacked(
             f"{notion.name} bounds averages: with protect-each, budgets of symbols, or after other releases use alip, "
             "lip, ldp, max-lift or min-lift"
         )
-    own = _own(joint, limits)
+    own, sensitive = _own(joint.sensitive, limits.own), joint.sensitive
     demands: list[Demand] = []
     for secret, names, rows in zip(
-        joint.secrets, joint.sensitive.secret_names, joint.sensitive.added(counts), strict=True
+        joint.secrets, sensitive.secret_names, sensitive.added(counts), strict=True
     ):
-        sides = [own.get(name, (limits.lower, limits.upper)) for name in names]
-        lower, upper = zip(*sides, strict=True)
+        lower, upper = zip(*(own.get(name, (limits.lower, limits.upper)) for name in names), strict=True)
         demands.append(Demand(rows, secret.sensitive_counts, names, lower, upper, limits.ratio, before))
     return demands
 
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    limits = notion.limits
-    if limits.mean is not None or not limits.own:
-        return ()
-    own = _own(joint, limits)
+    own = _own(joint.sensitive, notion.own)
     return tuple(
-        SymbolBudgets(
-            symbol=symbol,
-            column=secret.sensitive.columns[0] if joint.sensitive.each else None,
-            eps_l=own[name][0] if own[name][0] < math.inf else "inf",
-            eps_u=own[name][1] if own[name][1] < math.inf else "inf",
-        )
-        for secret, names in zip(joint.secrets, joint.sensitive.secret_names, strict=True)
-        for symbol, name in zip(secret.sensitive.symbols, names, strict=True)
+        SymbolBudgets(symbol=symbol, column=column, eps_l=_side(own[name][0]), eps_u=_side(own[name][1]))
+        for column, symbol, name in joint.sensitive.protected
         if name in own
     )
 
 
-def _own(joint: Joint, limits: LiftLimits) -> dict[str, tuple[float, float]]:
-    """Own budgets by the name of the symbol; of several secrets a name may be given as column=symbol."""
-    known: dict[str, str | None] = {}
-    for secret, names in zip(joint.secrets, joint.sensitive.secret_names, strict=True):
-        for plain, name in zip(secret.sensitive.names, names, strict=True):
-            known[f"{secret.sensitive.columns[0]}={plain}"] = name
-            known[plain] = None if known.get(plain, name) != name else name
+def _side(budget: float) -> float | Literal["inf"]:
+    return budget if budget < math.inf else "inf"
+
+
+def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:
+    """eps_l and eps_u of everything that is protected, in the order of `Variable.protected`."""
+    own, both = _own(sensitive, notion.own), (notion.limits.lower, notion.limits.upper)
+    return [own.get(name, both) for _, _, name in sensitive.protected]
+
+
+def _own(sensitive: Variable, budgets: Sequence[OwnBudget]) -> dict[str, tuple[float, float]]:
+    """Own budgets by the name of the symbol (`Variable.protected`)."""
     found: dict[str, tuple[float, float]] = {}
-    for symbol, lower, upper in limits.own:
-        if symbol not in known:
-            raise InputError(
-                f"a budget is given for {quoted(symbol)}, which is no sensitive symbol of the table"
-            )
-        name = known[symbol]
-        if name is None or name in found:
-            what = "stands in two columns: write COLUMN=SYMBOL" if name is None else "is given twice"
-            raise InputError(f"a budget for the symbol {quoted(symbol)} {what}")
-        found[name] = lower, upper
+    for symbol, lower, upper in budgets:
+        match sensitive.meant(symbol):
+            case []:
+                raise InputError(
+                    f"a budget is given for {quoted(symbol)}, which is no sensitive symbol of the table"
+                )
+            case [name] if name not in found:
+                found[name] = lower, upper
+            case [_]:
+                raise InputError(f"a budget for the symbol {quoted(symbol)} is given twice")
+            case several:
+                raise InputError(
+                    f"a budget for the symbol {quoted(symbol)} stands in two columns: write COLUMN=SYMBOL "
+                    f"({listed(several)})"
+                )
     return found

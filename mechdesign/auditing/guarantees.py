@@ -47,12 +47,8 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
         Budgets in nats, at least 0, possibly infinite.
     """
     below, above = -math.expm1(-eps_l), math.expm1(eps_u)
-    if math.isinf(above):  # the limit of 2(b-1)(1-a)/(b-a)
-        l1 = 2.0 * below
-    elif above + below == 0.0:
-        l1 = 0.0
-    else:
-        l1 = 2.0 * above * (below / (above + below))
+    # 2(b-1)(1-a)/(b-a), and its limit
+    l1 = 2.0 * below if math.isinf(above) else 2.0 * above * (below / ((above + below) or 1.0))
     farthest = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return Guarantees(
         information=eps_u,
@@ -135,15 +131,12 @@ def guarantee_table(
 ) -> list[Guarantee]:
     """Every guarantee that follows from the achieved budgets, or from the measures themselves."""
     g = guarantees(achieved.eps_l, achieved.eps_u)
+    informations = [name for name in leaked if name.startswith(("sibson", "arimoto"))]
     lines = [
         ("Proposition 1.1", "mutual_information", g.information),
         ("Proposition 1.2", "total_variation", g.total_variation),
         ("Proposition 1.2", "chi2_information", g.chi2_lift),
-        *(
-            ("Proposition 1.3", name, g.information)
-            for name in leaked
-            if name.startswith(("sibson", "arimoto"))
-        ),
+        *(("Proposition 1.3", name, g.information) for name in informations),
         ("Proposition 1.4", "max_log_lift_ratio", g.ldp),
         ("Proposition 3.1", "l1_lift", g.l1_lift),
         ("Proposition 3.2", "chi2_lift", g.chi2_lift),
@@ -152,17 +145,26 @@ def guarantee_table(
         ("Proposition 5.2", "chi2_lift_inverse", g.chi2_lift_inverse),
         *(("Proposition 5.3", f"alpha_lift_inverse[{alpha:g}]", g.alpha_lift_inverse) for alpha in alphas),
     ]
+    high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
+    worst = [
+        Guarantee(
+            source="Proposition A1",
+            measure=f"posterior of a property of prior {prior:g}",
+            attained=_worst_posterior(outputs, joint, prior),
+            bound=breach_bound(low, high, prior),
+        )
+        for prior in breaches
+    ]
     table = [
         Guarantee(source=s, measure=name, attained=leaked[name], bound=bound) for s, name, bound in lines
     ]
-    return table + _converse(leaked, outputs, joint, alphas) + _breaches(outputs, joint, breaches)
+    return table + _converse(leaked, high, low, joint, alphas) + worst
 
 
 def _converse(
-    leaked: dict[str, float], outputs: Sequence[OutputLeakage], joint: Joint, alphas: Sequence[float]
+    leaked: dict[str, float], high: float, low: float, joint: Joint, alphas: Sequence[float]
 ) -> list[Guarantee]:
     """Propositions 4 and 6: what the averages say of the single lifts."""
-    high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
     kinds = [(1, "l1", "l1_lift", "", math.inf), (2, "chi2", "chi2_lift", "", math.inf)]
     kinds += [(3, "alpha", "alpha_lift", f"[{alpha:g}]", alpha) for alpha in alphas]
@@ -183,21 +185,6 @@ def _converse(
                 )
             )
     return table
-
-
-def _breaches(outputs: Sequence[OutputLeakage], joint: Joint, breaches: Sequence[float]) -> list[Guarantee]:
-    """Proposition A1: how likely a property of prior at most rho1 can become."""
-    high = max(out.max_lift for out in outputs)
-    low = min(out.min_lift for out in outputs)
-    return [
-        Guarantee(
-            source="Proposition A1",
-            measure=f"posterior of a property of prior {prior:g}",
-            attained=_worst_posterior(outputs, joint, prior),
-            bound=breach_bound(low, high, prior),
-        )
-        for prior in breaches
-    ]
 
 
 def _worst_posterior(outputs: Sequence[OutputLeakage], joint: Joint, prior: float) -> float | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,20 +133,16 @@ def compose(
     at_least, worst = verdict.achieved, verdict.worst
     outputs = dict(zip(order, candidates[int(worst.output)][1], strict=True))
     return Composition(
-        achieved=Achieved(*map(max, _sides(at_least), left_out.tolist())),
+        achieved=Achieved(*map(max, astuple(at_least), left_out.tolist())),
         at_least=at_least,
         worst=WorstTuple(
             worst.sensitive,
             tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels)),
             worst.lift,
         ),
-        sum=Achieved(*(_sum_above(side) for side in zip(*map(_sides, alone), strict=True))),
+        sum=Achieved(*(_sum_above(side) for side in zip(*map(astuple, alone), strict=True))),
         alone=alone,
     )
-
-
-def _sides(achieved: Achieved) -> tuple[float, float, float]:
-    return achieved.eps_l, achieved.eps_u, achieved.eps_ldp
 
 
 def _sum_above(values: Sequence[float]) -> float:

@@ -60,7 +60,7 @@ def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> 
 
 def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) -> dict[str, float]:
     """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these orders."""
-    outputs = list(_masses(channel, joint))
+    outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
     with precision(BITS):
         values = {
@@ -112,10 +112,8 @@ def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float
 
 def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) -> float:
     """The alpha-lift or its inverse; `largest` is the largest lift or inverse, None where infinite."""
-    if largest is None:
-        return math.inf
-    if math.isinf(alpha):
-        return upper(arb(largest))
+    if largest is None or math.isinf(alpha):
+        return _up(largest)
     return max(1.0, upper(log_power_mean(masses, alpha, inverse=inverse).exp()))
 
 
@@ -130,10 +128,7 @@ def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
 
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
-    if math.isinf(order):
-        logs = [arb(max(_lifts(out))).log() for out in outputs]
-    else:
-        logs = [log_power_mean(out, order) for out in outputs]
+    logs = [arb(max(_lifts(o))).log() if math.isinf(order) else log_power_mean(o, order) for o in outputs]
     return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
 
 
@@ -154,11 +149,9 @@ def _log_length(numerators: Sequence[int], denominator: int, order: float) -> An
 
 def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
     """log of sum_i w_i e^(log_i) / total; the largest term is taken out, so that none overflows."""
-    pivot = max(logs, key=lambda ball: upper(ball))
-    return (
-        pivot
-        + (sum((w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True)), arb(0)) / total).log()
-    )
+    pivot = max(logs, key=upper)
+    terms = (w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True))
+    return pivot + (sum(terms, arb(0)) / total).log()
 
 
 def _lifts(masses: OutputMasses) -> list[Any]:
@@ -195,12 +188,10 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     """
     if joint.sensitive.each:
         return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
-    ranges = [[(1, 1), (0, 1)] for _ in joint.sensitive.symbols]
-    for out in masses_by_output(joint.counts, channel.integers.columns, joint):
-        for extremes, mass in zip(ranges, out.masses, strict=True):
-            low, high = extremes
-            if mass * low[1] < low[0] * out.output:
-                extremes[0] = (mass, out.output)
-            if mass * high[1] > high[0] * out.output:
-                extremes[1] = (mass, out.output)
-    return [(-quotient_above(-low[0], low[1]), quotient_above(*high)) for low, high in ranges]
+    outputs = _masses(channel, joint)
+    posteriors = zip(*([fmpq(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
+    ends = ((min(each), max(each)) for each in posteriors)
+    return [
+        (-quotient_above(-int(low.p), int(low.q)), quotient_above(int(high.p), int(high.q)))
+        for low, high in ends
+    ]

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.notions import Notion
@@ -54,20 +53,20 @@ def _outside(
     names = list(symbols) if symbols is not None else list(joint.useful.names)
     order = _order(names, joint, len(rows))
     labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
+    if (twice := repeated(labels)) is not None:
         raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
     integers = [_integers(row, name, labels) for row, name in zip(rows, names, strict=True)]
     common = math.lcm(*(sum(row) for row in integers))
     integers = [[value * (common // sum(row)) for value in row] for row in integers]
-    columns: list[Entries] = []
-    given: list[str] = []
-    for k, label in enumerate(labels):
-        at = [i for i, row in enumerate(integers) if row[k]]
-        if at:
-            columns.append((at, [integers[i][k] for i in at]))
-            given.append(label)
-    return Released(given, columns, order, common)
+    reached = [
+        (label, column)
+        for label, column in zip(labels, zip(*integers, strict=True), strict=True)
+        if any(column)
+    ]
+    columns = [
+        ([i for i, value in enumerate(c) if value], [value for value in c if value]) for _, c in reached
+    ]
+    return Released([label for label, _ in reached], columns, order, common)
 
 
 def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
@@ -83,8 +82,7 @@ def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
     if len(names) != rows:
         raise InputError(f"the matrix has {rows} rows, not one for each of the {len(names)} useful symbols")
     index = {name: x for x, name in enumerate(joint.useful.names)}
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated(names)) is not None:
         raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
     unknown = [name for name in names if name not in index]
     if unknown:

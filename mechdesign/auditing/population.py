@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.demands import row_order
+from mechdesign.auditing.demands import released_part, row_order
 from mechdesign.auditing.lifts import Entries, Extreme, log_upper
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
@@ -69,6 +69,10 @@ class Population:
         weights: Sequence[int] | None = None,
     ) -> None:
         at = range(len(chosen.lower[0])) if order is None else order
+        if len(at) != len(chosen.lower[0]):
+            raise InputError(
+                "the set of populations is that of another table than the channel's own columns have"
+            )
         self._lower = [[row[x] for x in at] for row in chosen.lower]
         self._spread = [
             [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
@@ -245,7 +249,7 @@ def _exceeds(one: Bound, other: Bound) -> bool:
 
 def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
-    limits = lift_limits(notion)
+    limits, joint = lift_limits(notion), released_part(channel, joint)
     population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     worst = population.worst(channel.integers.columns)
     return verdict.verdict_of(_sides(worst, joint.sensitive.names, limits), channel.outputs, notion)
@@ -297,7 +301,7 @@ def audit(
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
-    limits = lift_limits(notion)
+    limits, joint = lift_limits(notion), released_part(channel, joint)
     population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
     by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
     names = joint.sensitive.names
@@ -349,7 +353,7 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     record = channel.record.confidence
     if record is None:
         return None
-    own = channel.joint
+    own, joint = channel.joint, released_part(channel, joint)
     if own is not None and (own.sensitive, own.useful, own.counts) == (
         joint.sensitive,
         joint.useful,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import row_order
+from mechdesign.auditing.demands import released_part, row_order
 from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population import Bound, Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
@@ -92,7 +92,7 @@ def population_promise(
     chosen: ConfidenceSet | None = None,
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
-    integers = channel.integers.columns
+    integers, joint = channel.integers.columns, released_part(channel, joint)
     released = Released(channel.outputs, integers, row_order(channel.useful, joint), channel.denominator)
     return promise_of(released, joint, notion, chosen or confidence_set(joint))
 

@@ -156,7 +156,7 @@ def audit_columns(
     at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
     lip = LIP(1.0)
     achieved = audit_demands(columns, outputs, stacked(counts, joint, lip), lip).achieved
-    return Audit(not means.failing, notion, achieved, at, means.used)
+    return Audit(means.satisfied, notion, achieved, at, means.used)
 
 
 def _check_rows(channel: Channel) -> None:

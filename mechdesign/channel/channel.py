@@ -128,9 +128,7 @@ class Channel(Displayed):
         if sensitive is None:
             return
         own = [(budgets.column, budgets.symbol) for budgets in record.budgets]
-        known = [(None, symbol) for symbol in sensitive.symbols]
-        if sensitive.each:
-            known = [(c, (s[k],)) for s in sensitive.symbols for k, c in enumerate(sensitive.columns)]
+        known = [(column, symbol) for column, symbol, _ in sensitive.protected]
         unknown = [", ".join(symbol) for column, symbol in own if (column, symbol) not in known]
         if unknown or len(set(own)) < len(own):
             raise InputError(

@@ -43,11 +43,12 @@ def _run(arguments: list[str], reporter: Reporter) -> int:
     except (Exception, KeyboardInterrupt) as error:
         failure = failure_of(error)
         if "--debug" in arguments and failure.puzzling:
-            if not reporter.log_json:
-                raise
-            from traceback import format_exc
+            from traceback import format_exc, print_exc
 
-            trace = {"traceback": format_exc()}
+            if reporter.log_json:
+                trace = {"traceback": format_exc()}
+            else:
+                print_exc()
     if reporter.finished and failure.exit_code == INTERRUPTED:
         return 0
     fields = {"exit_code": failure.exit_code, **trace}

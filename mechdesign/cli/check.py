@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
@@ -47,8 +48,6 @@ def check(
     frequencies must be plausible (exact tests with the original, conservative ones without). What was published,
     and from which columns, is said as it was said to `apply`.
     """
-    from mechdesign.analysis.check_file import check_release
-    from mechdesign.channel.channel import Channel
     from mechdesign.report.releases import check_record, check_text
 
     level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
@@ -63,10 +62,9 @@ def check(
             renamed=columns.renamed,
             text=text.text(),
         )
-    loaded = Channel.load(channel)
     with reporter.work("checking", unit="records") as advance:
-        result = check_release(
-            loaded,
+        result = md.check_release(
+            md.Channel.load(channel),
             released,
             original=compared.original,
             level=level,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import typer
 
+import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
@@ -50,11 +51,10 @@ def estimate(
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
     from mechdesign.analysis.estimate_file import estimate_file
-    from mechdesign.channel.channel import Channel
     from mechdesign.report import releases
 
     share = number("--level", asked.level)
-    loaded = Channel.load(channel)
+    loaded = md.Channel.load(channel)
     with reporter.work("counting", unit="records") as advance:
         result = estimate_file(
             released,

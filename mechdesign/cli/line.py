@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, cast, get_type_hints
@@ -179,23 +179,23 @@ def _panel(group: type[Any], name: str) -> str | None:
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
     """The line for the shell that does the same again: every option that differs from its default."""
-    words: list[str] = []
-    options: list[tuple[str, Any]] = []
+    arguments: list[str] = []
+    options: list[str] = []
     for group in groups:
-        if isinstance(group, str):
-            words.append(group)
-            continue
         for each, said, names in declared(type(group)):
             shown = getattr(group, each.name)
             if not said.again or shown == each.default:
                 continue
             if said.public is not None:
                 shown = said.public if public else _relative(shown)
-            if names and (shown != "" or not public):
-                options.append((names[0], shown))
-            elif not names:
-                words.append(shown)
-    return shell_line(name, words, options)
+            if not names:
+                arguments.append(shown)
+            elif shown is True:
+                options.append(names[0])
+            elif shown != "" or not public:
+                for value in cast("list[object]", shown if isinstance(shown, list) else [shown]):
+                    options += [names[0], str(value)]
+    return shlex.join([PROGRAM, name, *arguments, *options])
 
 
 def _relative(value: Any) -> Any:
@@ -217,21 +217,4 @@ def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
     for name, value in replaced.items():
         if name in words[:-1]:
             words[words.index(name) + 1] = value
-    return shlex.join(words)
-
-
-def shell_line(
-    name: str, arguments: Sequence[str], options: Sequence[tuple[str, Any]] | Mapping[str, Any]
-) -> str:
-    """A line for the shell; an option that is None or False is left out, a list repeats its option."""
-    pairs = options.items() if isinstance(options, Mapping) else options
-    words = [PROGRAM, name, *arguments]
-    for option_name, value in pairs:
-        if value is True:
-            words.append(option_name)
-        elif isinstance(value, (list, tuple)):
-            for each in cast("Sequence[object]", value):
-                words += [option_name, str(each)]
-        elif value is not None and value is not False:
-            words += [option_name, str(value)]
     return shlex.join(words)

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO
 from mechdesign.cli.line import option
@@ -65,10 +63,7 @@ def show_mechanism(path: str, reporter: Reporter, common: o.CommonOptions, *, as
 
     found = read_verified(path)
     reporter.done("shown", f"{path} is shown")
-    if as_csv:
-        typer.echo(cells_csv(found))
-    else:
-        common.answer(lambda: verdict_record(found), lambda: cells_text(found))
+    common.answer(lambda: verdict_record(found), lambda: (cells_csv if as_csv else cells_text)(found))
 
 
 def measure_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> None:

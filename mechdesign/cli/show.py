@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
@@ -27,14 +28,13 @@ def show(reporter: Reporter, channel: o.ChannelPath, common: o.CommonOptions, as
     """Print the probabilities of a channel, and what each output says about the useful column."""
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
-    from mechdesign.channel.channel import Channel
     from mechdesign.report import terminal
     from mechdesign.report.record import channel_record
 
     if m.is_mechanism(channel):
         m.show_mechanism(channel, reporter, common, as_csv=as_csv)
         return
-    loaded = Channel.load(channel)
+    loaded = md.Channel.load(channel)
     reporter.done("shown", f"{channel} is shown")
     if as_csv:
         typer.echo(terminal.matrix_csv(loaded), nl=False)

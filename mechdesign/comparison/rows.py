@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mechdesign.comparison.grid import Case
 from mechdesign.core.documents import Digest, FileDocument, canonical, read_document, write_document
@@ -145,7 +145,7 @@ def _row(name: str, number: int, cells: list[str], header: list[str]) -> Compari
         raise InputError(
             f"{name}, line {number} has {len(cells)} cells instead of {len(header)}; --force starts over"
         )
-    values: dict[str, str | float | bool | None] = {}
+    values: dict[str, Any] = {}
     for column, text in zip(header, cells, strict=True):
         try:
             values[column] = _value(column, text)
@@ -153,7 +153,7 @@ def _row(name: str, number: int, cells: list[str], header: list[str]) -> Compari
             raise InputError(
                 f"{name}, line {number}: {column} ({text!r}) is nothing that a comparison writes; --force starts over"
             ) from None
-    return ComparisonRow(**values)  # type: ignore[arg-type]
+    return ComparisonRow(**values)
 
 
 def _value(column: str, text: str) -> str | float | bool | None:

@@ -263,6 +263,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
                 metadata=self.metadata,
                 pre_buffer=False,
                 buffer_size=BUFFER,
+                page_checksum_verification=True,
             ) as file,
         ):
             for group in range(file.num_row_groups):

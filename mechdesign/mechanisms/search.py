@@ -48,7 +48,6 @@ class Search:
     gap: float = 1e-4
     time_limit: float | None = None
     workers: int = 1
-    backend: str = "highs"
     start: Design | None = None
     progress: Steps | None = None
 
@@ -79,12 +78,11 @@ class Search:
         return math.inf if self.time_limit is None else started + share * self.time_limit
 
     def options(self, joint: Joint, end: float) -> dict[str, Any]:
-        """What envelopes of every kind take: the gap in nats, the time that is left, threads and back-end."""
+        """What envelopes of every kind take: the gap in nats, the time that is left, threads."""
         return {
             "gap": max(GAP_SHARE * self.gap, LEAST_GAP) * utility_entropy(joint),
             "time_limit": None if end == math.inf else max(0.0, end - time.perf_counter()),
             "workers": self.workers,
-            "backend": self.backend,
         }
 
     def shown(self, joint: Joint) -> Callable[[Progress], None] | None:

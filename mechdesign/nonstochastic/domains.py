@@ -29,6 +29,13 @@ def exact_number(name: str, value: object) -> Fraction:
         raise InputError(f"{name}: {error}") from None
 
 
+def check_whole(name: str, value: object) -> int:
+    """`value` as an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} ({quoted(value)}) must be an integer of at least 1")
+    return value
+
+
 def doubles(name: str, values: Any) -> NDArray[np.float64]:
     """An array of numbers as doubles; text is refused, because NumPy would read "nan" and "1_0" its own way."""
     try:
@@ -118,9 +125,9 @@ def integers(lo: int, hi: int) -> FiniteDomain:
     InputError
         If an end is not an integer, lo > hi, or there are more than `MOST_INTEGERS`.
     """
-    for name, end in (("lower", lo), ("upper", hi)):
+    for end in (lo, hi):
         if isinstance(end, bool) or not isinstance(end, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"{name} end of the range ({quoted(end)}) must be an integer")
+            raise InputError(f"an end of the range ({quoted(end)}) must be an integer")
     if lo > hi:
         raise InputError(f"the range ({lo}, {hi}) is reversed; give lower,upper")
     if hi - lo >= MOST_INTEGERS:

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.fibres import most_outputs, most_outputs_monotone
-from mechdesign.nonstochastic.levels import LARGEST_EPSILON, LARGEST_NAMED, epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.levels import LARGEST_EPSILON, epsilon_for
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.nonstochastic.queries import (
     EvenMedian,
@@ -64,10 +65,6 @@ class FibreCertificate:
     def epsilon(self) -> float:
         """The smallest budget (bits, a double rounded upwards) that the mechanism keeps."""
         return epsilon_for(self.outputs)
-
-    def satisfies(self, epsilon: object) -> bool:
-        """Whether the mechanism is proven epsilon-noiselessly private (epsilon in bits)."""
-        return self.outputs <= outputs_allowed(epsilon)
 
 
 def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
@@ -152,34 +149,14 @@ class LedgerEntry:
 
     def __post_init__(self) -> None:
         for what, value in (("outputs", self.outputs), ("times", self.times)):
-            whole = isinstance(value, int) and not isinstance(value, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-            if not whole or value < 1:
-                raise InputError(f"{what} ({value!r}) of {self.name!r} must be an integer of at least 1")
+            check_whole(f"{what} of {self.name!r}", value)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """What has been released from one dataset, under a limit that it never exceeds.
+    """What has been released from one dataset."""
 
-    Parameters
-    ----------
-    limit
-        Total budget in bits, or None for a ledger that only adds up.
-    """
-
-    limit: float | None = None
     releases: tuple[LedgerEntry, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.limit is None:
-            return
-        allowed = outputs_allowed(self.limit)
-        if self._bits > LARGEST_EPSILON or self.outputs > allowed:
-            raise NotPrivate(
-                f"the releases allow {_count(self)} outputs together, more than the "
-                f"{allowed if allowed < LARGEST_NAMED else f'2^{self.limit:g}'} "
-                f"of the limit of {self.limit:g} bits; release less, or raise the limit"
-            )
 
     @property
     def outputs(self) -> int:
@@ -187,40 +164,21 @@ class Ledger:
         return math.prod(r.outputs**r.times for r in self.releases)
 
     @property
-    def _bits(self) -> Fraction:
-        """The sum of the budgets of the single releases, each rounded upwards."""
-        each = (Fraction(epsilon_for(r.outputs)) * r.times for r in self.releases)
-        return sum(each, Fraction(0))
-
-    @property
     def epsilon(self) -> float:
         """log2 of the product (bits, rounded upwards): the sum of the budgets spent."""
-        bits = self._bits
+        bits = sum((Fraction(epsilon_for(r.outputs)) * r.times for r in self.releases), Fraction(0))
+        # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
         return (
             epsilon_for(self.outputs) if bits <= LARGEST_EPSILON else quotient_above(*bits.as_integer_ratio())
         )
-
-    @property
-    def remaining(self) -> int | None:
-        """The outputs that one more release may have; None without a limit."""
-        return None if self.limit is None else outputs_allowed(self.limit) // self.outputs
 
     def add(self, name: str, released: FibreCertificate | int, times: int = 1) -> Ledger:
         """The ledger with one more release. Post-processing of a release adds nothing (Theorem 7).
 
         Raises
         ------
-        NotPrivate
-            If the limit would be exceeded.
         InputError
             If `released` or `times` is below 1.
         """
         outputs = released.outputs if isinstance(released, FibreCertificate) else released
         return replace(self, releases=(*self.releases, LedgerEntry(name, outputs, times)))
-
-
-def _count(ledger: Ledger) -> str:
-    """The product in words: an integer of thousands of digits helps nobody, and Python refuses to write it."""
-    bits = ledger.epsilon
-    small = bits <= LARGEST_EPSILON and ledger.outputs < LARGEST_NAMED
-    return str(ledger.outputs) if small else f"some 2^{bits:g}"

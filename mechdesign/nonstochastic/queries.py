@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import Domain, FiniteDomain, exact_number, finite, width
+from mechdesign.nonstochastic.domains import Domain, FiniteDomain, check_whole, exact_number, finite, width
 
 LARGEST_TABLE = 5_000_000
 """Datasets that are enumerated: some 10 s of Python calls, 40 MB of indices."""
@@ -144,13 +144,6 @@ def _ranked(answers: Iterable[object]) -> tuple[tuple[Fraction, ...], Indices]:
     return tuple(values), np.array([place[v] for v in exact], dtype=np.int64)
 
 
-def check_individuals(count: object) -> int:
-    """`count` as a number of individuals, at least 1."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"individuals ({count!r}) must be an integer of at least 1")
-    return count
-
-
 @dataclass(frozen=True)
 class Stratum:
     """`count` individuals who share a weight and a domain."""
@@ -229,7 +222,7 @@ class OrderStatistic:
         return identity_query(self.domain), "the others at the ends of the domain"
 
     def __post_init__(self) -> None:
-        check_individuals(self.individuals)
+        check_whole("individuals", self.individuals)
         whole = isinstance(self.rank, int) and not isinstance(self.rank, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
         if not whole or not 1 <= self.rank <= self.individuals:
             raise InputError(
@@ -260,7 +253,7 @@ class EvenMedian:
         return mean_query(2, self.domain), "two in the middle, the others at the ends"
 
     def __post_init__(self) -> None:
-        if check_individuals(self.individuals) % 2:
+        if check_whole("individuals", self.individuals) % 2:
             raise InputError(
                 f"individuals ({self.individuals}) must be even here; an odd median is an OrderStatistic"
             )
@@ -339,18 +332,20 @@ def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
     """The mean of the data of `individuals` people."""
-    n = check_individuals(individuals)
+    n = check_whole("individuals", individuals)
     return LinearQuery("mean", (Stratum(Fraction(1, n), domain, n),))
 
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_individuals(individuals)),))
+    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_whole("individuals", individuals)),))
 
 
 def count_query(individuals: int) -> LinearQuery:
     """How many of `individuals` people have a property: a sum of zeros and ones."""
-    return LinearQuery("count", (Stratum(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
+    return LinearQuery(
+        "count", (Stratum(Fraction(1), finite((0, 1)), check_whole("individuals", individuals)),)
+    )
 
 
 def identity_query(domain: Domain) -> LinearQuery:
@@ -360,7 +355,7 @@ def identity_query(domain: Domain) -> LinearQuery:
 
 def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:
     """The median of the data of `individuals` people."""
-    n = check_individuals(individuals)
+    n = check_whole("individuals", individuals)
     return OrderStatistic((n + 1) // 2, n, domain) if n % 2 else EvenMedian(n, domain)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
@@ -23,6 +24,7 @@ from mechdesign.report.sentences import population_sentences
 from mechdesign.report.wording import about, achieved_text, at_most, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 NAMELESS = "the sensitive column"
 
@@ -141,7 +143,7 @@ def summary_report(
             achieved=asdict(found.achieved),
             used=None if found.used is None else asdict(found.used),
             worst=None if verdict is None else asdict(verdict.worst),
-            allowed=_allowed(notion, names),
+            allowed=_allowed(notion, joint.sensitive),
             beliefs=tuple(r.Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
         ),
         population=None
@@ -203,13 +205,10 @@ def full_report(
     )
 
 
-def _allowed(notion: Notion, names: Sequence[str]) -> tuple[tuple[float, float], ...]:
+def _allowed(notion: Notion, sensitive: Variable) -> tuple[tuple[float, float], ...]:
     """The smallest and largest lift of each symbol, where some have budgets of their own."""
-    limits, own = notion.limits, {name: budgets for name, *budgets in notion.own}
-    if not own:
-        return ()
-    both = [own.get(name, (limits.lower, limits.upper)) for name in names]
-    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in both)
+    sides = allowed_sides(sensitive, notion) if notion.own else []
+    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in sides)
 
 
 def _largest_first(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mechdesign.auditing.guarantees import guarantees
-from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -277,8 +276,3 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "codebook": channel.codebook() if channel.joint is not None else None,
         **_picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
     }
-
-
-def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
-    """What `measure --json` prints."""
-    return asdict(measures)

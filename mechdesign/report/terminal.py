@@ -34,6 +34,11 @@ MOST_LINES = 16
 MOST_BELIEFS = 6
 """Sensitive symbols whose beliefs fit on a line."""
 
+OF_OUTPUTS = (
+    "probability", "max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse"
+)  # fmt: skip
+"""The measures of each output that need no order."""
+
 WITHIN = f"{100 * (1 - NEARLY):g}%"
 
 
@@ -147,8 +152,11 @@ def _entry(name: str, shares: dict[str, float]) -> str:
     return f"  {w.label(name)}: {listed}"
 
 
-def measures_text(measures: ChannelMeasures) -> str:
-    """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline."""
+def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
+    """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline.
+
+    With `per_output` also the probability of each output and its measures that need no order.
+    """
     width = max(map(len, [*measures.utility, *measures.leakage]))
     promised = [
         (
@@ -170,18 +178,12 @@ def measures_text(measures: ChannelMeasures) -> str:
             promised, left=range(4)
         ),
     }
+    if per_output:
+        rows = [["output", *OF_OUTPUTS]]
+        for out in measures.outputs:
+            rows.append([w.label(out.output), *(w.about(getattr(out, name)) for name in OF_OUTPUTS)])
+        parts["Output by output"] = w.aligned(rows, left=range(len(OF_OUTPUTS) + 1))
     return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
-
-
-def outputs_text(measures: ChannelMeasures) -> str:
-    """One output a line: probability and the measures that need no order, without a final newline."""
-    lifts = ("max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse")
-    names = ("probability", *lifts)
-    rows = [("output", *names)]
-    rows += [
-        (w.label(out.output), *(w.about(getattr(out, name)) for name in names)) for out in measures.outputs
-    ]
-    return "\n".join(w.aligned(rows, left=range(len(names) + 1)))
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:

@@ -164,6 +164,7 @@ class Run:
             force=self.force,
             sources=(self.guarded.path,),
             sides=self.sides.paths,
+            private=() if self.sides.internal is None else (self.sides.internal,),
             leftover=leftover,
         )
 

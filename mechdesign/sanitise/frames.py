@@ -27,7 +27,7 @@ from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
 from mechdesign.sanitise.writing import uses_of
 from mechdesign.tables.columns import arrow_type, rebuild
 
@@ -240,8 +240,9 @@ def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
             "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
             "give a key (Key.fresh(), or the path of a key file), or a ledger"
         )
+    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
     if options.ledger is None:
-        return recipe
+        return lean
     if not options.identifiers:
         raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
     uses = uses_of(recipe, recipe.plan(header), header)
@@ -250,7 +251,7 @@ def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     entry = job.entry(CLUSTER, None, 0)
     job.finish(entry)
     job.done(entry)
-    return replace(recipe, keys=job.keys)
+    return replace(lean, keys=job.keys)
 
 
 FRAME, CLUSTER = "a data frame", "a frame on a cluster"

@@ -18,6 +18,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.release.drawing import LABEL, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
+from mechdesign.release.policies import MARGINAL
 from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
@@ -76,6 +77,21 @@ class Recipe:
             if header.index(name) in [at for places in plan.inputs for at in places]:
                 raise InputError(f"the column {quoted(name)} is useful and cannot number the records")
         return plan
+
+
+def without_table(channel: FileChannel, options: ReleaseOptions) -> FileChannel:
+    """A channel as far as draws need it: what is sent to other machines has no joint table in it."""
+    joint = getattr(channel, "joint", None)
+    if joint is None:
+        return channel
+    lean = channel.public()
+    if options.form == LABEL and MARGINAL not in (options.rules.unknown, options.rules.null):
+        return lean
+    # The frequencies of X alone.
+    hidden = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])
+    margin = replace(joint, sensitive=hidden, counts=(joint.useful_counts,), notices=())
+    record = replace(lean.record, budgets=())
+    return replace(lean, useful=channel.useful, joint=margin, sensitive=hidden, record=record)
 
 
 class BadRecord(InputError):

@@ -281,7 +281,9 @@ class Bins(Record):
 
     def public(self) -> Bins:
         """Without what is computed from the table but the edges, for records are sorted by them."""
-        return self.model_copy(update={"values": None, "counts": None})
+        return Bins(
+            kind=self.kind, edges=self.edges
+        )  # made anew: a copy would keep what was computed from the values
 
 
 def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]:

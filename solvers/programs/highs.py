@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,58 @@ from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure
 from solvers.points import Points
-from solvers.programs import MasterSolution, MasterStatus, PriceBox
 
 Array = NDArray[np.float64]
+
+FEASIBILITY = 1e-7
+"""Largest residual of the equations, in units about as large as each entry of the point, at which an answer
+is believed: its own default tolerance. Whoever releases a channel verifies it exactly; this only
+catches an answer that is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceBox:
+    """lower <= prices <= upper, per coordinate: keeps the prices of an unripe program from jumping.
+
+    In the primal, mass of a coordinate that no column brings costs `upper`, and mass too much brings `lower`.
+    """
+
+    lower: Array
+    upper: Array
+
+
+class MasterStatus(StrEnum):
+    """How a solve of the master ended."""
+
+    OPTIMAL = "optimal"
+    TIME_LIMIT = "time limit reached: allow more seconds"
+    FAILED = "HiGHS failed"
+
+
+@dataclass(frozen=True, eq=False)
+class MasterSolution:
+    """Weights (k,), prices (n,) and value ``prices.point`` of one solve.
+
+    `slack` is the mass that the box paid for, `residual` the worst equation with it counted in.
+    """
+
+    status: MasterStatus
+    weights: Array
+    dual: Array
+    value: float
+    slack: float
+    residual: float
+
+    @property
+    def is_optimal(self) -> bool:
+        """Claimed optimal, finite, and its equations hold to `FEASIBILITY`."""
+        return (
+            self.status is MasterStatus.OPTIMAL
+            and bool(np.isfinite(self.dual).all())
+            and bool(np.isfinite(self.weights).all())
+            and self.residual <= FEASIBILITY
+        )
+
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
 """New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on where it
@@ -77,7 +127,10 @@ def set_options(highs: Any, options: Mapping[str, str | int | float]) -> None:
 
 
 class HighsMaster:
-    """See `solvers.programs.Master`. The first 2n columns are the two sides of the price box."""
+    """The master program of an envelope, which grows by columns: min cost.w with sum_k w_k v_k = point, w >= 0.
+
+    Of HiGHS's columns the first 2n are the two sides of the price box.
+    """
 
     def __init__(self, target: Array) -> None:
         import highspy

@@ -23,7 +23,7 @@ from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from solvers import ConcaveSearch, Points
 from solvers.costs import cost_named
-from solvers.programs import new_master
+from solvers.programs.highs import HighsMaster
 from tests.benchmarks.measuring import table
 
 pytestmark = pytest.mark.benchmark
@@ -195,7 +195,7 @@ def plain_generation(joint: Joint, notion: ALIP, limit: float) -> float:
     if bool((polytope.residual(np.eye(len(p))) <= 0.0).all()):
         return 1.0
     cost, search = cost_named("entropy"), ConcaveSearch(polytope, tightening=1.0)
-    master, end = new_master("highs", p), time.monotonic() + limit
+    master, end = HighsMaster(p), time.monotonic() + limit
     units = Points.units(np.arange(len(p)), len(p)).take(polytope.residual(np.eye(len(p))) <= 1e-12)
     columns = Points.concatenate([Points.from_dense(p), units])
     master.add(columns, cost.of(columns))

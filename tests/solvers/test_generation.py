@@ -20,11 +20,9 @@ from solvers import (
     Polytope,
     generation,
     lower_envelope,
-    programs,
 )
 from solvers.generation import IDLE_ROUNDS, LEAST_GAP, Generation, envelope_bound
-from solvers.programs import MasterSolution, MasterStatus, PriceBox
-from solvers.programs.highs import HighsMaster
+from solvers.programs.highs import HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.solvers.reference import Exact, exact, lift_matrix, not_above, random_table
 
 
@@ -56,7 +54,7 @@ def lying(monkeypatch, lie, *, after: int = 0):
             honest = super().solve(time_limit, box)
             return lie(honest, box, np.random.default_rng(Liar.calls)) if Liar.calls > after else honest
 
-    monkeypatch.setitem(programs.MASTERS, "liar", ("highspy", Liar))
+    monkeypatch.setattr(generation, "HighsMaster", Liar)
     return Liar
 
 
@@ -108,11 +106,9 @@ def test_a_back_end_that_lies(monkeypatch, lie, after, method):
     """A clear error, or an any-time answer that is right in everything it claims; never for ever."""
     polytope, target, truth = problem()
     liar = lying(monkeypatch, LIES[lie], after=after)
-    options = {"method": method, "gap": 1e-6, "backend": "liar", "time_limit": 60.0}
+    options = {"method": method, "gap": 1e-6, "time_limit": 60.0}
     if after == 0 and lie in UNUSABLE:
-        with pytest.raises(
-            BackendFailure, match="the liar back-end failed on the first master program; try another"
-        ):
+        with pytest.raises(BackendFailure, match="HiGHS failed on the first master program; try method="):
             lower_envelope(polytope, target, **options)
         return
     found = lower_envelope(polytope, target, **options)
@@ -131,7 +127,7 @@ def test_a_back_end_that_fails_now_and_then(monkeypatch):
         lambda s, box, rng: s if rng.random() < 0.7 else replace(s, status=MasterStatus.FAILED),
         after=2,
     )
-    found = lower_envelope(polytope, target, method="columns", gap=1e-6, backend="liar")
+    found = lower_envelope(polytope, target, method="columns", gap=1e-6)
     check(found, polytope, target, truth)
     assert found.status in (EnvelopeStatus.BACKEND_FAILED, EnvelopeStatus.OPTIMAL)
 
@@ -141,10 +137,10 @@ def test_a_back_end_that_raises(monkeypatch):
         def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
             raise RuntimeError("licence expired")
 
-    monkeypatch.setitem(programs.MASTERS, "broken", ("highspy", Broken))
+    monkeypatch.setattr(generation, "HighsMaster", Broken)
     polytope, target, _ = problem()
     with pytest.raises(RuntimeError, match="licence expired"):
-        lower_envelope(polytope, target, backend="broken")
+        lower_envelope(polytope, target)
 
 
 def test_a_failing_exact_master_is_replaced_by_a_boxed_one(monkeypatch):
@@ -152,7 +148,7 @@ def test_a_failing_exact_master_is_replaced_by_a_boxed_one(monkeypatch):
     polytope, target, truth = problem()
     lying(monkeypatch, lambda s, box, rng: s if box is not None else replace(s, status=MasterStatus.FAILED))
     for method in ("vertices", "columns"):
-        found = lower_envelope(polytope, target, method=method, gap=1e-6, backend="liar", time_limit=60.0)
+        found = lower_envelope(polytope, target, method=method, gap=1e-6, time_limit=60.0)
         check(found, polytope, target, truth)
         assert found.status is EnvelopeStatus.OPTIMAL
         assert found.gap <= 1e-6
@@ -172,9 +168,9 @@ def test_columns_that_the_master_never_takes(monkeypatch):
             Forgetful.calls += 1
             return super().solve(time_limit, box)
 
-    monkeypatch.setitem(programs.MASTERS, "forgetful", ("highspy", Forgetful))
+    monkeypatch.setattr(generation, "HighsMaster", Forgetful)
     polytope, target, truth = problem()
-    found = lower_envelope(polytope, target, method="columns", gap=1e-6, backend="forgetful", time_limit=60.0)
+    found = lower_envelope(polytope, target, method="columns", gap=1e-6, time_limit=60.0)
     check(found, polytope, target, truth)
     assert found.status is EnvelopeStatus.STALLED
     assert Forgetful.calls < 5 * IDLE_ROUNDS
@@ -231,9 +227,7 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     truth, target = exact(polytope), table.sum(axis=0)
     monkeypatch.setattr(generation, "LOWERING_SHARE", share)
     tree, first = ConcaveSearch(polytope), Points.from_dense(target)
-    run = Generation(
-        cost=tree.cost, target=target, pricer=tree, initial=first, gap=1e-6, time_limit=60.0, backend="highs"
-    )
+    run = Generation(cost=tree.cost, target=target, pricer=tree, initial=first, gap=1e-6, time_limit=60.0)
     prices = lower_envelope(polytope, target, method="columns", gap=1e-6).dual
     # What the master does not know: a price of a rare symbol that is far too high.
     blunt = prices + 1e-10 / target

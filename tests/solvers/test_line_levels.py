@@ -20,7 +20,7 @@ def begin(polytope: Polytope, point: np.ndarray, cost: str = "entropy") -> tuple
     lead = leading_row(polytope)
     assert lead is not None
     search = LineSearch(polytope, polytope, lead, cost)
-    return search, first_columns(search, point, 1e-6, np.inf, "highs")
+    return search, first_columns(search, point, 1e-6, np.inf)
 
 
 def skewed(rng: np.random.Generator, n: int) -> tuple[Polytope, np.ndarray]:

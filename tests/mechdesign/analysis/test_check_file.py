@@ -112,8 +112,7 @@ def test_batches_of_different_sizes_are_matched(parquet, channel, tmp_path):
 
 
 def test_the_counts_are_those_of_a_plain_count(files, channel):
-    from mechdesign.analysis.counting import count_pairs, count_release
-    from mechdesign.analysis.released_file import Columns
+    from mechdesign.analysis.counting import Columns, count_pairs, count_release
     from mechdesign.tables.variable import Variable
 
     original, released = files

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from mechdesign.core.documents import write_hashed
-from mechdesign.core.errors import InputError, NotPrivate
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     Ledger,
     MonotoneQuery,
@@ -37,18 +37,17 @@ from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
     ("call", "message"),
     [
         (lambda: integers(0, 10**10), r"10,000,000,001 values.*interval\(0, 10000000000\) needs no list"),
-        (lambda: integers(0, 2.5), "upper end of the range .'2.5'. must be an integer"),
-        (lambda: uniform_quantizer(0, 1, 10**9), "levels .* from 1 to 1,000,000"),
+        (lambda: integers(0, 2.5), "end of the range .'2.5'. must be an integer"),
+        (lambda: uniform_quantizer(0, 1, 10**9), "levels .* at most 1,000,000"),
         (lambda: uniform_quantizer(0, 1, 2.5), "levels .'2.5'. must be an integer"),
         (lambda: uniform_quantizer(0, 1, 3).cells(["a"]), "the answers must be numbers"),
         (lambda: OrderStatistic(1.5, 3, interval(0, 1)), r"rank \(1.5\) must be an integer from 1 to 3"),
-        (lambda: epsilon_for(2.5), "must be an integer from 1 to"),
+        (lambda: epsilon_for(2.5), "must be an integer of at least 1"),
         (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
-        (lambda: Ledger().add("a", 2.5), r"outputs \(2.5\) of 'a' must be an integer"),
+        (lambda: Ledger().add("a", 2.5), r"outputs of 'a' \('2.5'\) must be an integer"),
         (lambda: certify_table([[1, 2], [3]]), "one entry for each dataset, and equal rows"),
         (lambda: TabulatedQuery.from_array([[1, 2], [3]]), "the table of the query must have one entry"),
-        (lambda: estimation_error(0, 1), r"outputs \(0\) must be an integer of at least 1"),
-        (lambda: estimation_error(2, 1, power=1.5), r"power \(1.5\) must be an integer"),
+        (lambda: estimation_error(0, 1), r"outputs \('0'\) must be an integer of at least 1"),
         (lambda: identifiable_partition(["a", "b"], 1), "points must be numbers"),
         (lambda: identifiable_partition([1e200, -1e200], 1), "overflow when squared; use a larger unit"),
     ],
@@ -86,10 +85,6 @@ def test_a_ledger_of_many_releases():
     assert Ledger().add("load", 2, times=20_000).epsilon == 20_000.0
     many = Ledger().add("load", 3, times=10**12).epsilon
     assert Fraction(many) >= 10**12 * Fraction(epsilon_for(3)) > Fraction(many) * (1 - Fraction(1, 2**52))
-    with pytest.raises(NotPrivate, match=r"some 2\^31699.3 outputs together, more than the 1024 of"):
-        Ledger(limit=10).add("load", 3, times=20_000)
-    with pytest.raises(NotPrivate, match=r"more than the 2\^9000 of the limit"):
-        Ledger(limit=9000).add("load", 2, times=9001)
 
 
 def test_an_individual_with_many_records(tmp_path):

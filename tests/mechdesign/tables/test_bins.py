@@ -415,3 +415,9 @@ def test_bins_are_made_once_and_crossed_ones_named():
         InputError, match=r"several columns are crossed: say which one is binned \(bins='x=WIDTH'\)"
     ):
         md.Joint.from_table(frame_of([1, 2, 3, 4]).assign(y=1), sensitive="s", useful=["x", "y"], bins=5)
+
+
+def test_a_public_variable_keeps_nothing_that_was_computed_from_the_values() -> None:
+    bins = bins_for("age", "10", [("21", 3), ("28", 1), ("35", 2)])
+    assert bins.representatives == ("21", "35")
+    assert bins.public().representatives is None
