@@ -23,7 +23,16 @@ from urllib.parse import unquote
 
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import EXISTS, PathLike, open_locked, part_of, real_path, reason, sha256_of, sync_folder
+from mechdesign.core.files import (
+    EXISTS,
+    PathLike,
+    open_locked,
+    part_of,
+    real_path,
+    reason,
+    sha256_of,
+    sync_folder,
+)
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.digests import Content
 from mechdesign.sanitise.apply import Applied, sanitise_file
@@ -155,12 +164,11 @@ def _sanitise_folder(
         raise InputError(
             f"{target} and {base} lie in each other: the next run would read what this one writes"
         )
-    told, held = _of_names(channels, names, how), _held(final, target)
-    exists = InputError(EXISTS.format(target))
-    if held and not force and {*names} != {*held}:
-        raise exists
+    told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
     done: dict[str, Applied] = {}
-    with _staged(final, base, target, how, dry_run=dry_run) as book:
+    with _staged(final, base, target, how, dry_run=dry_run) as (book, held):
+        if held and not force and {*names} != {*held}:
+            raise exists
         for name in names:
             for each in (name, _manifest(name)):
                 _take_up(final / each, book.stage / each)
@@ -205,8 +213,8 @@ def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, A
     parts = [part for name in names for part in PurePath(name).parts[:-1] if "=" in part]
     keys = list(dict.fromkeys(unquote(part.partition("=")[0]) for part in parts))
     variables = [each for channel in channels for each in (channel.useful, channel.sensitive) if each]
-    columns = [how["columns"].get(name, name) for each in variables for name in each.columns]
-    for name, like in lookalikes(keys, [*columns, *how["correlated"]], ()):
+    columns = [(how.get("columns") or {}).get(name, name) for each in variables for name in each.columns]
+    for name, like in lookalikes(keys, [*columns, *how.get("correlated", ())], ()):
         raise InputError(
             f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "
             "arrange the files in another way"
@@ -234,8 +242,8 @@ def _held(final: Path, target: PathLike) -> Mapping[str, str]:
 @contextmanager
 def _staged(
     final: Path, base: Path, target: PathLike, how: Mapping[str, Any], *, dry_run: bool
-) -> Generator[ProvisionalLedger]:
-    """The ledger for the folder that will be the target, which is locked; what is left of that is removed."""
+) -> Generator[tuple[ProvisionalLedger, Mapping[str, str]]]:
+    """The ledger for the folder that will be the target, and what the target holds; what is left is removed."""
     stage = part_of(final)
     try:
         stage.mkdir(mode=base.stat().st_mode & 0o777 | 0o700, exist_ok=True)
@@ -245,9 +253,12 @@ def _staged(
     except OSError as error:
         raise InputError(f"{target} cannot be written: {reason(error)}") from None
     try:
-        book = ProvisionalLedger(how["ledger"], stage, final, how["channel_files"], rehearsal=dry_run)
+        if (old := _aside(final)).exists() and not dry_run:  # of a run that was killed while names changed
+            shutil.rmtree(old) if final.exists() else old.rename(final)
+        held = _held(final, target)
+        book = ProvisionalLedger(how["ledger"], stage, final, how.get("channel_files", ()), rehearsal=dry_run)
         try:
-            yield book
+            yield book, held
         except BaseException:
             book.withdraw()
             raise
@@ -279,9 +290,13 @@ def _refuse_twins(book: ProvisionalLedger, names: Sequence[str]) -> None:
                 )
 
 
+def _aside(final: Path) -> Path:
+    return final.with_name(f".{final.name}.old")
+
+
 def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:
-    """Give the folder its name; a crash leaves the old one, the new one, or none, and the next run the new one."""
-    stage, final, aside = book.stage, book.final, book.final.with_name(f".{book.final.name}.old")
+    """Give the folder its name; a crash leaves the old one, the new one, or none until the next run."""
+    stage, final, aside = book.stage, book.final, _aside(book.final)
     for path in sorted(stage.rglob("*"), reverse=True):
         if path.is_dir():
             sync_folder(path)
@@ -291,7 +306,6 @@ def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:
     with uninterrupted():
         book.entered.clear()
         if final.exists():
-            shutil.rmtree(aside, ignore_errors=True)
             final.rename(aside)
         stage.rename(final)
         sync_folder(final.parent)
