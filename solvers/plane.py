@@ -60,7 +60,7 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     `tree`, the branch and bound for the same, does local searches, and answers where mixtures are too blurred to be
     priced sharply: symbols on an edge or corner, or a polygon hardly wider than rounding.
     """
-    if tree.cost.name != "entropy" or polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
+    if polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
     leads = _leading_rows(polytope.rows)
     if leads is None:
@@ -159,7 +159,7 @@ class PlaneSearch:
         corners: list[tuple[int, int]],
         tree: ConcaveSearch,
     ) -> None:
-        self.n, self._cost, self._tree = n, tree.cost, tree
+        self.n, self._tree = n, tree
         self._members, self._inner, self._outer, self._corners = members, inner, outer, corners
         self._units = np.flatnonzero((outer.values <= OUTSIDE).all(axis=0))
         self._inside = (inner.values <= 0.0).all(axis=0)
@@ -192,7 +192,7 @@ class PlaneSearch:
             complete = complete and look.triples(self._outer.values, corner)
             found.append(self._columns(look, corner, chosen))
         points = Points.concatenate(found)
-        reduced = self._cost.of(points) - points.dot(prices)
+        reduced = points.entropies() - points.dot(prices)
         order = np.argsort(reduced, kind="stable")[: max(columns, self.n)]
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf
