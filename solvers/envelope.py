@@ -234,25 +234,16 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
     if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
         raise InvalidPolytope("point must be non-negative and sum to 1")
     if polytope.least is not None:
-        normal, offset = polytope.least.separation(p)
-        raise OutsidePolytope(
-            f"point is not in the polytope, so it has no decomposition: a combination of rows gives "
-            f"{float(normal @ p):.6g}, above {offset:.6g}",
-            normal,
-            offset,
-        )
-    explicit = polytope.explicit
-    w = explicit.rows @ p
-    over, under = w - explicit.upper, explicit.lower - w
-    if over.max(initial=-np.inf) >= under.max(initial=-np.inf):
-        i = int(np.argmax(over))
-        normal, offset = explicit.rows[i], float(explicit.upper[i])
+        what, (normal, offset) = "a combination of rows", polytope.least.separation(p)
     else:
-        i = int(np.argmax(under))
-        normal, offset = -explicit.rows[i], -float(explicit.lower[i])
+        rows, _, bounds = polytope.explicit.one_sided
+        worst = int(np.argmax(rows @ p - bounds))
+        normal, offset = rows[worst], float(bounds[worst])
+        row = int(np.flatnonzero((np.abs(polytope.explicit.rows) == np.abs(normal)).all(axis=1))[0])
+        what = f"row {row}" if (polytope.explicit.rows[row] == normal).all() else f"minus row {row}"
     raise OutsidePolytope(
-        f"point is not in the polytope, so it has no decomposition: row {i} gives {w[i]:.6g}, outside "
-        f"[{explicit.lower[i]:.6g}, {explicit.upper[i]:.6g}]",
+        f"point is not in the polytope, so it has no decomposition: {what} gives {float(normal @ p):.6g}, "
+        f"above {offset:.6g}",
         normal,
         offset,
     )

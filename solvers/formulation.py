@@ -1,4 +1,4 @@
-"""How the kernel sees a polytope (one matrix, finite bounds, rows of order one, each column once), prices and limits."""
+"""How the kernel sees a polytope (one matrix, finite bounds, rows of order one, each column once), and checks."""
 
 from __future__ import annotations
 

@@ -4,11 +4,11 @@ If every row is an affine function of one of them on the simplex (two sensitive 
 the polytope is {v : sum v = 1, lo <= a.v <= hi}: its vertices are the symbols with a_x inside, and pairs
 that meet an end exactly. All pairs are priced in blocks of a matrix; nothing has to be searched.
 
-Columns to begin with: symbols of like number have like prices. Neighbours are merged into groups, again and again, until all pairs of groups can be listed. On the way back the
-decomposition of the merged point, followed member by member, nearly decomposes the finer one; what it leaves over
-is paired off at its own mean. So a master begins with columns that decompose the point at about the least cost, and
-its prices do not jump (5000 symbols: two to six rounds). Nothing of this is believed: the search over all pairs prices
-what it leads to.
+Columns to begin with: neighbours are merged into groups, again and again, until all pairs of groups can be listed. On
+the way back the decomposition of the merged point, followed member by member, nearly decomposes the finer one; what it
+leaves over is paired off at its own mean. So a master begins with columns that decompose the point at about the least
+cost, and its prices do not jump (5000 symbols: two to six rounds). Nothing of this is believed: the search over all
+pairs prices what it leads to.
 """
 
 from __future__ import annotations
