@@ -130,7 +130,8 @@ def lower_envelope(
     lead = leading_row(polytope)
     pricer: Pricer = NoPricer()
     enumerated, vertices, interrupted = None, None, False
-    initial = [Points.from_dense(p), _unit_columns(polytope)]
+    units = Points.units(np.arange(polytope.n), polytope.n)  # those inside cost nothing
+    initial = [Points.from_dense(p), units.take(_members(polytope, units))]
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
@@ -239,20 +240,16 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
         rows, _, bounds = polytope.explicit.one_sided
         worst = int(np.argmax(rows @ p - bounds))
         normal, offset = rows[worst], float(bounds[worst])
-        row = int(np.flatnonzero((np.abs(polytope.explicit.rows) == np.abs(normal)).all(axis=1))[0])
-        what = f"row {row}" if (polytope.explicit.rows[row] == normal).all() else f"minus row {row}"
+        high, low = (
+            np.flatnonzero(np.isfinite(e)) for e in (polytope.explicit.upper, polytope.explicit.lower)
+        )
+        what = f"row {high[worst]}" if worst < len(high) else f"minus row {low[worst - len(high)]}"
     raise OutsidePolytope(
         f"point is not in the polytope, so it has no decomposition: {what} gives {float(normal @ p):.6g}, "
         f"above {offset:.6g}",
         normal,
         offset,
     )
-
-
-def _unit_columns(polytope: Polytope) -> Points:
-    """The unit vectors inside the polytope: they cost nothing."""
-    units = Points.units(np.arange(polytope.n), polytope.n)
-    return units.take(_members(polytope, units))
 
 
 def _stars(polytope: Polytope, p: Array) -> Points:
@@ -329,15 +326,15 @@ def _vertices(
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
-    if polytope.least is not None and polytope.least.eliminated_rows > MOST_ROWS:
+    from solvers.enumeration import estimate, explicit_rows, vertices
+
+    if polytope.auxiliary is not None and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
         if method == "auto":
             return None, None
         raise TooManyVertices(
             f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
             'vertices; use method="columns"'
         )
-    from solvers.enumeration import estimate, vertices
-
     if method == "auto":
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:

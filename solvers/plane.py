@@ -62,6 +62,8 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     """
     if polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
+    from scipy.spatial import KDTree
+
     leads = _leading_rows(polytope.rows)
     if leads is None:
         return None
@@ -79,7 +81,7 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
         inner is None
         or outer is None
         or not 3 <= len(outer.values) <= MOST_LINES
-        or _nearest(points) < NEAREST
+        or KDTree(points.T).query(points.T, k=2)[0][:, 1].min() < NEAREST
     ):
         return None
     corners = _corners(outer.values, points)
@@ -88,15 +90,11 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
 
 def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     """Two rows that span the others and the ones: the widest, and the one farthest from it."""
-    size = np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)
-    scaled = rows / size[:, None]
-    centred = scaled - scaled.mean(axis=1, keepdims=True)
-    lead = int(np.argmax((centred**2).sum(axis=1)))
-    axis = centred[lead] / max(float(np.linalg.norm(centred[lead])), np.finfo(float).tiny)
-    rest = centred - np.outer(centred @ axis, axis)
-    length = np.linalg.norm(rest, axis=1)
-    second = int(np.argmax(length))
-    return None if length[second] <= 1e-6 * np.sqrt(rows.shape[1]) else np.array([lead, second])
+    from scipy.linalg import qr
+
+    scaled = rows / np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)[:, None]
+    lengths, leads = qr((scaled - scaled.mean(axis=1, keepdims=True)).T, mode="r", pivoting=True)
+    return None if abs(lengths[1, 1]) <= 1e-6 * np.sqrt(rows.shape[1]) else leads[:2].astype(np.intp)
 
 
 def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:
@@ -117,12 +115,6 @@ def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error
             blur = max(blur, 8.0 * ULP * float((np.abs(normal) @ np.abs(points)).max() + abs(end)))
             values.append(line)
     return _Lines(np.ascontiguousarray(values), blur) if values else None
-
-
-def _nearest(points: Array) -> float:
-    from scipy.spatial import KDTree
-
-    return float(KDTree(points.T).query(points.T, k=2)[0][:, 1].min())
 
 
 def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:

@@ -72,16 +72,16 @@ def work_per_basis(n: int, m: int) -> int:
     return (n + 5 + min(2 * m, OVERHEAD)) * (m + 5)
 
 
-def explicit_rows(polytope: Polytope) -> int:
-    """Rows of ``polytope.explicit``, at most, without the work of forming them; MOST_ROWS + 1 if more."""
+def explicit_rows(polytope: Polytope, most: int = MOST_ROWS) -> int:
+    """Rows of ``polytope.explicit``, at most, without the work of forming them; `most` + 1 if more."""
     if polytope.auxiliary is None:
         return polytope.m
     a = np.vstack([polytope.one_sided[1], -np.eye(polytope.auxiliary.shape[1])])
     while a.shape[1]:
         c = a[:, -1]
         up, down, free = a[c > 0], a[c < 0], a[c == 0]
-        if len(free) + len(up) * len(down) > MOST_ROWS:
-            return MOST_ROWS + 1
+        if len(free) + len(up) * len(down) > most:
+            return most + 1
         pairs = up[:, None, :-1] * -down[None, :, -1:] + down[None, :, :-1] * up[:, None, -1:]
         a = np.vstack([free[:, :-1], pairs.reshape(len(up) * len(down), a.shape[1] - 1)])
     return len(a)

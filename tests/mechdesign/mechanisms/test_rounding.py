@@ -262,6 +262,5 @@ def test_what_is_no_partition_is_refused(joint, groups):
 
 
 def test_a_partition_outside_the_budget_is_refused(joint):
-    with pytest.raises(RoundingFailure, match=r"merging leaves the output 'd' outside the budget") as e:
+    with pytest.raises(RoundingFailure, match=r"merging leaves the output 'd' outside the budget"):
         partition_channel([[0, 1, 2], [3]], Rules(joint, LIP(0.5)))
-    assert e.value.audit.worst.output == "d"
