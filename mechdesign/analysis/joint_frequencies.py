@@ -161,10 +161,9 @@ def _squares(first: Estimator, shares: Array, estimates: Array) -> Array:
     if first.cells.disjoint:  # squares of 0 and 1
         return estimates
     squared = first.cells.functionals**2
-    seen = np.array([first.known.identifies(c) for c in squared.T])
     values: Array = first.weights_for(squared).T @ shares
     # The smallest that a square can be on average, so that variances are too large rather than too small.
-    return np.where(seen[:, None], values, estimates**2)
+    return np.where(first.known.identifies(squared)[:, None], values, estimates**2)
 
 
 def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:

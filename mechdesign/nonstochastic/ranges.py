@@ -279,10 +279,6 @@ class JointRange:
         """The conditional range of X when Y is one of the given values (see `y_given`)."""
         return self.reverse.y_given(*y)
 
-    def is_unrelated(self) -> bool:
-        """Whether X and Y are unrelated: the joint range is the whole product."""
-        return self.n_pairs == self.shape[0] * self.shape[1]
-
     def map_x(self, feature: Callable[[Any], Hashable]) -> JointRange:
         """The joint range of U = feature(X) and Y, for the Markov chain U - X - Y."""
         u_symbols, codes = numbered("feature", [feature(x) for x in self.x_symbols])
