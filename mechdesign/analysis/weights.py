@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import check_level
+from mechdesign.analysis.frequencies import check_level
 from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
