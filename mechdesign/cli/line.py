@@ -108,7 +108,7 @@ def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | N
 
 
 @cache
-def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
+def declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
     """Every field, its declaration, and its names as an option; an argument has none."""
     found: list[tuple[Field[Any], Declared, list[str]]] = []
     for each in fields(group):
@@ -132,7 +132,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     def run(**given: Any) -> int | None:
         taken = {
-            name: group(**{each.name: _one(each, given.pop(each.name)) for each, *_ in _declared(group)})
+            name: group(**{each.name: _one(each, given.pop(each.name)) for each, *_ in declared(group)})
             for name, group in groups.items()
         }
         if REPORTER in given:
@@ -150,7 +150,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
     found: list[inspect.Parameter] = []
-    for each, said, names in _declared(group):
+    for each, said, names in declared(group):
         shown: dict[str, Any] = {"metavar": said.metavar, "help": said.help}
         info = (
             typer.Option(*names, rich_help_panel=_panel(group, each.name), **shown)
@@ -182,7 +182,7 @@ def command_line(name: str, *groups: object, public: bool = False) -> str:
     arguments: list[str] = []
     options: list[str] = []
     for group in groups:
-        for each, said, names in _declared(type(group)):
+        for each, said, names in declared(type(group)):
             shown = getattr(group, each.name)
             if not said.again or shown == each.default:
                 continue

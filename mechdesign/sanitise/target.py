@@ -120,6 +120,13 @@ def uninterrupted(*, last: bool = True) -> Generator[None]:
             signal.raise_signal(signum)
 
 
+def keep_stoppable() -> None:
+    """Let signals stop the work of `stoppable` again, of which a part is done."""
+    for handler in map(signal.getsignal, ASKED):
+        if isinstance(handler, _Stop):
+            handler.done = False
+
+
 @contextmanager
 def _handlers(handler: Any) -> Generator[dict[int, Any]]:
     """Install a handler for every signal that is not ignored; gives those that were there."""

@@ -33,7 +33,7 @@ from tests.mechdesign.report import report_cases as cases
 def quick_pictures(monkeypatch, request):
     """Pictures are drawn for Adult alone: each drawing takes a tenth of a second."""
     if "adult" not in request.fixturenames:
-        monkeypatch.setattr(plots, "_inline", lambda *_: "<svg></svg>")
+        monkeypatch.setattr(plots, "curve_pictures", lambda *_: ["<svg></svg>"])
 
 
 def tiny() -> Joint:
