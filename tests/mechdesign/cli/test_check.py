@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 
 import pytest
 
-PEOPLE = "id,job,town\n" + "".join(
-    f"{i},{('clerk', 'clerk', 'baker', 'smith', 'smith', 'weaver')[i % 6]},T{i % 3}\n" for i in range(600)
-)
+JOBS = ("clerk", "clerk", "baker", "smith", "smith", "weaver")
+ORDER = random.Random(1).sample(range(600), 600)
+PEOPLE = "id,job,town\n" + "".join(f"{i},{JOBS[k % 6]},T{k % 3}\n" for i, k in enumerate(ORDER))
 
 
 @pytest.fixture

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 
 import pytest
 
 import mechdesign as md
 
 JOBS = ("clerk", "clerk", "baker", "smith", "smith", "weaver")
-PEOPLE = "id,job,town\n" + "".join(f"{i},{JOBS[i % 6]},T{i % 2}\n" for i in range(1200))
+ORDER = random.Random(1).sample(range(1200), 1200)
+PEOPLE = "id,job,town\n" + "".join(f"{i},{JOBS[k % 6]},T{k % 2}\n" for i, k in enumerate(ORDER))
 
 
 @pytest.fixture
