@@ -11,9 +11,8 @@ import pytest
 
 import mechdesign as md
 
-JOBS = ("clerk", "clerk", "baker", "smith", "smith", "weaver")
-ORDER = random.Random(1).sample(range(1200), 1200)
-PEOPLE = "id,job,town\n" + "".join(f"{i},{JOBS[k % 6]},T{k % 2}\n" for i, k in enumerate(ORDER))
+JOBS = random.Random(1).sample(["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 200, 1200)
+PEOPLE = "id,job,town\n" + "".join(f"{i},{job},T{i % 2}\n" for i, job in enumerate(JOBS))
 
 
 @pytest.fixture
