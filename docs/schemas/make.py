@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from mechdesign.channel.file import ChannelDocument
 from mechdesign.comparison.rows import ComparisonManifest
-from mechdesign.core.documents import FileDocument, json_schema
+from mechdesign.core.documents import FileDocument
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 from mechdesign.sanitise.entries import OldJob
 from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
@@ -25,6 +26,25 @@ KINDS: tuple[type[FileDocument], ...] = (
     InternalManifest,
     ComparisonManifest,
 )
+
+
+def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the files of a kind."""
+    schema = kind.model_json_schema()
+    ends = {
+        "format": {"const": kind.FORMAT},
+        "version": {"enum": list(kind.VERSIONS)},
+        "sha256": {
+            "type": "string",
+            "pattern": "^[0-9a-f]{64}$",
+            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no blanks, UTF-8.",
+        },
+    }
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = f"{kind.FORMAT}, version {' or '.join(map(str, kind.VERSIONS))}"
+    schema["properties"] = {**ends, **schema["properties"]}
+    schema["required"] = [*ends, *schema.get("required", [])]
+    return schema
 
 
 def schemas() -> dict[str, str]:
