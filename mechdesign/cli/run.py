@@ -81,8 +81,9 @@ def job_model() -> Any:
             hint, default = get_type_hints(group)[each.name], each.default if names else ...
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):
-                more["json_schema_extra"] = _schema_of_typed
-                hint = Annotated[hint, BeforeValidator(partial(_typed, hint, said.metavar == COLUMNS))]
+                columns, many = said.metavar == COLUMNS, hint == list[str] | None
+                more["json_schema_extra"] = partial(_schema_of_typed, columns or many)
+                hint = Annotated[hint, BeforeValidator(partial(_typed, columns, many))]
             if each.name not in LEFT_OUT:
                 keys[each.name] = hint, Field(default=default, description=said.help, **more)
         return create_model(function.__name__.title(), __base__=Record, **keys)
@@ -98,22 +99,22 @@ def job_model() -> Any:
     return create_model("Job", __base__=Record, **keys)
 
 
-def _typed(hint: Any, columns: bool, value: Any) -> Any:
+def _typed(columns: bool, many: bool, value: Any) -> Any:
     """A value as it would be typed on the command line: numbers are texts there, and options are repeated."""
     texts = [
         str(each) if type(each) is int else each for each in (value if isinstance(value, list) else [value])
     ]
-    if hint == list[str] | None:
+    if many:
         return texts
     if columns and all(isinstance(each, str) for each in texts):
         return ",".join(texts)
     return value if isinstance(value, list) else texts[0]
 
 
-def _schema_of_typed(schema: dict[str, Any]) -> None:
-    schema.pop("type", None)
+def _schema_of_typed(many: bool, schema: dict[str, Any]) -> None:
     one: dict[str, Any] = {"type": ["string", "number"]}
-    schema["anyOf"] = [one, {"type": "array", "items": one}]
+    schema.pop("type", None)
+    schema["anyOf"] = [one, *([{"type": "array", "items": one}] if many else [])]
 
 
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
@@ -231,11 +232,15 @@ def _saying_where(job: str, text: str, place: Place) -> Generator[None]:
         yield
     except InputError as error:
         section, said = _at(text, place), str(error)
-        keys: list[str] = []
-        for shape in ("--{0}", "{1!r}", "{0} (", "{1}"):
-            found = section.items() if isinstance(section, dict) else ()
-            keys += [key for key, value in found if shape.format(key, value) in said]
-        raise InputError(f"{job}, line {line_of(text, (*place, *keys[:1]))}: {said}") from None
+        found = [
+            (rank, said.find(mark), -len(mark), key)
+            for key, value in (section.items() if isinstance(section, dict) else ())
+            for each in (value if isinstance(value, list) else [value])
+            for rank, mark in enumerate((f"--{key}", repr(each), str(each)))
+            if mark in said
+        ]
+        where = (*place, *(key for *_, key in sorted(found)[:1]))
+        raise InputError(f"{job}, line {line_of(text, where)}: {said}") from None
 
 
 def _at(text: str, place: Place) -> Any:

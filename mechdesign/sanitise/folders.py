@@ -37,7 +37,7 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.digests import Content
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
-from mechdesign.sanitise.ledger import MAGIC, NAME, Ledger, begins
+from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -85,7 +85,7 @@ class ProvisionalLedger(Ledger):
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
-        if rehearsal and not begins(Path(path), MAGIC):  # it would be made
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
             path = Ledger(stage / f".{NAME}").path
         super().__init__(path, channels=() if rehearsal else channels)
 
