@@ -103,9 +103,7 @@ class Notion:
             value = check_budget(budget, getattr(self, budget), allow_infinite=self.takes_lam())
             object.__setattr__(self, budget, value)
         if not any(math.isfinite(getattr(self, budget)) for budget in self.budgets()):
-            raise InputError(
-                "eps_l and eps_u are both inf: nothing would be protected; give at least one budget"
-            )
+            raise InputError("eps_l and eps_u are both inf: nothing would be protected; give one budget")
         if not self.own:
             return
         limits = self.limits
@@ -120,9 +118,7 @@ class Notion:
         object.__setattr__(self, "own", own)
         for symbol, lower, upper in self.own:
             if math.isinf(lower) and math.isinf(upper):
-                raise InputError(
-                    f"both budgets of {symbol!r} are inf: it would not be protected; give one of them"
-                )
+                raise InputError(f"both budgets of {symbol!r} are inf: it would not be protected; give one")
 
     @property
     def limits(self) -> Limits:

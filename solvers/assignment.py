@@ -107,15 +107,8 @@ class Assignment:
     @cached_property
     def sides(self) -> tuple[Array, Array, Array]:
         """The one-sided rows ``(sign row - offset) v + auxiliary r >= 0``: sign row (m, n), offset (m,), auxiliary."""
-        c = self.columns
-        auxiliary = np.zeros((c.m, 0)) if c.auxiliary is None else c.auxiliary
-        low, high = np.flatnonzero(np.isfinite(c.lower)), np.flatnonzero(np.isfinite(c.upper))
-        rows = np.vstack([c.rows[low], -c.rows[high]])
-        return (
-            rows,
-            np.concatenate([c.lower[low], -c.upper[high]]),
-            np.vstack([auxiliary[low], -auxiliary[high]]),
-        )
+        rows, auxiliary, bounds = self.columns.one_sided
+        return -rows, -bounds, -auxiliary
 
     def cost_of(self, shares: Array) -> float:
         """Of q(x, y) / p_x."""
@@ -128,10 +121,14 @@ class Assignment:
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """`rows` (m, n) of the one-sided rows of each column, not negative; `masses` (n,) of the masses of the columns."""
+    """Those of the one-sided rows of all columns (m, n), of the masses (n,), and of rows of a single column (k,).
+
+    All but those of the masses are not negative.
+    """
 
     rows: Array
     masses: Array
+    own: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ def vertex(
     bound: float = -math.inf,
 ) -> Assigned:
     """An optimal vertex among those on the pairs of `mask`, extended until the bound for `proof` is within `aim`."""
-    program = _Program(problem)
+    program = Program(problem)
     xs, ys = np.nonzero(mask)
     used = mask.copy()
     program.add(xs, ys)
@@ -76,7 +76,7 @@ def vertex(
     raise AssertionError("the last round returns")
 
 
-class _Program:
+class Program:
     """The linear program, rows first, columns as they come."""
 
     def __init__(self, problem: Assignment) -> None:
@@ -99,6 +99,8 @@ class _Program:
         self._first = n * (1 + keep)
         self._at: list[NDArray[np.intp]] = []
         self.rows = np.zeros(n)
+        self._scales = [np.zeros(0)]
+        self._last = self._first + m * n
         if a:  # auxiliary variable k of column y, in units of p_y
             k, y = (g.ravel() for g in np.meshgrid(np.arange(a), np.arange(n), indexing="ij"))
             index = self._first + y[:, None] + n * np.arange(m)[None, :]
@@ -127,6 +129,20 @@ class _Program:
         self._append(costs, floor, np.hstack(index), np.hstack(values))
         self._at.append(xs * n + ys)
 
+    def cut(self, y: int, rows: Array) -> None:
+        """Rows (k, n) that the shares of column y must not bring below zero; all pairs must be there."""
+        at = np.flatnonzero(self.problem.open.ravel()).searchsorted(
+            np.arange(self.problem.n) * self.problem.n + y
+        )
+        opened = self.problem.open[:, y]
+        index = np.tile(at[opened] + self._auxiliary, len(rows)).astype(np.int32)
+        values = rows[:, opened] / self.problem.masses[y]
+        k, width = values.shape
+        starts = (np.arange(k) * width).astype(np.int32)
+        top = np.full(k, np.inf)
+        self._highs.addRows(k, np.zeros(k), top, k * width, starts, index, values.ravel())
+        self._scales.append(np.full(k, self.problem.masses[y]))
+
     def solve(self, end: float) -> tuple[Array, Multipliers]:
         """Optimal shares over the pairs so far, and multipliers."""
         highs, problem, n = self._highs, self.problem, self.problem.n
@@ -154,5 +170,6 @@ class _Program:
         p = problem.masses
         self.rows = dual[:n] / p
         masses = dual[n : 2 * n] / p if problem.keep else np.zeros(n)
-        found = Multipliers(np.maximum(dual[self._first :].reshape(-1, n), 0.0) / p, masses)
+        own = np.maximum(dual[self._last :], 0.0) / np.concatenate(self._scales)
+        found = Multipliers(np.maximum(dual[self._first : self._last].reshape(-1, n), 0.0) / p, masses, own)
         return shares / shares.sum(axis=1)[:, None], found

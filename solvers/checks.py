@@ -10,13 +10,6 @@ from solvers.errors import InvalidOption, InvalidPolytope
 Array = NDArray[np.float64]
 
 
-def check_positive(name: str, value: float) -> float:
-    """Return `value` if it is a positive number, else raise InvalidOption."""
-    if not value > 0.0:
-        raise InvalidOption(f"{name} ({value}) must be a positive number")
-    return value
-
-
 def check_limits(workers: int, memory_limit: int) -> None:
     """Raise InvalidOption unless both are positive."""
     if workers < 1:

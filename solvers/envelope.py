@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_limits, check_positive, check_prices
+from solvers.checks import check_limits, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
 from solvers.costs import Cost, cost_named
 from solvers.errors import (
@@ -28,7 +28,7 @@ from solvers.errors import (
     TooManyVertices,
 )
 from solvers.formulation import check_relaxation
-from solvers.generation import Generation, envelope_bound
+from solvers.generation import Generation
 from solvers.line import LineSearch, leading_row
 from solvers.line_levels import at_mean, first_columns
 from solvers.plane import plane_search
@@ -186,7 +186,8 @@ def lower_envelope(
 
 def deadline(started: float, gap: float, time_limit: float | None) -> float:
     """When a run has to end, on the clock of `time.monotonic`; InvalidOption if gap or limit are out of range."""
-    check_positive("gap", gap)
+    if not gap > 0.0:
+        raise InvalidOption(f"gap ({gap}) must be a positive number")
     if time_limit is not None and not time_limit >= 0.0:
         raise InvalidOption(f"time_limit ({time_limit}) must be zero or more seconds")
     return math.inf if time_limit is None else started + time_limit
@@ -220,7 +221,6 @@ def concluded(
         method=method,
         enumeration=enumeration,
         vertices=0 if vertices is None else len(vertices),
-        bound_vertices=_bound_of_vertices(run, vertices),
         rounds=run.rounds,
         columns=len(run.pool),
         counts=run.counts,
@@ -362,10 +362,3 @@ def _vertices(
     left = None if math.isinf(end) else max(0.0, end - time.monotonic())
     found = vertices(polytope, enumeration, time_limit=left)
     return found.method, Points.from_dense(found.points)
-
-
-def _bound_of_vertices(run: Generation, vertices: Points | None) -> float:
-    if vertices is None or len(vertices) == 0:
-        return math.nan
-    reduced = run.cost.of(vertices) - vertices.dot(run.dual)
-    return envelope_bound(run.dual, run.target, float(reduced.min()))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.auxiliary import LeastAuxiliary, least_auxiliary
 from solvers.errors import InvalidPolytope
 
 Array = NDArray[np.float64]
@@ -16,6 +16,55 @@ Array = NDArray[np.float64]
 MEMBERSHIP_TOLERANCE = 1e-9
 """Default largest violation at which a float point still counts as a member: a thousand times the
 error of a simplex solve on rows of order one, far below any bound that matters to a user."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastAuxiliary:
+    """Lower bounds ``r[owner] >= floors v - floor_bounds`` and rows ``rows v + weights r <= bounds``.
+
+    If every row bounds a single auxiliary variable from below, or bounds variables from above only, then there is a
+    least choice of them for each v, and v is a member if and only if this choice satisfies the other rows. Elimination
+    would multiply the rows instead: k variables with one lower bound each make 2^k of them.
+    """
+
+    floors: Array
+    floor_bounds: Array
+    owner: NDArray[np.intp]
+    rows: Array
+    weights: Array
+    bounds: Array
+
+    def excess(self, images: Callable[[Array], Array]) -> Array:
+        """By how much each row is violated at the least choice, (points, m); `images` maps rows to their values."""
+        least = self._least(images(self.floors) - self.floor_bounds)
+        return images(self.rows) + least @ self.weights.T - self.bounds
+
+    def separation(self, v: Array) -> tuple[Array, float]:
+        """The inequality ``normal v <= offset`` of the set that `v` (n,) violates most."""
+        floors = self.floors @ v - self.floor_bounds
+        row = int(np.argmax(self.excess(lambda matrix: (matrix @ v)[None, :])[0]))
+        normal, offset = self.rows[row].copy(), float(self.bounds[row])
+        for k in np.flatnonzero(self.weights[row]):
+            own = np.flatnonzero(self.owner == k)
+            if own.size and floors[own].max() > 0.0:
+                highest = int(own[np.argmax(floors[own])])
+                normal += self.weights[row, k] * self.floors[highest]
+                offset += float(self.weights[row, k] * self.floor_bounds[highest])
+        return normal, offset
+
+    @property
+    def eliminated_rows(self) -> float:
+        """Number of rows that elimination would leave, duplicates counted."""
+        choices = 1.0 + np.bincount(self.owner, minlength=self.weights.shape[1])
+        return float(np.where(self.weights > 0.0, choices, 1.0).prod(axis=1).sum())
+
+    def _least(self, floors: Array) -> Array:
+        least = np.zeros((len(floors), self.weights.shape[1]))
+        for k in range(least.shape[1]):
+            own = self.owner == k
+            if own.any():
+                least[:, k] = np.maximum(floors[:, own].max(axis=1), 0.0)
+        return least
 
 
 def _frozen(values: ArrayLike, ndim: int, name: str) -> Array:
@@ -113,17 +162,34 @@ class Polytope:
 
     @cached_property
     def _eliminated(self) -> tuple[Array, Array, Array]:
-        one_sided = _as_upper_rows(self)
-        for _ in range(0 if self.auxiliary is None else self.auxiliary.shape[1]):
-            one_sided = _eliminate_last(*one_sided)
-        return one_sided
+        rows, weights, bounds = self.one_sided
+        k = weights.shape[1]
+        # The auxiliary variables last, and their signs as rows; beside them the sizes of the entries of v.
+        matrix = np.vstack([np.hstack([rows, weights]), np.hstack([np.zeros((k, self.n)), -np.eye(k)])])
+        left = matrix, np.append(bounds, np.zeros(k)), np.abs(matrix[:, : self.n])
+        for _ in range(k):
+            left = _eliminate_last(*left)
+        return left
+
+    @cached_property
+    def one_sided(self) -> tuple[Array, Array, Array]:
+        """Rows, auxiliary columns (k = 0 without) and bounds of ``rows v + auxiliary r <= bounds``, for every end."""
+        auxiliary = np.zeros((self.m, 0)) if self.auxiliary is None else self.auxiliary
+        high, low = np.isfinite(self.upper), np.isfinite(self.lower)
+        rows, weights = (np.vstack([matrix[high], -matrix[low]]) for matrix in (self.rows, auxiliary))
+        return rows, weights, np.concatenate([self.upper[high], -self.lower[low]])
 
     @cached_property
     def least(self) -> LeastAuxiliary | None:
         """The least auxiliary variables for each v, where there is such a rule; it makes membership cheap."""
-        if self.auxiliary is None:
+        rows, weights, bounds = self.one_sided
+        below = (weights < 0.0).any(axis=1)
+        if self.auxiliary is None or ((weights[below] != 0.0).sum(axis=1) > 1).any():
             return None
-        return least_auxiliary(self.rows, self.lower, self.upper, self.auxiliary)
+        owner = np.argmin(weights[below], axis=1)
+        scale = -weights[below, owner]
+        floors, ends = rows[below] / scale[:, None], bounds[below] / scale
+        return LeastAuxiliary(floors, ends, owner, rows[~below], weights[~below], bounds[~below])
 
     def excess(self, points: ArrayLike) -> Array:
         """By how much each point violates the worst of the rows, (k,); as `residual`, for probability vectors."""
@@ -151,18 +217,6 @@ class Polytope:
     def restrict(self, keep: ArrayLike) -> Polytope:
         """The face on which every coordinate outside `keep` is zero, in the kept coordinates."""
         return Polytope(self.rows[:, np.asarray(keep)], self.lower, self.upper, self.auxiliary)
-
-
-def _as_upper_rows(polytope: Polytope) -> tuple[Array, Array, Array]:
-    """Rows and upper bounds with the auxiliary variables last, and the sizes of the entries of v."""
-    auxiliary = np.zeros((polytope.m, 0)) if polytope.auxiliary is None else polytope.auxiliary
-    full = np.hstack([polytope.rows, auxiliary])
-    k = auxiliary.shape[1]
-    sign = np.hstack([np.zeros((k, polytope.n)), -np.eye(k)])
-    has_upper, has_lower = np.isfinite(polytope.upper), np.isfinite(polytope.lower)
-    matrix = np.vstack([full[has_upper], -full[has_lower], sign])
-    bound = np.concatenate([polytope.upper[has_upper], -polytope.lower[has_lower], np.zeros(k)])
-    return matrix, bound, np.abs(matrix[:, : polytope.n])
 
 
 def _eliminate_last(matrix: Array, bound: Array, size: Array) -> tuple[Array, Array, Array]:

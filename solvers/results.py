@@ -57,9 +57,6 @@ class Envelope:
         The prices that prove the bound.
     method : str
         'vertices', 'columns' or 'line'.
-    bound_vertices : float
-        For method 'vertices': the bound that the enumerated vertices alone suggest. It is not proven,
-        since a float enumeration can lose vertices; nan elsewhere.
     pool : Points
         Every column generated, for a warm start nearby.
     """
@@ -74,7 +71,6 @@ class Envelope:
     pool: Points
     enumeration: str | None = None
     vertices: int = 0
-    bound_vertices: float = float("nan")
     rounds: int = 0
     columns: int = 0
     counts: SearchCounts = field(default_factory=SearchCounts)
@@ -85,10 +81,6 @@ class Envelope:
     def gap(self) -> float:
         """``value - bound``."""
         return self.value - self.bound
-
-    def is_optimal(self, tolerance: float) -> bool:
-        """Whether the proven gap is at most `tolerance`."""
-        return self.gap <= tolerance
 
 
 class Pricer(Protocol):

@@ -22,9 +22,6 @@ from solvers.uncertain import UncertainSet
 
 Array = NDArray[np.float64]
 
-ROUNDING = 2.0**-50
-"""Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
-
 TIGHTENING_SHARE = 0.1
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
 
@@ -68,9 +65,7 @@ class RobustSearch(ConcaveSearch):
         # No two coordinates are interchangeable here: each is a group of its own.
         self._members = self._first = np.arange(self.n)
         scale = 1.0 / uncertain.point
-        factors = [f for f in (uncertain.ratio, uncertain.most, 1.0) if math.isfinite(f)]
-        terms = self.n + len(uncertain.lower) + 16
-        allowance = ROUNDING * terms * (1.0 + max(factors)) * float(scale.max())
+        allowance = uncertain.row_error * float(scale.max())
         share_width = uncertain.share_upper - uncertain.share_lower
         share_room = max(1.0 - float(uncertain.share_lower.sum()), 0.0)
         lower, width, room = map(np.ascontiguousarray, uncertain.boxes)

@@ -151,6 +151,43 @@ class UncertainSet:
             worst = np.maximum(worst, (self.least * extreme_means(h, g, -1, *shares) - g).max(axis=1))
         return worst
 
+    @property
+    def room(self) -> float:
+        """What the inequalities have to spare at the point, where w is 1: as much as a margin can be."""
+        return min(self.ratio - 1.0, self.most - 1.0, 1.0 - self.least if self.least > 0.0 else np.inf)
+
+    @property
+    def row_error(self) -> float:
+        """How far entries of `cuts` may be from a row of the boxes whose ends were rounded outwards to these."""
+        factors = [f for f in (self.ratio, self.most, 1.0) if np.isfinite(f)]
+        return ROUNDING * (self.n + len(self.lower) + 16) * (1.0 + max(factors))
+
+    def cuts(self, w: Array) -> Array:
+        """Rows a (k, n) with a.w >= 0 for w = v / point of every member v, those that are least at this w (n,)."""
+        full = np.append(w, self.rest * float(self.point @ w))
+        lower, width, _ = self.boxes
+        size, upper = len(lower), lower + width
+        wide = np.broadcast_to(full, lower.shape)
+        high, low = _extreme_weights(-wide, lower, upper), _extreme_weights(wide, lower, upper)
+        h, g = high @ full, low @ full
+        rows = [np.zeros((0, len(full)))]
+        each = np.arange(size)
+        if np.isfinite(self.ratio) and size > 1:
+            others = np.where(np.eye(size, dtype=np.bool_), np.inf, g)
+            rows.append(self.ratio * low[others.argmin(axis=1)] - high)
+        for factor, sign, values, own, ends in (
+            (self.most, 1, g, h, (low, high)),
+            (self.least, -1, h, g, (high, low)),
+        ):
+            if 0.0 < factor < np.inf:
+                c = np.tile(values, (size, 1))
+                c[each, each] = own
+                weights = _extreme_weights(sign * c, self.share_lower, self.share_upper)
+                mean = weights @ ends[0] + np.diagonal(weights)[:, None] * (ends[1] - ends[0])
+                rows.append(sign * (factor * mean - ends[1]))
+        found = np.vstack(rows)
+        return found[:, :-1] + np.outer(found[:, -1], self.rest * self.point)
+
     def excess_of(self, points: Points) -> Array:
         """`excess` of a list of sparse points, in parts that fit the memory."""
         parts = [
@@ -162,14 +199,25 @@ class UncertainSet:
 
 def extreme_means(values: Array, own: Array, sign: int, low: Array, high: Array) -> Array:
     """The least (sign 1) or largest mean of `values` over weights in a box, with `own` in place of each s; (k, S)."""
-    size = values.shape[1]
-    c = np.repeat(values[:, None, :], size, axis=1)
-    c[:, np.arange(size), np.arange(size)] = own
-    order = np.argsort(sign * c, axis=2)
-    free = (high - low)[order]
-    filled = np.clip(1.0 - low.sum() - (np.cumsum(free, axis=2) - free), 0.0, free)
-    return c @ low + (filled * np.take_along_axis(c, order, axis=2)).sum(axis=2)
+    c = np.repeat(values[:, None, :], values.shape[1], axis=1)
+    np.einsum("kss->ks", c)[:] = own
+    return (c * _extreme_weights(sign * c, low, high)).sum(axis=2)
 
+
+def _extreme_weights(c: Array, low: Array, high: Array) -> Array:
+    """Probability vectors in a box, with as much as can be on the least entries of each row of c."""
+    order = np.argsort(c, axis=-1, kind="stable")
+    free = np.take_along_axis(np.broadcast_to(high - low, c.shape), order, axis=-1)
+    filled = np.clip(
+        np.maximum(1.0 - low.sum(axis=-1), 0.0)[..., None] - (np.cumsum(free, axis=-1) - free), 0.0, free
+    )
+    weights = np.empty_like(c)
+    np.put_along_axis(weights, order, filled, axis=-1)
+    return low + weights
+
+
+ROUNDING = 2.0**-50
+"""Relative error of the entries of a row, per term: sums of ends, differences and products of doubles."""
 
 EMPTY = 1e-12
 """By how much the ends of a box may miss a sum of 1 through rounding."""

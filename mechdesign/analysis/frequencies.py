@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import Spread, check_level, score_interval
+from mechdesign.analysis.intervals import Estimated, Spread, check_level, score_interval
 from mechdesign.analysis.likelihood import (
     MaximumLikelihood,
     information_covariance,
@@ -24,7 +24,6 @@ from mechdesign.analysis.likelihood import (
 from mechdesign.analysis.linear import Identification, covariance_of, identify
 from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
-from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 
@@ -34,45 +33,23 @@ Method = Literal["unbiased", "ml"]
 Target = Literal["population", "records"]
 
 
-@dataclass(frozen=True, repr=False)
-class Frequencies(Displayed):
-    """Estimated frequencies, one entry for each of `names`.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Frequencies(Estimated):
+    """Estimated frequencies, one entry for each of `names`; the rest as in `intervals.Estimated`.
 
     Parameters
     ----------
     names : tuple of str
         A symbol of X, symbols that only their sum is known of (``{a, b}``), or what the user asked for.
-    estimates, standard_errors, lower, upper : (m,) arrays
-        Intervals are score intervals within the possible values (`intervals.score_interval`).
     covariance : (m, m) array
         Of the estimates.
-    records : int
-    method : 'unbiased' or 'ml'
-    target : 'population' or 'records'
-        Whether the intervals are for the population that the records are drawn from, or for the records of the file.
-    level : float
-        Confidence level of each interval.
-    notices : tuple of str
     likelihood : MaximumLikelihood or None
         How near to the maximum ('ml').
     """
 
     names: tuple[str, ...]
-    estimates: Array
-    standard_errors: Array
-    lower: Array
-    upper: Array
     covariance: Array
-    records: int
-    method: str
-    target: str
-    level: float
-    notices: tuple[str, ...] = ()
     likelihood: MaximumLikelihood | None = None
-
-    def __repr__(self) -> str:
-        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
-        return f"Frequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
 
     def as_dict(self) -> dict[str, float]:
         """Name to estimate."""
@@ -80,10 +57,7 @@ class Frequencies(Displayed):
 
     def rows(self) -> list[dict[str, Any]]:
         """One record a name: name, estimate, standard_error, lower, upper."""
-        numbers = (self.estimates, self.standard_errors, self.lower, self.upper)
-        keys = ("name", "estimate", "standard_error", "lower", "upper")
-        columns = [values.tolist() for values in numbers]
-        return [dict(zip(keys, row, strict=True)) for row in zip(self.names, *columns, strict=True)]
+        return self._rows({"name": name} for name in self.names)
 
 
 def identifiability(channel: Channel, *, form: str = "label") -> Identification:
@@ -228,16 +202,16 @@ def _with_intervals(
     ends = score_interval(centre, *spread_of(estimator, counts, target), records, level)
     lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
     return Frequencies(
-        cells.names,
-        estimate,
-        np.sqrt(np.maximum(np.diag(covariance), 0.0)),
-        np.clip(lower, *cells.bounds),
-        np.clip(upper, *cells.bounds),
-        covariance,
-        records,
-        method,
-        target,
-        level,
+        names=cells.names,
+        estimates=estimate,
+        standard_errors=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        lower=np.clip(lower, *cells.bounds),
+        upper=np.clip(upper, *cells.bounds),
+        covariance=covariance,
+        records=records,
+        method=method,
+        target=target,
+        level=level,
     )
 
 

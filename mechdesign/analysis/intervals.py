@@ -8,18 +8,64 @@ possible values, whose own error is estimated as zero, so keeps an interval, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 
 Array = NDArray[np.float64]
 
 HALVINGS = 60
 """Bisections of an end: a double has no more digits."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Estimated(Displayed):
+    """What estimates have in common.
+
+    Parameters
+    ----------
+    estimates, standard_errors, lower, upper : arrays of one shape
+        Intervals are score intervals within the possible values (`score_interval`).
+    records : int
+    method : 'unbiased' or 'ml'
+    target : 'population' or 'records'
+        Whether the intervals are for the population that the records are drawn from, or for the records of the file.
+    level : float
+        Confidence level of each interval.
+    notices : tuple of str
+    """
+
+    estimates: Array
+    standard_errors: Array
+    lower: Array
+    upper: Array
+    records: int
+    method: str
+    target: str
+    level: float
+    notices: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
+        return f"{type(self).__name__}({of}, {self.method}, {100 * self.level:g} % intervals)"
+
+    def _rows(self, names: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
+        """Names of the entries, in order, each with its numbers."""
+        keys = ("estimate", "standard_error", "lower", "upper")
+        columns = (
+            values.ravel().tolist()
+            for values in (self.estimates, self.standard_errors, self.lower, self.upper)
+        )
+        rows = zip(*columns, strict=True)
+        return [name | dict(zip(keys, row, strict=True)) for name, row in zip(names, rows, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -35,18 +81,21 @@ class Spread:
     squares: tuple[Array, Array, Array]
     fixed: tuple[Array, Array, Array] | None = None
 
+    @cached_property
+    def _seconds(self) -> tuple[Array, Array, Array]:
+        """The squares without what does not vary."""
+        (a, b, c), (d, e, f) = self.squares, self.fixed or (0.0, 0.0, 0.0)
+        return a - d, b - e, c - f
+
     def deviation(self, theta: Array, records: int) -> Array:
         """Standard deviation of a mean of so many weights at theta (m,)."""
-        fixed = theta**2 if self.fixed is None else self._between(theta, self.fixed)
-        return np.sqrt(np.maximum(self._between(theta, self.squares) - fixed, 0.0) / records)
-
-    def _between(self, theta: Array, values: tuple[Array, Array, Array]) -> Array:
-        above = theta > self.middle
+        above, (least, middle, most) = theta > self.middle, self._seconds
         start, stop = np.where(above, self.middle, self.least), np.where(above, self.most, self.middle)
-        first, last = np.where(above, values[1], values[0]), np.where(above, values[2], values[1])
+        first, last = np.where(above, middle, least), np.where(above, most, middle)
         width = stop - start
         share = np.divide(theta - start, width, out=np.ones_like(theta), where=width > 0.0)
-        return first + share * (last - first)
+        second = first + share * (last - first) - (theta**2 if self.fixed is None else 0.0)
+        return np.sqrt(np.maximum(second, 0.0) / records)
 
 
 def check_level(level: float) -> None:
@@ -60,15 +109,16 @@ def score_interval(
 ) -> tuple[Array, Array]:
     """Lower and upper ends (m,); `step` is how far apart two records' weights can be (m,)."""
     z, half = NormalDist().inv_cdf((1.0 + level) / 2.0), step / (2.0 * records)
-    at = np.clip(estimate, spread.least, spread.most)
+    limits = np.stack([spread.least, spread.most])
+    at = np.clip(estimate, *limits)
 
-    def end(limit: Array) -> Array:
-        inside, outside = at, limit
-        for _ in range(HALVINGS):
-            theta = (inside + outside) / 2.0
-            holds = np.abs(theta - at) <= half + z * spread.deviation(theta, records)
-            inside, outside = np.where(holds, theta, inside), np.where(holds, outside, theta)
-        holds = np.abs(limit - at) <= half + z * spread.deviation(limit, records)
-        return np.where(holds, limit, inside)
+    def holds(theta: Array) -> NDArray[np.bool_]:
+        return np.abs(theta - at) <= half + z * spread.deviation(theta, records)
 
-    return end(spread.least), end(spread.most)
+    inside, outside = np.broadcast_to(at, limits.shape), limits
+    for _ in range(HALVINGS):
+        theta = (inside + outside) / 2.0
+        good = holds(theta)
+        inside, outside = np.where(good, theta, inside), np.where(good, outside, theta)
+    lower, upper = np.where(holds(limits), limits, inside)
+    return lower, upper

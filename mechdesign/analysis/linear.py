@@ -95,15 +95,16 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     itself: hence the sum of P_X over a part is identified.
     """
     size = len(matrix)
+    if rank == size:
+        return tuple((x,) for x in range(size))
+    # Without stubs: those of scipy describe every combination of the arguments at once.
+    qr: Any = import_module("scipy.linalg").qr
+    factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
+    triangle, order = factors
+    shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
+    at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
     graph = np.zeros((size, size), dtype=np.bool_)
-    if rank < size:
-        # Without stubs: those of scipy describe every combination of the arguments at once.
-        qr: Any = import_module("scipy.linalg").qr
-        factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
-        triangle, order = factors
-        shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
-        at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
-        graph[order[at], order[rank:][dependent]] = True
+    graph[order[at], order[rank:][dependent]] = True
     labels: list[int] = import_module("scipy.sparse.csgraph").connected_components(graph)[1].tolist()
     parts: dict[int, list[int]] = {}
     for x, label in enumerate(labels):

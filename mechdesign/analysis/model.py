@@ -187,13 +187,11 @@ def _crossed_mapping(
         raise InputError("joint counts must be a mapping of (label, value) to count")
     values = tuple(sorted({str(z) for _, z in released})) if kept_labels is None else tuple(kept_labels)
     counts = np.zeros((len(labels), len(values)), dtype=np.int64)
-    for z, value in enumerate(values):
-        counts[:, z] = label_counts(
-            labels, {y: n for (y, other), n in released.items() if str(other) == value}
-        )
-    unknown = [z for _, z in released if str(z) not in values]
-    if unknown:
-        raise InputError(f"the other channel has no output {quoted(unknown[0])}")
+    index = {value: z for z, value in enumerate(values)}
+    for (label, other), number in released.items():
+        if str(other) not in index:
+            raise InputError(f"the other channel has no output {quoted(other)}")
+        counts[:, index[str(other)]] += label_counts(labels, {label: number})
     return counts, values
 
 

@@ -153,6 +153,8 @@ def expand_records(
     InputError
         As `record_weights`; on labels that are not the channel's.
     """
+    from scipy.sparse import csr_array
+
     model = release_model(channel, form)
     table = record_weights(channel, kind=kind, prior=prior, form=form)
     codes = label_codes(model.labels, released, bins=model.bins)
@@ -160,14 +162,9 @@ def expand_records(
         raise InputError(
             "the data hold a label that no symbol of positive prior gives: the prior does not fit them"
         )
-    at, symbol = np.nonzero(np.nan_to_num(table))
-    sizes = np.bincount(at, minlength=len(table))
-    starts = np.cumsum(sizes) - sizes
-    lengths = sizes[codes]
-    record = np.repeat(np.arange(len(codes), dtype=np.int64), lengths)
-    within = np.arange(len(record)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    chosen = np.repeat(starts[codes], lengths) + within
-    return ExpandedRecords(record, symbol[chosen], table[at, symbol][chosen], model.symbols, kind)
+    found = csr_array(np.nan_to_num(table))[codes].tocoo()
+    record, symbol = (part.astype(np.int64) for part in found.coords)
+    return ExpandedRecords(record, symbol, found.data, model.symbols, kind)
 
 
 SINGULAR = 1e-10

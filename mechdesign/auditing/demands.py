@@ -51,12 +51,6 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
     return [useful.index[symbol] for symbol in symbols]
 
 
-def row_order(useful: Variable, joint: Joint) -> list[int]:
-    """Position in the table of every row of a channel on `useful`."""
-    found = rows_on(useful, joint)
-    return sorted(range(len(found)), key=found.__getitem__)
-
-
 def released_part(channel: Channel, joint: Joint) -> Joint:
     """The table of the useful columns that a channel releases, of one that may have more."""
     columns = channel.useful.columns
@@ -165,9 +159,7 @@ def _own(sensitive: Variable, budgets: Sequence[OwnBudget]) -> dict[str, tuple[f
     for symbol, lower, upper in budgets:
         match sensitive.meant(symbol):
             case []:
-                raise InputError(
-                    f"a budget is given for {quoted(symbol)}, which is no sensitive symbol of the table"
-                )
+                raise InputError(f"a budget is given for {quoted(symbol)}, which is no sensitive symbol")
             case [name] if name not in found:
                 found[name] = lower, upper
             case [_]:

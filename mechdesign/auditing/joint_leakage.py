@@ -114,7 +114,7 @@ def compose(
     columns = [columns_on(channel, table) for channel in channels]
     lip = LIP(1.0)  # equal budgets, so that the worst cell is that of the larger side
     alone = tuple(
-        audit_columns(table.counts, each, channel.outputs, table, lip).achieved
+        audit_columns(each, channel.outputs, table, lip).achieved
         for channel, each in zip(channels, columns, strict=True)
     )
     # The channel with most outputs comes last: its tuples are the cheapest.
@@ -129,7 +129,7 @@ def compose(
     last = columns[order[-1]]
     candidates = [each for secret in table.secrets for each in _candidates(secret, found, last)]
     labels = [str(k) for k in range(len(candidates))]
-    verdict = audit_columns(table.counts, [column for column, _ in candidates], labels, table, lip)
+    verdict = audit_columns([column for column, _ in candidates], labels, table, lip)
     at_least, worst = verdict.achieved, verdict.worst
     outputs = dict(zip(order, candidates[int(worst.output)][1], strict=True))
     return Composition(

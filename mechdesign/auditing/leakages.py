@@ -15,6 +15,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from mechdesign.auditing.demands import columns_on
 from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
@@ -49,7 +50,7 @@ class OutputLeakage:
 
 
 def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:
-    """The measures of every output in turn; `joint` has the useful symbols in the order of the channel."""
+    """The measures of every output in turn."""
     total = joint.total * channel.denominator
     with precision(BITS):
         return [
@@ -85,7 +86,7 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
 
 
 def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
-    return list(masses_by_output(joint.counts, channel.integers.columns, joint))
+    return list(masses_by_output(columns_on(channel, joint), joint))
 
 
 def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import mul
 from typing import TypeAlias
 
-from flint import arb
+from flint import arb, fmpq
 
-from mechdesign.core.balls import FIRST_BITS, precision
+from mechdesign.core.balls import double_above, lies_below
 
 Entries: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Rows of the positive entries of one output, and those entries."""
@@ -116,53 +116,20 @@ def _extreme(rows: Sequence[int], masses: Sequence[int], sums: Sequence[int], *,
 
 
 def at_most_exp(numerator: int, denominator: int, exponent: float) -> bool:
-    """Whether numerator / denominator <= e^exponent, decided exactly."""
-    bits = FIRST_BITS
-    while True:
-        low, high, shift = exp_enclosure(exponent, bits)
-        scaled = numerator << shift
-        if scaled <= low * denominator:
-            return True
-        if scaled > high * denominator:
-            return False
-        bits *= 2
+    """Whether numerator / denominator <= e^exponent, decided exactly.
 
-
-@lru_cache(maxsize=1024)
-def exp_enclosure(exponent: float, bits: int) -> tuple[int, int, int]:
-    """Integers (low, high, shift) with ``low <= e^exponent * 2^shift <= high``, about `bits` bits apart.
-
-    The exponent is the exact rational that the double is; rounding is outwards (Arb ball arithmetic).
+    It always is: the exponent is the rational number that the double is, and e^x is irrational for rational x != 0
+    (Lindemann), so the logarithm of a quotient other than 1 is no double.
     """
-    with precision(bits):
-        ball = arb(exponent).exp()
-        ends = [end.man_exp() for end in (ball.lower(), ball.upper())]
-    shift = max(0, *(-int(power) for _, power in ends))
-    low, high = (int(mantissa) << (int(power) + shift) for mantissa, power in ends)
-    return low, high, shift
+    if numerator == 0 or denominator == 0:
+        return numerator == 0
+    if numerator == denominator:
+        return exponent >= 0.0
+    return lies_below(lambda: arb(fmpq(numerator, denominator)).log(), exponent)
 
 
 def log_upper(numerator: int, denominator: int) -> float:
-    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator.
-
-    The logarithm in floating point is only a first guess; `at_most_exp` decides.
-    """
+    """The smallest double b >= 0 with numerator / denominator <= e^b; ``inf`` for a zero denominator."""
     if numerator <= denominator:
         return 0.0
-    if denominator == 0:
-        return math.inf
-    guess = _log(numerator, denominator)
-    while not at_most_exp(numerator, denominator, guess):
-        guess = math.nextafter(guess, math.inf)
-    while at_most_exp(numerator, denominator, below := math.nextafter(guess, 0.0)):
-        guess = below
-    return guess
-
-
-def _log(numerator: int, denominator: int) -> float:
-    if numerator < 2 * denominator:
-        return math.log1p((numerator - denominator) / denominator)
-    try:
-        return math.log(numerator / denominator)
-    except OverflowError:  # the quotient is no double, its logarithm is
-        return math.log(numerator) - math.log(denominator)
+    return double_above(lambda: arb(fmpq(numerator, denominator)).log()) if denominator else math.inf

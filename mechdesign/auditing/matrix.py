@@ -37,12 +37,8 @@ def audit_matrix(
     outputs: Sequence[str] | None = None,
 ) -> Audit:
     """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
-    return _audit(_outside(matrix, joint, symbols, outputs), joint, notion)
-
-
-def _audit(outside: Released, joint: Joint, notion: Notion) -> Audit:
-    counts = [[row[x] for x in outside.order] for row in joint.counts]
-    return audit_columns(counts, outside.columns, outside.outputs, joint, notion)
+    outside = _outside(matrix, joint, symbols, outputs)
+    return audit_columns(outside.columns, outside.outputs, joint, notion)
 
 
 def _outside(
@@ -64,9 +60,9 @@ def _outside(
         if any(column)
     ]
     columns = [
-        ([i for i, value in enumerate(c) if value], [value for value in c if value]) for _, c in reached
+        ([order[i] for i, v in enumerate(column) if v], [v for v in column if v]) for _, column in reached
     ]
-    return Released([label for label, _ in reached], columns, order, common)
+    return Released([label for label, _ in reached], columns, common)
 
 
 def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
@@ -112,9 +108,7 @@ def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
     cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
     total = sum(cells)
     if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not to 1 within 1e-9"
-        )
+        raise InputError(f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9")
     scale = math.lcm(*(cell.denominator for cell in cells))
     return [cell.numerator * (scale // cell.denominator) for cell in cells]
 
@@ -133,12 +127,10 @@ def audit_file(
         name, header = source.name, source.header
         rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
-        raise InputError(
-            f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"
-        )
+        raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
     try:
         outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
         promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None
-        return _audit(outside, joint, notion), promise
+        return audit_columns(outside.columns, outside.outputs, joint, notion), promise
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

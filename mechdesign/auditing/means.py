@@ -42,13 +42,11 @@ class OutputMasses:
         return all(top == bottom for top, bottom in self.numerators())
 
 
-def masses_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
-) -> Iterator[OutputMasses]:
-    """The masses of each output in turn; `columns` as those of a channel."""
+def masses_by_output(columns: Sequence[Entries], joint: Joint) -> Iterator[OutputMasses]:
+    """The masses of each output in turn; columns are over the useful symbols of the table."""
     sums, total = joint.sensitive_counts, joint.total
     for at, values in columns:
-        masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
+        masses = [sum(map(mul, [row[x] for x in at], values)) for row in joint.counts]
         yield OutputMasses(masses, sum(masses), sums, total)
 
 
@@ -176,21 +174,17 @@ class _Side:
         return best, at
 
 
-def failing_means(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
-) -> tuple[int, ...]:
+def failing_means(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[int, ...]:
     """Positions of the outputs that violate the limits; arguments as those of `auditing.audit_columns`."""
-    sides = _sides(counts, columns, joint, limits)
+    sides = _sides(columns, joint, limits)
     return tuple(y for y in range(len(columns)) if any(side.fails(y) for side in sides))
 
 
-def mean_verdict(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
-) -> MeanVerdict:
+def mean_verdict(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> MeanVerdict:
     """The exact verdict; arguments as those of `auditing.audit_columns`."""
     if not columns:
         raise InputError("a channel needs at least one output")
-    sides = _sides(counts, columns, joint, limits)
+    sides = _sides(columns, joint, limits)
     used = [side.used() for side in sides]
     # Used budgets are the smallest doubles, so a violated side comes before a satisfied one.
     side, (_, y) = max(
@@ -207,9 +201,7 @@ def mean_verdict(
     )
 
 
-def _sides(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
-) -> tuple[_Side, _Side]:
-    outputs = list(masses_by_output(counts, columns, joint))
+def _sides(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[_Side, _Side]:
+    outputs = list(masses_by_output(columns, joint))
     upper_side = _Side(outputs, limits.mean, limits.upper, inverse=False)
     return upper_side, _Side(outputs, limits.mean, limits.lower, inverse=True)

@@ -74,9 +74,7 @@ class Objective(Record):
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
         if (self.name == "distance") != (self.distance is not None):
-            raise InputError(
-                "distance (absolute or squared) belongs to the objective distance, and to no other"
-            )
+            raise InputError("distance (absolute or squared) belongs to the objective distance, no other")
         return self
 
 

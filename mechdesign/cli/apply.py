@@ -47,6 +47,24 @@ class ColumnOptions(o.PrivateColumns):
         "Add the released column at the end under this name and keep the original (no release yet); once for "
         "each channel.",
     )
+    drop: list[str] | None = option("COL[,COL..]", "Leave these columns out of the output; may be repeated.")
+    keep: list[str] | None = option(
+        "COL[,COL..]",
+        "Let a column stay that is called like the useful or sensitive one or stands for it in the data (refused by "
+        "default); may be repeated.",
+    )
+    shuffle: bool = flag(
+        "Write the records in random order, the same whenever the job runs. Without it a file is refused whose order "
+        "tells of the useful column."
+    )
+    keep_order: bool = flag("Keep such an order knowingly.")
+
+    def release_arguments(self) -> dict[str, Any]:
+        """As a release of a file takes them."""
+        into = None if self.add is None else [names("--add", [each]) for each in self.add]
+        order = {"shuffle": self.shuffle, "keep_order": self.keep_order}
+        gone = {"drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
+        return {"into": into, **self.arguments(), **order, **gone}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,9 +150,10 @@ def apply(
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
-    Rows keep their order, other columns stay as they are. The same record gets the same draw whenever the job
-    runs: it is a function of the job's secret key and of the record's row number or identifier. A job that was
-    killed is run again, and writes the same bytes. OUT is complete or not there at all.
+    Rows keep their order and other columns stay as they are; where these tell of the column, the file is refused.
+    The same record gets the same draw whenever the job runs: it is a function of the job's secret key and of the
+    record's row number or identifier. A job that was killed is run again, and writes the same bytes. OUT is
+    complete or not there at all.
     """
     from mechdesign.formats.inputs import STANDARD
     from mechdesign.sanitise.folders import is_folder
@@ -198,14 +217,13 @@ def _release_of(
         channels,
         files.source,
         files.target,
-        into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
         ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
         changed=draws.changed,
         fresh_draw=draws.fresh_draw,
         dry_run=draws.dry_run,
         insecure_seed=draws.insecure_seed,
         channel_files=paths,
-        **columns.arguments(),
+        **columns.release_arguments(),
         **how,
     )
 

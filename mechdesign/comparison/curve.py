@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.comparison.grid import AT, Case
 from mechdesign.comparison.rows import ComparisonRow
@@ -45,8 +45,7 @@ class Curve:
     remarks: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(NamedTuple):
     """The budget axis through a notion: its name in a comparison, the chosen budget and how it is split."""
 
     notion: str
@@ -56,9 +55,8 @@ class Axis:
     @property
     def text(self) -> str:
         """``alip, epsilon = eps_l + eps_u in nats, lam 0.5``."""
-        if self.lam is None:
-            return f"{self.notion}, epsilon in nats"
-        return f"{self.notion}, epsilon = eps_l + eps_u in nats, lam {self.lam:g}"
+        split = ("", "") if self.lam is None else (" = eps_l + eps_u", f", lam {self.lam:g}")
+        return f"{self.notion}, epsilon{split[0]} in nats{split[1]}"
 
 
 def axis_of(notion: Notion) -> Axis | None:

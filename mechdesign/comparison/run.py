@@ -53,40 +53,30 @@ ALWAYS = ("method", "gap", "time_limit", "as_published")
 """Settings that every manifest names; the others only where there is something to say."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What changes results beside the table and the columns of a row; see `mechdesign.design`."""
+Settings: TypeAlias = Mapping[str, Any]
+"""What changes results beside the table and the columns of a row, as `mechdesign.design` takes it."""
 
-    method: str
-    gap: float
-    time_limit: float | None
-    enumerate: str
-    as_published: bool
-    known_shares: Mapping[Any, Any] | None
-    unseen: int
-    budgets: Mapping[str, tuple[float, float]] | None
-    keep_frequencies: bool
-    distance: str | None
 
-    def record(self) -> dict[str, Setting]:
-        """As the manifest has them, mappings as text; who lists vertices makes no difference."""
-        said: dict[str, Any] = {key: value for key, value in vars(self).items() if value or key in ALWAYS}
-        del said["enumerate"]
-        return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
+def _recorded(settings: Settings) -> dict[str, Setting]:
+    """As a manifest has them, mappings as text; who lists vertices makes no difference."""
+    said = {key: value for key, value in settings.items() if (value or key in ALWAYS) and key != "enumerate"}
+    return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
 
-    def arguments(self, mechanism: str, confidence: float | None) -> dict[str, Any]:
-        """As `mechdesign.design` takes them for such a row: those that are for it."""
-        confident, least_cost = confidence is not None, mechanism in OBJECTIVES
-        fits = {
-            "as_published": mechanism in HEURISTICS and not confident,
-            "known_shares": confident,
-            "unseen": confident,
-            "keep_frequencies": least_cost,
-            "distance": mechanism == "distance",
-        }
-        own = {key: value for key, value in vars(self).items() if fits.get(key, True)}
-        made_by = {"mechanism": OPTIMAL, "objective": mechanism} if least_cost else {"mechanism": mechanism}
-        return own | made_by | {"confidence": confidence, "allow_identifier": True}
+
+def _arguments(settings: Settings, case: Case) -> dict[str, Any]:
+    """What `mechdesign.design` takes for such a row: the settings that are for it."""
+    mechanism, confident = case.mechanism.partition(AT)[0], case.confidence is not None
+    least_cost = mechanism in OBJECTIVES
+    fits = {
+        "as_published": mechanism in HEURISTICS and not confident,
+        "known_shares": confident,
+        "unseen": confident,
+        "keep_frequencies": least_cost,
+        "distance": mechanism == "distance",
+    }
+    own = {key: value for key, value in settings.items() if fits.get(key, True)}
+    made_by = {"mechanism": OPTIMAL, "objective": mechanism} if least_cost else {"mechanism": mechanism}
+    return own | made_by | {"confidence": case.confidence, "allow_identifier": True}
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
@@ -102,21 +92,15 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Do
     """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        how = settings.arguments(case.mechanism.partition(AT)[0], case.confidence)
-        made = design(joint, case.promise(), start=neighbour, **how)
-        if _interrupted(made, settings):
-            raise KeyboardInterrupt
+        made = design(joint, case.promise(), start=neighbour, **_arguments(settings, case))
+        status = made.certificate.details.get("status")
+        if status == "interrupted" or (status == "time_limit" and settings["time_limit"] is None):
+            raise KeyboardInterrupt  # An optimum that was stopped is no row to keep.
         envelope = made.envelope
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
         gap = made.certificate.gap_nmi
-        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings.gap)
+        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings["gap"])
         yield row_of(case, made), [f"{case.text}: {text}" for text in made.messages if worth_a_word]
-
-
-def _interrupted(made: Design, settings: Settings) -> bool:
-    """Whether Ctrl-C ended the search; an optimum that was stopped is no row to keep."""
-    status = made.certificate.details.get("status")
-    return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
 
 
 def row_of(case: Case, made: Design) -> ComparisonRow:
@@ -233,8 +217,8 @@ class _Run:
             self.known[row.case] = row
             self.notices += said
         if self.progress is not None:
-            done = sum(case in self.known for curve in self.curves for case in curve)
-            self.progress(done, sum(map(len, self.curves)))
+            cases = [case for curve in self.curves for case in curve]
+            self.progress(sum(case in self.known for case in cases), len(cases))
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
 
@@ -313,15 +297,15 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    settings = Settings(
-        method=method, gap=gap, time_limit=time_limit, enumerate=enumerate, as_published=as_published,
-        known_shares=known_shares, unseen=unseen, budgets=budgets or None, keep_frequencies=keep_frequencies,
-        distance=distance,
-    )  # fmt: skip
+    settings: Settings = {
+        "method": method, "gap": gap, "time_limit": time_limit, "enumerate": enumerate, "unseen": unseen,
+        "as_published": as_published, "known_shares": known_shares, "budgets": budgets or None,
+        "keep_frequencies": keep_frequencies, "distance": distance,
+    }  # fmt: skip
     chosen = _mechanisms(joint, mechanisms, objectives, confidence, settings)
     wanted = curves(chosen, notion_labels(notions), epsilons, lams)
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None or objectives is not None)
-    file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
+    file = None if output is None else ComparisonFile(output, joint, _recorded(settings), force=force)
     return _Run(joint, wanted, settings, file, progress, notices).finish(executor)
 
 
@@ -334,12 +318,8 @@ def _mechanisms(
 ) -> tuple[str, ...]:
     """Mechanisms, objectives by their names among them, and those with confidence, if the settings fit them."""
     # Refuses what is out of range.
-    Search(
-        method=settings.method,
-        gap=settings.gap,
-        time_limit=settings.time_limit,
-        enumeration=settings.enumerate,
-    )
+    own = {key: settings[key] for key in ("method", "gap", "time_limit")}
+    Search(**own, enumeration=settings["enumerate"])
     known = (*MECHANISMS, *OBJECTIVES)
     if objectives is None:
         chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
@@ -352,11 +332,11 @@ def _mechanisms(
         check_counts(joint)
         chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     least_cost = set(OBJECTIVES).intersection(chosen)
-    if (settings.keep_frequencies or settings.distance is not None) and not least_cost:
+    if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
         raise InputError(
             "keep_frequencies and distance are for objectives truth and distance: give objectives"
         )
-    if settings.budgets and least_cost:
+    if settings["budgets"] and least_cost:
         raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
     return chosen
 

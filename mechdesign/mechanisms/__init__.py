@@ -29,15 +29,15 @@ from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.mechanisms.subset_response import NAME as RESPONSE
-from mechdesign.mechanisms.subset_response import subset_response
 from mechdesign.mechanisms.watchdog import (
     COMPLETE,
     MERGE,
+    RESPONSE,
     SUBSETS,
     HeuristicOptions,
     Randomisation,
     merging,
+    subset_response,
 )
 from mechdesign.notions import Notion
 from mechdesign.tables.confidence import check_level, confidence_set
@@ -229,38 +229,37 @@ def design(
         forbid=tuple(forbid),
         constraints=constraints,
     )
-    if not wanted.is_information:
-        if mechanism != OPTIMAL or options != HeuristicOptions():
-            raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
-        if confidence is not None:
-            raise InputError(f"objective {wanted.name} is not built with confidence; leave one of them out")
-        if after or is_stacked(whole, notion, after):
-            raise InputError(
-                f"objective {wanted.name} is not built for several secrets, budgets of single symbols or later releases"
-            )
-        return least_cost(joint, notion, wanted, search)
-    wanted.check_information()
+    stacked = is_stacked(whole, notion, after)
+    if wanted.is_information:
+        wanted.check_information()
+    elif mechanism != OPTIMAL or options != HeuristicOptions():
+        raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
+    elif stacked:
+        raise InputError(
+            f"objective {wanted.name} is not built for several secrets, budgets of single symbols or later releases"
+        )
     if confidence is not None:
-        if is_stacked(whole, notion, after):
+        if stacked:
             raise InputError(NOT_STACKED)
         if options != HeuristicOptions():
             raise InputError("risk, randomisation and as_published do not go with confidence")
         check_level(confidence)
         need = lift_limits(notion).need_shares
         chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
-        populations = PopulationRules(joint, notion, chosen=chosen)
-        made = _by_rules(populations, mechanism, search, options, fallback, started)
-        return confident(made, populations, started)
-    for given, what in ((unseen, "unseen symbols"), (known_shares is not None, "known shares")):
-        if given:
-            raise InputError(
-                f"{what} need a confidence level: without one the table itself is the population"
-            )
-    stacked = is_stacked(whole, notion, after)
-    rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
-    if after:
-        check_room(rules, after)
-    made = _by_rules(rules, mechanism, search, options, fallback, started)
+        rules: Rules = PopulationRules(joint, notion, chosen=chosen)
+    elif unseen or known_shares is not None:
+        what = "unseen symbols" if unseen else "known shares"
+        raise InputError(f"{what} need a confidence level: without one the table itself is the population")
+    else:
+        rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
+    if not wanted.is_information:
+        made = least_cost(rules, wanted, search)
+    else:
+        if after:
+            check_room(rules, after)
+        made = _by_rules(rules, mechanism, search, options, fallback, started)
+    if isinstance(rules, PopulationRules):
+        return confident(made, rules, started)
     return spending(made, rules, whole, after, time_limit) if after else made
 
 

@@ -29,10 +29,11 @@ from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.mechanisms.least_cost_plan import LEAST_GAP, ChannelLimits, Plan, deviation_of, truth_of
+from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.notions import Notion
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
 from solvers import SolverError
@@ -204,7 +205,7 @@ def read_costs(path: PathLike, text: TextOptions | None = None) -> dict[str, dic
     return {row[0]: dict(zip(header, row[1:], strict=True)) for row in rows}
 
 
-def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> Design:
+def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     """The channel of least expected cost for the notion, verified exactly, with a bound on every other one.
 
     Raises
@@ -217,7 +218,8 @@ def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> 
         If none was verified.
     """
     started = time.perf_counter()
-    check_polytope(notion)
+    joint = rules.joint
+    check_polytope(rules.notion)
     costs = costs_of(wanted, joint)
     limits = limits_of(wanted, joint)
     names = joint.useful.names
@@ -229,12 +231,16 @@ def least_cost(joint: Joint, notion: Notion, wanted: Wanted, search: Search) -> 
     )
     convex = None
     if wanted.constraints is not None or callable(wanted.objective):
+        if isinstance(rules, PopulationRules):
+            raise InputError(
+                "costs and constraints written in cvxpy are not built with confidence: give a matrix"
+            )
         from mechdesign.mechanisms.least_cost_convex import ConvexProgram
 
         cost = wanted.objective if callable(wanted.objective) else costs.floats
         convex = ConvexProgram(joint, cost, wanted.constraints)
         record = record.model_copy(update={"constraints": len(convex.constraints)})
-    plan = Plan(joint, notion, costs.floats, limits, record.name == TRUTH, search, convex)
+    plan = Plan(rules, costs.floats, limits, record.name == TRUTH, search, convex)
     try:
         channel, verdict, solved = plan.designed()
     except EmptyPolytope:

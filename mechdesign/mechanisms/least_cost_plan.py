@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.verdict import Audit, audit
+from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import LARGEST_INTEGER, IntegerRows
 from mechdesign.core.numbers import at_least, quoted
 from mechdesign.core.progress import Step
-from mechdesign.mechanisms.classes import Classes, classes
+from mechdesign.mechanisms.classes import Classes
+from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import posteriors
+from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
-from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
+from solvers import Polytope
 from solvers.assignment import Assigned, Assignment, assign
+from solvers.assignment_uncertain import assign_uncertain
 from solvers.errors import EmptyPolytope
 
 if TYPE_CHECKING:
@@ -75,17 +79,23 @@ class Plan:
 
     def __init__(
         self,
-        joint: Joint,
-        notion: Notion,
+        rules: Rules,
         cost: Array,
         limits: ChannelLimits,
         is_truth: bool,
         search: Search,
         convex: ConvexProgram | None,
     ) -> None:
-        self.joint, self.notion, self.limits, self.search, self.convex = joint, notion, limits, search, convex
+        self.rules, self.joint, self.limits, self.search, self.convex = (
+            rules,
+            rules.joint,
+            limits,
+            search,
+            convex,
+        )
+        self.uncertain = rules.uncertain if isinstance(rules, PopulationRules) else None
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
-        self.reduced = classes(joint) if alike else Classes.of_symbols(joint)
+        self.reduced = rules.reduced if alike else Classes.of_symbols(rules.joint)
         self.table = self.reduced.joint
         small = self.reduced.is_reduced
         n = len(self.table.useful)
@@ -99,26 +109,39 @@ class Plan:
     def problem(self, margin: float, **changes: Any) -> Assignment:
         """The program for a polytope that is smaller by a margin; at 0 the one that bounds hold for."""
         floor = np.minimum(self.floor * (1.0 + margin), 1.0) if margin else self.floor * (1.0 - 1e-15)
-        polytope = posteriors(self.table, self.notion, margin=margin)
+        n = len(self.table.useful)
+        if self.uncertain is None:
+            polytope = posteriors(self.table, self.rules.notion, margin=margin)
+        else:
+            polytope = Polytope(np.zeros((0, n)), [], [])
         made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
         return replace(made, **changes)
 
+    def _assigned(
+        self, margin: float, *, changes: Mapping[str, Any] = MappingProxyType({}), **how: Any
+    ) -> Assigned:
+        """The solution of the program that is smaller by a margin, with the bound for the one that is not."""
+        problem = self.problem(margin, **changes)
+        if self.uncertain is None:
+            return assign(problem, proof=self.problem(0.0, **changes), **how)
+        return assign_uncertain(problem, self.uncertain, margin=margin * self.uncertain.room, **how)
+
     def designed(self) -> tuple[Channel, Audit, Assigned]:
         """Solve with growing margins until the integers pass."""
-        first = LARGE_MARGIN if len(self.table.useful) >= LARGE_FROM else 0.0
+        many = len(self.table.useful) >= LARGE_FROM or self.uncertain is not None
+        first = LARGE_MARGIN if many else 0.0
         last = None
         for margin in MARGINS:
             if margin < first:
                 continue
             left = None if self._end == math.inf else max(self._end - time.monotonic(), 0.0)
-            problem, proof = self.problem(margin), self.problem(0.0)
             if self.convex is None:
                 gap = min(self.search.gap, 1e-6) if left is None else self.search.gap
-                found = assign(problem, proof=proof, gap=gap, time_limit=left, progress=self._shown())
+                found = self._assigned(margin, gap=gap, time_limit=left, progress=self._shown())
             else:
-                found = self.convex.solve(problem, proof)
+                found = self.convex.solve(self.problem(margin), self.problem(0.0))
             for channel in self._candidates(self._expanded(found.shares)):
-                last = audit(channel, self.joint, self.notion)
+                last = self.rules.verdict(channel)
                 if last.satisfied and self._kept_by(channel):
                     return channel, last, found
         raise SolverFailure(
@@ -199,7 +222,12 @@ class Plan:
         if not any(limits.stay):
             return nothing
         margin = 1e-9
-        residual = self.problem(0.0).columns.residual(np.eye(len(self.table.useful)))
+        units = np.eye(len(self.table.useful))
+        residual = (
+            self.problem(0.0).columns.residual(units)
+            if self.uncertain is None
+            else self.uncertain.excess(units)
+        )
         demanded = [x for x in np.argsort(-residual).tolist() if self.floor[x] > 0.0]
         none = np.zeros_like(self.floor)
         for x in demanded[:MOST_TRIED]:
@@ -207,7 +235,7 @@ class Plan:
             cost[x] = 1.0
             cost[x, x] = 0.0
             try:
-                found = assign(self.problem(margin, cost=cost, floor=none))
+                found = self._assigned(margin, changes={"cost": cost, "floor": none})
             except EmptyPolytope:
                 return nothing
             most = float(found.shares[x, x]) - margin
@@ -221,7 +249,7 @@ class Plan:
         for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
             middle = 0.5 * (low + high)
             try:
-                assign(self.problem(margin, floor=middle * self.floor, cost=self.cost))
+                self._assigned(margin, changes={"floor": middle * self.floor})
                 low = middle
             except EmptyPolytope:
                 high = middle

@@ -311,7 +311,7 @@ def _repair(
 
 
 def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
-    """Positions in `pool` to take into `core`, in a few ways, each pruned (in time) of what it does not need."""
+    """Positions in `pool` to take into `core`: one set, or the cheapest, pruned (in time) of what is not needed."""
     if not pool.groups:
         return [[]]
     within = pool.lifts.within
@@ -320,33 +320,10 @@ def _plans(core: Block, pool: _Pool, end: float) -> list[list[int]]:
     alone = within(pool.given_s + core.given_s[:, None], pool.mass + core.mass)
     if alone.any():
         plans.append([next(int(k) for k in cheapest_first if alone[k])])
-    orders = [cheapest_first]
-    if time.perf_counter() <= end:
-        orders.append(_safest_first(core, pool, end))
-    for order in orders:
-        sums = np.cumsum(pool.given_s[:, order], axis=1) + core.given_s[:, None]
-        enough = np.flatnonzero(within(sums, np.cumsum(pool.mass[order]) + core.mass))
-        taken = order[: enough[0] + 1 if enough.size else len(order)].tolist()
-        plans.append(_pruned(core, pool, taken, end) if enough.size else taken)
-    return plans
-
-
-def _safest_first(core: Block, pool: _Pool, end: float) -> NDArray[np.intp]:
-    """The order in which each next set leaves the smallest risk; after `end` any."""
-    left = np.arange(len(pool.groups))
-    order: list[int] = []
-    while left.size:
-        risk = pool.lifts.omega(pool.given_s[:, left] + core.given_s[:, None], pool.mass[left] + core.mass)
-        best = int(np.argmin(risk))
-        k = int(left[best])
-        order.append(k)
-        core = core.joined(Block(pool.groups[k], pool.given_s[:, k], float(pool.mass[k])))
-        left = np.delete(left, best)
-        if pool.lifts.complies(core):
-            return np.array(order)
-        if time.perf_counter() > end:
-            break
-    return np.array([*order, *left.tolist()])
+    sums = np.cumsum(pool.given_s[:, cheapest_first], axis=1) + core.given_s[:, None]
+    enough = np.flatnonzero(within(sums, np.cumsum(pool.mass[cheapest_first]) + core.mass))
+    taken = cheapest_first[: enough[0] + 1 if enough.size else len(cheapest_first)].tolist()
+    return [*plans, _pruned(core, pool, taken, end) if enough.size else taken]
 
 
 def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]:

@@ -96,16 +96,6 @@ def _factor(budget: float) -> float:
     return math.exp(budget) * (1.0 + OUTWARDS) if math.isfinite(budget) else math.inf
 
 
-def room_at_the_table(uncertain: UncertainSet) -> float:
-    """What the inequalities have to spare at P_X, where every lift is 1."""
-    sides = (
-        uncertain.ratio - 1.0,
-        uncertain.most - 1.0,
-        1.0 - uncertain.least if uncertain.least > 0.0 else math.inf,
-    )
-    return min(sides)
-
-
 class PopulationLifts(MergedSets):
     """Merged sets of symbols judged by their extreme lifts over a confidence set.
 
@@ -198,7 +188,7 @@ class PopulationRules(Rules):
         masses = w @ uncertain.point
         excess = np.maximum(uncertain.excess(w * uncertain.point / masses[:, None]), 0.0) * masses
         rounding = UNIT * (1.0 + max(factors)) * (2.0 + 16.0 * w.max(axis=1))
-        return np.maximum(2.0 * UNIT, (excess + rounding) / room_at_the_table(uncertain))
+        return np.maximum(2.0 * UNIT, (excess + rounding) / uncertain.room)
 
     @cached_property
     def reduced(self) -> Classes:
@@ -208,7 +198,7 @@ class PopulationRules(Rules):
     @property
     def margins(self) -> tuple[float, ...]:
         """Shares of what the inequalities have to spare at P_X."""
-        return tuple(share * room_at_the_table(self.uncertain) for share in MARGINS)
+        return tuple(share * self.uncertain.room for share in MARGINS)
 
     def solver(self, margin: float, search: Search, end: float) -> Solve:
         """The envelope over the set, or on a face of it, until `end`."""
@@ -257,7 +247,8 @@ class PopulationRules(Rules):
 def confident(made: Design, rules: PopulationRules, started: float) -> Design:
     """The design with its set in the record, and with a word on how many records would be needed."""
     joint, notion, chosen = rules.joint, rules.notion, rules.chosen
-    said = (_too_wide(joint, notion, chosen, made.nmi),) if made.nmi < LITTLE else ()
+    little = made.nmi < LITTLE and made.least is None
+    said = (_too_wide(joint, notion, chosen, made.nmi),) if little else ()
     channel = made.channel.with_record(replace(made.channel.record, confidence=chosen.to_record()))
     seconds = time.perf_counter() - started
     return replace(

@@ -198,35 +198,12 @@ def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int)
         negligible = int(np.argmin(most))
         if most[negligible] > NEGLIGIBLE_WEIGHT or k == 1:
             return FloatDesign(n, k, *_added(x, y, k, w), before - k)
+        # Its heaviest symbol comes out nearly always elsewhere; the output that has most of it is the host.
+        own = np.flatnonzero(y == negligible)
+        others = np.flatnonzero((x == x[own[np.argmax(q[own])]]) & (y != negligible))
         into = np.arange(k)
-        into[negligible] = _cheapest_host(negligible, y, x, q, k)
+        into[negligible] = y[others[np.argmax(q[others])]]
         y, x, q, k = _renumbered(into[y], x, q)
-
-
-def _cheapest_host(guest: int, y: Index, x: Index, q: Array, k: int) -> int:
-    """The output into which the output `guest` can be merged with the least loss of I(X;Y).
-
-    With f(t) = t log t the loss is the sum over x of f(q_z) + f(q_g) - f(q_z + q_g), minus the same of the
-    masses; only the symbols of the guest count.
-    """
-    support = x[y == guest]
-    column = np.full(int(x.max()) + 1, -1)
-    column[support] = np.arange(len(support))
-    touching = column[x] >= 0
-    shares = np.zeros((k, len(support)))
-    shares[y[touching], column[x[touching]]] = q[touching]
-    mass = _totals(y, q, k)
-    loss = _gap(shares, shares[guest]).sum(axis=1) - _gap(mass, mass[guest])
-    loss[guest] = np.inf
-    return int(np.argmin(loss))
-
-
-def _gap(a: Array, b: Any) -> Array:
-    return _f(a) + _f(b) - _f(a + b)
-
-
-def _f(t: Any) -> Any:
-    return t * np.log(np.where(t > 0.0, t, 1.0))
 
 
 def _totals(index: Index, values: Array, size: int = 0) -> Array:

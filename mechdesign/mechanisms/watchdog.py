@@ -1,4 +1,5 @@
-"""The watchdog mechanisms: publish harmless symbols as they are, merge the others (Zarrabian et al. 2023, Section 3).
+"""The heuristics: publish harmless symbols as they are, merge the others (Zarrabian et al. 2023, Section 3), and
+respond at random within the merged sets (Algorithm 2).
 
 A merged set of symbols T becomes one output whose lift is P(T|s)/P(T), a quotient of integers of the
 table, so the channel needs no margin, and the exact audit has the last word. Merging is not always
@@ -11,6 +12,7 @@ Complete merging may draw its output from any distribution R(y) that is the same
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +26,8 @@ from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import fraction_of, listed
+from mechdesign.core.progress import Step
+from mechdesign.mechanisms.optimal import MERGING_SHARE, respond
 from mechdesign.mechanisms.partitions import (
     LEAST_SECONDS,
     RISKS,
@@ -33,10 +37,12 @@ from mechdesign.mechanisms.partitions import (
     merge_all,
     merge_subsets,
 )
+from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, finish
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
+from mechdesign.release.policies import apportioned
 
 Randomisation: TypeAlias = str | Sequence[float]
 """`merge`, `uniform`, or the probabilities of the outputs, one for each risky symbol in the table's order."""
@@ -56,7 +62,7 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
             raise InputError(
                 f"the randomisation ({randomisation!r}) must be {MERGE}, {UNIFORM} or a list of probabilities"
             )
-        return _integers([Fraction(1)] * len(risky))
+        return apportioned([1] * len(risky), DENOMINATOR).tolist()
     values = [fraction_of(value) for value in randomisation]
     if len(values) != len(risky):
         raise InputError(
@@ -65,26 +71,17 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
     for value in values:
         if not 0 <= value <= 1:
             raise InputError(f"R(y) contains {float(value):g}, which is no probability")
-    total = sum(values, Fraction(0))
+    total = sum(values)
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(f"R(y) sums to {float(total):.12g}; probabilities must sum to 1")
-    return _integers(values)
-
-
-def _integers(values: Sequence[Fraction]) -> list[int]:
-    """Integers proportional to `values` up to one unit, by largest remainders; zeros are left out."""
-    total = sum(values, Fraction(0))
-    exact = [value / total * DENOMINATOR for value in values]
-    whole = [value.numerator // value.denominator for value in exact]
-    order = sorted(range(len(exact)), key=lambda y: whole[y] - exact[y])
-    for y in order[: DENOMINATOR - sum(whole)]:
-        whole[y] += 1
-    return [value for value in whole if value]
+    unit = math.lcm(*(value.denominator for value in values))
+    whole = apportioned([int(value * unit) for value in values], DENOMINATOR)
+    return whole[whole > 0].tolist()
 
 
 METHOD = "partition"
 
-COMPLETE, SUBSETS = "complete-merging", "subset-merging"
+COMPLETE, SUBSETS, RESPONSE = "complete-merging", "subset-merging", "subset-response"
 
 UNWRITABLE = (
     "a channel made as published, without repair, is for study and is not written; "
@@ -177,3 +174,51 @@ def _harmless(rules: Rules, lifts: MergedSets) -> NDArray[np.bool_]:
     harmless = np.ones(len(joint.useful), dtype=np.bool_)
     harmless[list(rules.failing(channel))] = False
     return harmless
+
+
+def subset_response(rules: Rules, search: Search, options: HeuristicOptions) -> Design:
+    """Respond at random within the sets of subset merging; verified, and never worse than these.
+
+    Within each set the problem of the optimal channel is solved, and the sets' channels are put together. The printed
+    test for an empty polytope is not enough for such a problem to have a solution: P(X | T) must itself be a mixture of
+    posteriors of the convex set, hence the merged set satisfy the notion. The repaired partition of subset merging
+    consists of such sets only, so nothing has to be joined here.
+    """
+    started = time.perf_counter()
+    check_polytope(rules.notion)
+    if not rules.has_faces:
+        raise InputError(
+            f"{RESPONSE} with symbols of no record is not built: an output of a few symbols would be released for "
+            "these, too, so that sets cannot be looked at one by one; use another mechanism"
+        )
+    rules = replace(rules, by_symbol=True)
+    groups, merged = merging(RESPONSE, rules, search, options, share=MERGING_SHARE)
+    if not merged.verified or all(len(group) == 1 for group in groups.groups):
+        return merged
+
+    def show(done: int) -> None:
+        if search.progress is not None:
+            total = len(groups.groups)
+            search.progress(Step(f"{done} of {total} sets", done=done, total=total))
+
+    end = search.end(started)
+    for margin in rules.margins:
+        solve = rules.solver(margin, search, end)
+        try:
+            rounded = rules.rounded(*respond(solve, rules.joint.p_x, groups.groups, end, show)[:2])
+        except RoundingFailure:
+            continue
+        made = finish(
+            rounded.channel,
+            rules.joint,
+            rounded.audit,
+            mechanism=RESPONSE,
+            method="subsets",
+            repaired=merged.repaired,
+            borrowed=merged.borrowed,
+            seconds=time.perf_counter() - started,
+        )
+        if made.nmi >= merged.nmi:
+            return marked(made, satisfied=True) if options.as_published else made
+        break  # rounding may cost 1e-7 of H(X), more than the sets gained
+    return replace(merged, seconds=time.perf_counter() - started)

@@ -14,11 +14,10 @@ from fractions import Fraction
 from typing import Literal
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.domains import exact_number
 from mechdesign.nonstochastic.levels import Allowance, allowance
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
-from mechdesign.nonstochastic.queries import MonotoneQuery, Query
+from mechdesign.nonstochastic.queries import Query
 
 Layout = Literal["uniform", "widest", "levels"]
 LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
@@ -89,24 +88,7 @@ def lay_out(
     return _spaced(lo, hi, sensitivity / (outputs - 1))
 
 
-def sensitivity_of(query: Query, given: object = None) -> Fraction:
-    """The sensitivity of the query: its own, or the one given for a monotone query."""
-    if given is not None:
-        value = exact_number("sensitivity", given)
-        if value < 0:
-            raise InputError(f"sensitivity ({float(value):g}) must not be negative")
-        return value
-    if isinstance(query, MonotoneQuery):
-        raise InputError(
-            "the sensitivity of this monotone query cannot be bounded from its description; "
-            "give sensitivity=, the largest change of the answer when one individual changes"
-        )
-    return query.sensitivity
-
-
-def design_quantizer(
-    query: Query, epsilon: object, *, layout: Layout = "widest", sensitivity: object = None
-) -> QuantizerDesign:
+def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest") -> QuantizerDesign:
     """A quantiser that makes the query epsilon-noiselessly private, counted exactly afterwards.
 
     Parameters
@@ -117,23 +99,21 @@ def design_quantizer(
         Budget in bits; floor(2^epsilon) outputs are allowed.
     layout
         See `lay_out`.
-    sensitivity
-        Needed for a monotone query only.
 
     Raises
     ------
     InputError
-        If the budget is not usable, or the sensitivity cannot be bounded.
+        If the budget is not usable.
     SolverFailure
-        If the count exceeds the budget after all; then the sensitivity given was too small.
+        If the count exceeds the budget after all.
     """
     allowed = allowance(epsilon)
     lo, hi = query.range
-    quantizer = lay_out(lo, hi, min(sensitivity_of(query, sensitivity), hi - lo), allowed.outputs, layout)
+    quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), allowed.outputs, layout)
     certificate = certify(query, quantizer)
     if certificate.outputs > allowed.outputs:
         raise SolverFailure(
             f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are allowed; "
-            "the sensitivity given is too small, or the bounds of a monotone query are too loose"
+            "please report it"
         )
     return QuantizerDesign(query, quantizer, allowed, certificate, layout)

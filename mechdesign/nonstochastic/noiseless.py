@@ -11,28 +11,16 @@ releasing all their cells is releasing the cells of their common refinement, and
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import check_whole
-from mechdesign.nonstochastic.fibres import most_outputs, most_outputs_monotone
+from mechdesign.nonstochastic.fibres import most_outputs
 from mechdesign.nonstochastic.levels import LARGEST_EPSILON, epsilon_for
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import (
-    EvenMedian,
-    LinearQuery,
-    MonotoneQuery,
-    OrderStatistic,
-    Query,
-    factorised,
-    fibre_counts,
-)
+from mechdesign.nonstochastic.queries import LinearQuery, OrderStatistic, Query
 
 
 @dataclass(frozen=True)
@@ -45,15 +33,12 @@ class FibreCertificate:
         Proven: no fibre has more.
     attained
         A fibre has this many; equal to `outputs` if the certificate is exact.
-    method
-        How it was counted: "structure", "enumeration" or "bounds".
     witness
         A fibre with `attained` outputs, in words.
     """
 
     outputs: int
     attained: int
-    method: str
     witness: str
 
     @property
@@ -70,8 +55,8 @@ class FibreCertificate:
 def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
     """The most outputs that ``quantizer`` of ``query`` gives while one individual varies.
 
-    Exact for linear queries (sums, means, counts, the identity), order statistics and medians,
-    and for anything tabulated; for monotone queries a proven bound, mostly exact.
+    Exact for linear queries (sums, means, counts, the identity), order statistics and medians, unless there
+    are too many sums to list: then a proven bound.
 
     Raises
     ------
@@ -86,57 +71,16 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
         )
     if isinstance(query, LinearQuery):
         return _linear(query, quantizer)
-    if isinstance(query, OrderStatistic | EvenMedian):
-        linear, where = query.largest_fibre
-        found = _linear(linear, quantizer)
-        return replace(
-            found, witness=where if isinstance(query, OrderStatistic) else f"{where}; {found.witness}"
-        )
-    if isinstance(query, MonotoneQuery):
-        outputs, attained, data = most_outputs_monotone(query, quantizer.thresholds)
-        witness = f"individual {data[0] + 1} varies, the others are {_listed(data[1])}"
-        return FibreCertificate(outputs, attained, "structure" if outputs == attained else "bounds", witness)
-    cells = [bisect_right(quantizer.thresholds, value) for value in query.values]
-    return certify_table(np.asarray(cells, dtype=np.int64)[query.ranks])
+    linear, where = query.largest_fibre
+    found = _linear(linear, quantizer)
+    return replace(found, witness=where if isinstance(query, OrderStatistic) else f"{where}; {found.witness}")
 
 
 def _linear(query: LinearQuery, quantizer: Quantizer) -> FibreCertificate:
     count = most_outputs(query, quantizer.thresholds)
     who = query.blocks[count.block]
     witness = f"an individual of weight {who.weight}, the others contribute {count.base}"
-    method = "structure" if count.outputs == count.attained else "bounds"
-    return FibreCertificate(count.outputs, count.attained, method, witness)
-
-
-def certify_table(outputs: Any) -> FibreCertificate:
-    """The most outputs of any mechanism, given by its output on every dataset of a finite domain.
-
-    Parameters
-    ----------
-    outputs : (d_1, ..., d_n) array of labels (numbers or text)
-        One axis for each individual.
-
-    Raises
-    ------
-    InputError
-        If the table is empty or has more datasets than can be enumerated.
-    """
-    labels = factorised(outputs, "outputs")[1]
-    most, witness = 0, ""
-    for axis in range(labels.ndim):
-        counts = fibre_counts(labels, axis)
-        place = int(counts.argmax())
-        if counts[place] > most:
-            most = int(counts[place])
-            rest = [d for k, d in enumerate(labels.shape) if k != axis]
-            at = tuple(int(c) for c in np.unravel_index(place, rest)) if rest else ()
-            witness = f"individual {axis + 1} varies, the others have the values numbered {at}"
-    return FibreCertificate(most, most, "enumeration", witness)
-
-
-def _listed(values: tuple[Fraction, ...], most: int = 8) -> str:
-    shown = ", ".join(str(v) for v in values[:most])
-    return f"({shown}{', ...' if len(values) > most else ''})"
+    return FibreCertificate(count.outputs, count.attained, witness)
 
 
 @dataclass(frozen=True)

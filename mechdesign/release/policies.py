@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal, cast
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Policy:
 
 def normal_form(text: str, form: str) -> str:
     """`text` in a Unicode normal form, or as it is for the form ``none``."""
-    return text if form == "none" else unicodedata.normalize(form, text)  # type: ignore[arg-type]
+    return text if form == "none" else unicodedata.normalize(cast("Literal['NFC']", form), text)
 
 
 def normalised(variable: Variable, form: str) -> Variable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,6 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.cells import text_of
-from mechdesign.tables.traps import refuse_margins
 from mechdesign.tables.variable import Variable
 
 LARGEST_ENTRY = 2**256
@@ -25,6 +25,14 @@ SUM_TOLERANCE = Fraction(1, 10**6)
 SUM_WORTH_A_NOTICE = Fraction(1, 10**9)
 """Below this a table of doubles misses 1 by rounding alone, and nobody needs to know."""
 
+MARGINS = re.compile("all|(grand )?total|totals|sum|overall|alle|gesamt|insgesamt|summe|ensemble")
+"""What pivot tables call the sum of the others, in small letters."""
+
+NEARLY = 0.01
+"""A named margin may miss the sum of the others by this share: offices round each cell for itself."""
+
+FEWEST = 3
+"""Of fewer symbols one is the sum of the others whenever two are alike."""
 
 Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
@@ -131,6 +139,30 @@ def without_empty(
     return ExactTable(sensitive, useful, counts, notices)
 
 
+def refuse_margins(
+    sensitive: Variable, useful: Variable, counts: Sequence[Sequence[int]], *, unnamed: bool = False
+) -> None:
+    """Refuse a row or column that is the sum of the others: if it is called so, or, if `unnamed`, whatever its name."""
+    columns = [*zip(*counts, strict=True)]
+    for what, variable, lines in (("row", sensitive, counts), ("column", useful, columns)):
+        totals = [sum(line) for line in zip(*lines, strict=True)]
+        for name, line in zip(variable.names, lines, strict=True):
+            named = MARGINS.fullmatch(name.strip().lower()) is not None
+            share = NEARLY if named else 0.0
+            if (named or (unnamed and len(lines) >= FEWEST)) and all(
+                abs(2 * entry - total) <= share * entry for entry, total in zip(line, totals, strict=True)
+            ):
+                way = (
+                    "a symbol of this name needs another"
+                    if named
+                    else "a symbol needs the long form, --weight"
+                )
+                raise InputError(
+                    f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would count everybody "
+                    f"twice; remove it ({way})"
+                )
+
+
 def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | None]:
     """Rows of cells, all of one length, and the labels of a pandas frame that has its own."""
     row_labels = column_labels = None
@@ -146,9 +178,7 @@ def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | 
         try:
             cells = [[*row] for row in array]
         except TypeError:
-            raise InputError(
-                f"the table must be an array or rows of numbers, not {type(array).__name__}"
-            ) from None
+            raise InputError(f"the table must be rows of numbers, not {type(array).__name__}") from None
         for s, row in enumerate(cells):
             if len(row) != len(cells[0]):
                 raise InputError(f"row {s} of the table has {len(row)} entries, row 0 has {len(cells[0])}")

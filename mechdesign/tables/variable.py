@@ -84,6 +84,10 @@ class Variable:
     def __len__(self) -> int:
         return len(self.symbols)
 
+    def bins_of(self, part: int) -> Bins | None:
+        """The bins of one of the columns."""
+        return self.bins[part] if self.bins else None
+
     @property
     def brief(self) -> str:
         """``occupation (15)``."""

@@ -12,15 +12,13 @@ from solvers.enumeration.pivot import METHOD as PIVOT
 from solvers.enumeration.pivot import attempt, by_pivoting
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
 from solvers.enumeration.sizing import MOST_ROWS, WORK, Estimate, estimate, explicit_rows, work_per_basis
-from solvers.enumeration.support import METHOD as SUPPORT
-from solvers.enumeration.support import MOST_SYSTEMS, by_support, count_systems
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
 
 __all__ = ["METHODS", "Estimate", "Vertices", "estimate", "vertices"]
 
 METHODS: Mapping[str, Callable[[Polytope, ListingLimits], Vertices]] = MappingProxyType(
-    {PIVOT: by_pivoting, SUPPORT: by_support, FLOAT: by_cdd, EXACT: by_exact_cdd}
+    {PIVOT: by_pivoting, FLOAT: by_cdd, EXACT: by_exact_cdd}
 )
 """Every algorithm by its name; "auto" chooses among them."""
 
@@ -31,6 +29,9 @@ TRIAL = 10 * WORK
 
 WORTH_TRYING = 100
 """Bases below which a trial is not worth its set-up."""
+
+MOST_BY_CDD = 5000
+"""Vertices up to which cddlib, which no time limit stops, answers where pivoting cannot."""
 
 DOUBT = 2.0
 """An estimate must exceed a limit by this factor before anything is refused for its sake: it is rarely
@@ -51,9 +52,9 @@ def vertices(
     ----------
     polytope : Polytope
         Auxiliary variables are eliminated first.
-    method : {"auto", "pivot", "support", "cdd", "cdd-exact"}
-        "auto" pivots, and falls back on enumeration by support where rounding defeats pivoting on a small
-        polytope; `Vertices.method` says what it chose.
+    method : {"auto", "pivot", "cdd", "cdd-exact"}
+        "auto" pivots, and falls back on cddlib in doubles where rounding defeats pivoting on a small polytope;
+        `Vertices.method` says what it chose.
     max_vertices, memory_limit : int
         Number of vertices, and bytes, that must not be exceeded.
     time_limit : float, optional
@@ -87,9 +88,9 @@ def vertices(
         if method in (AUTO, PIVOT):
             return _pivot_with_care(polytope, rows, limits)
     except BackendFailure:
-        if method != AUTO or count_systems(polytope) > MOST_SYSTEMS:
+        if method != AUTO or estimate(polytope).vertices > MOST_BY_CDD:
             raise
-        method = SUPPORT
+        method = FLOAT
     _refuse_if_too_large(polytope, limits)
     found = METHODS[method](polytope, limits)
     if len(found) > limits.max_vertices:

@@ -97,15 +97,10 @@ def _inconsistent(method: str, reason: str) -> BackendFailure:
 
 def _inequalities(p: Polytope, number: type[float] | type[Fraction]) -> list[Inequality]:
     """Rows [b, a] with b + a v >= 0, free of auxiliary variables; the first, an equality, is sum v = 1."""
-    auxiliary = np.zeros((p.m, 0)) if p.auxiliary is None else p.auxiliary
+    rows, auxiliary, bounds = p.one_sided
     k = auxiliary.shape[1]
-    rows = [[number(x) for x in row] for row in np.hstack([p.rows, auxiliary])]
-    at_least: list[Inequality] = []
-    for row, lower, upper in zip(rows, p.lower, p.upper, strict=True):
-        if np.isfinite(lower):
-            at_least.append([-number(lower), *row])
-        if np.isfinite(upper):
-            at_least.append([number(upper), *(-x for x in row)])
+    # Signs of doubles turn without rounding.
+    at_least = [[number(x) for x in row] for row in np.hstack([bounds[:, None], -rows, -auxiliary])]
     signs = np.eye(p.n + k)
     at_least += [[number(0), *map(number, row)] for row in signs[p.n :]]
     for _ in range(k):

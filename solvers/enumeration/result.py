@@ -64,7 +64,7 @@ class Vertices:
     points : (k, n) array
         One vertex per row, in lexicographic order of the rows; read-only.
     method : str
-        The algorithm that found them: "pivot", "support", "cdd" or "cdd-exact".
+        The algorithm that found them: "pivot", "cdd" or "cdd-exact".
     exact : bool
         True only if they were enumerated in exact arithmetic; a float enumeration is no proof that
         none is missing.

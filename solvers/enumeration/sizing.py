@@ -80,8 +80,7 @@ def explicit_rows(polytope: Polytope) -> int:
     """Rows of ``polytope.explicit``, at most, without the work of forming them; MOST_ROWS + 1 if more."""
     if polytope.auxiliary is None:
         return polytope.m
-    a = polytope.auxiliary
-    a = np.vstack([a[np.isfinite(polytope.upper)], -a[np.isfinite(polytope.lower)], -np.eye(a.shape[1])])
+    a = np.vstack([polytope.one_sided[1], -np.eye(polytope.auxiliary.shape[1])])
     while a.shape[1]:
         c = a[:, -1]
         up, down, free = a[c > 0], a[c < 0], a[c == 0]

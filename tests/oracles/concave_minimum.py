@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_positive, check_prices
+from solvers.checks import check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus
-from solvers.errors import EmptyPolytope
+from solvers.errors import EmptyPolytope, InvalidOption
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -72,7 +72,8 @@ def concave_minimum(
     EmptyPolytope
         If no point satisfies the constraints.
     """
-    check_positive("tolerance", tolerance)
+    if not tolerance > 0.0:
+        raise InvalidOption(f"tolerance ({tolerance}) must be a positive number")
     search = ConcaveSearch(polytope, cost=cost, workers=workers, memory_limit=memory_limit)
     y = check_prices("prices", prices, polytope.n)
     first = search.linear(-y)

@@ -19,8 +19,12 @@ def least_cost(
     keep: bool = False,
     stay: Any = None,
     forbid: Any = (),
+    populations: Any = None,
 ) -> float | None:
-    """The optimum over W(y|x) for bounds (nats) on lifts and on their ratios; None where there is no channel."""
+    """The optimum over W(y|x) for bounds (nats) on lifts and on their ratios; None where there is no channel.
+
+    The bounds hold on the table, or on each of `populations`: rows P(.|s) with shares P(s).
+    """
     table = np.asarray(counts, dtype=float) / np.sum(counts)
     size, n = table.shape
     p_s, p_x = table.sum(axis=1), table.sum(axis=0)
@@ -31,15 +35,17 @@ def least_cost(
         row[:, y] = weights
         return row.ravel()
 
+    every = [(table / p_s[:, None], p_s)] if populations is None else populations
     for y in range(n):
-        given = [table[s] / p_s[s] for s in range(size)]
-        for s in range(size):
-            if math.isfinite(upper):
-                rows.append(column(y, given[s] - math.exp(upper) * p_x))
-            if math.isfinite(lower):
-                rows.append(column(y, math.exp(-lower) * p_x - given[s]))
-            if math.isfinite(ratio):
-                rows += [column(y, given[s] - math.exp(ratio) * given[t]) for t in range(size) if t != s]
+        for given, shares in every:
+            mass = np.asarray(shares) @ given
+            for s in range(size):
+                if math.isfinite(upper):
+                    rows.append(column(y, given[s] - math.exp(upper) * mass))
+                if math.isfinite(lower):
+                    rows.append(column(y, math.exp(-lower) * mass - given[s]))
+                if math.isfinite(ratio):
+                    rows += [column(y, given[s] - math.exp(ratio) * given[t]) for t in range(size) if t != s]
         if keep:
             equal.append(column(y, p_x))
             right.append(p_x[y])

@@ -15,7 +15,6 @@ from solvers import (
     TooManyVertices,
     lower_envelope,
 )
-from solvers.auxiliary import least_auxiliary
 from tests.oracles.concave_minimum import concave_minimum
 
 
@@ -107,9 +106,6 @@ def test_elimination_describes_the_same_set(seed):
 
 def test_there_is_no_least_choice_where_a_row_trades_variables():
     """r1 - r2 <= v: raising r2 allows more r1."""
-    assert (
-        least_auxiliary(np.ones((1, 2)), np.array([-np.inf]), np.zeros(1), np.array([[-1.0, -1.0]])) is None
-    )
     trading = Polytope(np.array([[1.0, 0.0]]), np.array([-np.inf]), np.array([0.5]), np.array([[-1.0, -1.0]]))
     assert trading.least is None
     assert trading.contains([1.0, 0.0]).all()  # enough r is always there

@@ -13,7 +13,7 @@ from tests.oracles.vertices import exact_vertices, same_points
 from tests.solvers.test_polytope import with_ratio
 
 INF = np.inf
-FLOAT_METHODS = ("auto", "pivot", "support", "cdd")
+FLOAT_METHODS = ("auto", "pivot", "cdd")
 
 
 def box(rows, low: float, high: float) -> Polytope:
@@ -63,22 +63,20 @@ def test_a_single_point(method):
     np.testing.assert_allclose(points, [[0.25, 0.25, 0.5]], atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["pivot", "support"])
-def test_equalities(method):
+def test_equalities():
     """Rows that are equalities, one of them implied by the others and the sum."""
     rows = np.array([[1, 0, 2, 1, 0.5], [1, 2, 0, 1, 1.5]])  # they sum to 2 on the simplex
     polytope = Polytope(rows, [1.0, 1.0], [1.0, 1.0])
-    points = vertices(polytope, method).points
+    points = vertices(polytope, "pivot").points
     assert same_points(points, exact_vertices(rows, [1.0, 1.0], [1.0, 1.0]))
     np.testing.assert_allclose(points @ rows.T, 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["pivot", "support"])
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-6])
-def test_nearly_an_affine_slice(method, epsilon):
+def test_nearly_an_affine_slice(epsilon):
     """Tight budgets: every vertex is within about epsilon of the slice on which all lifts are one."""
     polytope = lift_box(3, 6, epsilon)
-    points = vertices(polytope, method).points
+    points = vertices(polytope, "pivot").points
     assert len(points) >= 4
     np.testing.assert_allclose(points @ polytope.rows.T, 1.0, atol=1.1 * epsilon)
     p = polytope.explicit
@@ -92,11 +90,10 @@ def test_empty(method, bounds):
         vertices(box([[1.5, 2.0, 3.0], [1.0, 2.5, 2.0]], *bounds), method)
 
 
-@pytest.mark.parametrize("method", ["pivot", "support"])
-def test_empty_although_each_row_can_be_met(method):
+def test_empty_although_each_row_can_be_met():
     polytope = Polytope([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.7, 0.6], [1.0, 1.0])
     with pytest.raises(EmptyPolytope):
-        vertices(polytope, method)
+        vertices(polytope, "pivot")
 
 
 def test_rows_of_any_scale():
@@ -132,7 +129,6 @@ def test_degeneracy_is_reported():
     ratio = vertices(with_ratio(lift_box(5, 9, 0.6).rows, 1.5), "pivot")
     assert ratio.degenerate > 0
     assert ratio.bases > len(ratio)
-    assert vertices(lift_box(4, 9, 0.6), "support").degenerate is None
 
 
 def test_same_call_same_bytes():
@@ -160,9 +156,7 @@ def test_a_point_outside_is_never_returned(point):
 
 
 def test_unknown_method_before_any_work():
-    with pytest.raises(
-        InvalidOption, match="method 'qhull' is not known; use one of auto, pivot, support, cdd"
-    ):
+    with pytest.raises(InvalidOption, match="method 'qhull' is not known; use one of auto, pivot, cdd"):
         vertices(None, "qhull")  # type: ignore[arg-type]
 
 
@@ -176,7 +170,7 @@ def test_limits_must_be_positive_whole_numbers(name, value):
 
 
 def test_registry_is_complete_and_read_only():
-    assert set(METHODS) == {"pivot", "support", "cdd", "cdd-exact"}
+    assert set(METHODS) == {"pivot", "cdd", "cdd-exact"}
     with pytest.raises(TypeError):
         METHODS["other"] = None  # type: ignore[index]
 

@@ -136,12 +136,12 @@ def test_auto_falls_back_and_says_so(monkeypatch):
     expected = vertices(polytope, "pivot").points
     contradiction(monkeypatch)
     result = vertices(polytope)
-    assert result.method == "support"
+    assert result.method == "cdd"
     assert same_points(result.points, expected)
     with pytest.raises(BackendFailure, match="contradictory"):
         vertices(polytope, "pivot")
     with pytest.raises(BackendFailure, match="contradictory"):
-        vertices(lift_box(8, 40, 0.5))  # too many supports
+        vertices(lift_box(8, 40, 0.5))  # too many for cddlib
 
 
 def test_contradictory_rounding_is_said(monkeypatch):

@@ -134,7 +134,7 @@ def test_the_limit_holds_during_the_enumeration(monkeypatch):
     assert len(vertices(polytope, max_vertices=9160)) == 9160
 
 
-@pytest.mark.parametrize("method", ["pivot", "support", "cdd"])
+@pytest.mark.parametrize("method", ["pivot", "cdd"])
 def test_the_limit_holds_for_every_method(method):
     polytope = lift_box(3, 8, 0.5)
     count = len(vertices(polytope))
@@ -149,17 +149,3 @@ def test_degenerate_bases_do_not_count_as_vertices():
     result = vertices(polytope)
     assert result.bases > len(result)
     assert len(vertices(polytope, max_vertices=len(result))) == len(result)
-
-
-def test_support_counts_its_systems_first():
-    with pytest.raises(
-        TooManyVertices, match=r'would have to solve .* systems, more than .*; use method="pivot"'
-    ):
-        vertices(lift_box(6, 40, 3.0), "support")
-
-
-def test_support_minds_the_memory(monkeypatch):
-    nothing = sizing.Estimate(vertices=1.0, spread=1.0, at_least=True, seconds=0.0, memory=0.0)
-    monkeypatch.setattr(enumeration, "estimate", lambda polytope: nothing)
-    with pytest.raises(TooManyVertices, match=r"more memory than memory_limit \(500 bytes\) allows"):
-        vertices(lift_box(3, 8, 0.5), "support", memory_limit=500)

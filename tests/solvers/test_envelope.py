@@ -66,15 +66,13 @@ def test_methods_agree_with_every_vertex(method, cost):
         check(found, polytope, target, cost)
         truth = exact(polytope, cost)
         assert found.status is EnvelopeStatus.OPTIMAL
-        assert found.is_optimal(1e-7)
+        assert found.gap <= 1e-7
         assert found.value == pytest.approx(truth.envelope(target), abs=1.1e-7)
         assert bool(arb(found.bound) <= truth.dual_bound(found.dual, target))
         if method == "columns":
             assert (found.method, found.vertices, found.enumeration) == ("columns", 0, None)
-            assert np.isnan(found.bound_vertices)
         else:
             assert (found.method, found.vertices) == ("vertices", len(truth.points))
-            assert found.bound_vertices == pytest.approx(found.value, abs=1e-7)
 
 
 def test_auto_leaves_many_vertices_to_columns():
@@ -96,7 +94,7 @@ def test_too_many_rows_without_the_auxiliary_variables():
     found = lower_envelope(polytope, target, gap=1e-5)
     assert found.method == "columns"
     check(found, polytope, target)
-    assert found.is_optimal(1e-5)
+    assert found.gap <= 1e-5
 
 
 def test_auxiliary_variables_describe_the_same_set():
@@ -123,7 +121,7 @@ def test_the_bound_is_one_for_the_relaxation():
         assert own.value - 1e-9 <= found.value
         nearly = Polytope(narrow.rows, narrow.lower * (1.0 - 1e-9), narrow.upper * (1.0 + 1e-9))
         close = lower_envelope(narrow, target, relaxation=nearly, method=method, gap=1e-6)
-        assert close.is_optimal(1e-6)
+        assert close.gap <= 1e-6
         assert close.value == pytest.approx(own.value, abs=1e-6)
 
 
@@ -177,7 +175,7 @@ def test_a_warm_start_reaches_the_same_optimum_with_less_branching():
     again = lower_envelope(polytope, target, method="columns", gap=1e-6, start=cold.pool, dual=cold.dual)
     for found in (warm, again):
         check(found, polytope, target)
-        assert found.is_optimal(1e-6)
+        assert found.gap <= 1e-6
         assert found.value == pytest.approx(cold.value, abs=1e-6)
     assert again.counts.nodes < cold.counts.nodes
 
@@ -193,7 +191,7 @@ def test_a_bad_start_is_harmless():
     for dual in (np.full(7, 1e6), np.full(7, -50.0), np.arange(7.0)):
         found = lower_envelope(polytope, target, method="columns", gap=1e-7, start=bad, dual=dual)
         check(found, polytope, target)
-        assert found.is_optimal(1e-7)
+        assert found.gap <= 1e-7
         assert found.value == pytest.approx(cold.value, abs=1e-7)
 
 
@@ -234,7 +232,7 @@ def test_the_same_twice_and_with_two_workers():
         np.testing.assert_array_equal(first.dual, second.dual)
         np.testing.assert_array_equal(first.weights, second.weights)
         check(first, polytope, target)
-        assert first.is_optimal(1e-5)
+        assert first.gap <= 1e-5
 
 
 @pytest.mark.parametrize("gap", [1e-12, 1e-16, 1e-300])
@@ -376,7 +374,7 @@ def test_membership_is_generous_by_a_billionth_only():
     for excess, inside in ((5e-10, True), (5e-9, False)):
         point = np.array([0.0, 1.0 - excess / 2, excess / 2])
         if inside:
-            assert lower_envelope(polytope, point, gap=1e-6).is_optimal(1e-6)
+            assert lower_envelope(polytope, point, gap=1e-6).gap <= 1e-6
         else:
             with pytest.raises(OutsidePolytope, match="row 0 gives 1"):
                 lower_envelope(polytope, point)

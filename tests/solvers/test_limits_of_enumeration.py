@@ -29,7 +29,7 @@ def test_a_walk_stops_at_its_limit(method):
 def test_no_time_at_all():
     polytope, _ = table_polytope(np.random.default_rng(0), "random", "both", 3, 6)
     with pytest.raises(OutOfTime):
-        vertices(polytope, "support", time_limit=0.0)
+        vertices(polytope, time_limit=0.0)
 
 
 def test_the_envelope_by_vertices_keeps_its_limit():

@@ -89,7 +89,7 @@ def test_the_envelope_is_that_of_all_rows(sides: str, seed: int) -> None:
     uncertain = UncertainSet(*_random(seed, 2, 3 + seed % 2, 0.15), **SIDES[sides])
     listed = lower_envelope(_explicit(uncertain), uncertain.point, gap=GAP)
     found = robust_envelope(uncertain, gap=GAP)
-    assert found.is_optimal(GAP)
+    assert found.gap <= GAP
     assert found.bound <= listed.value + 1e-9
     assert listed.bound <= found.value + 1e-9
 

@@ -15,7 +15,7 @@ from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
 
-CASES = 2000
+CASES = 500
 
 
 def random_counts(rng, sensitive, useful):

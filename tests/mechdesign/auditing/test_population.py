@@ -35,7 +35,7 @@ def boxes(draw: st.DrawFn, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return lower, upper
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 3), st.integers(2, 4))
 def test_extremes_are_those_of_all_vertices(data: st.DataObject, size: int, n: int) -> None:
     """max and min of l(s, y) and of P(y|s) / P(y|t) over the set, equal to those over its vertices."""

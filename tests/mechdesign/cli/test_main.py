@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.cli import main
 from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,7 @@ import pytest
 from mechdesign.auditing.verdict import audit
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms import design
-from mechdesign.mechanisms.subset_response import NAME
+from mechdesign.mechanisms.watchdog import RESPONSE as NAME
 from mechdesign.notions import ALIP, LDP
 from mechdesign.tables.joint import Joint
 

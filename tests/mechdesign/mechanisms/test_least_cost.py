@@ -266,8 +266,8 @@ def test_constraints_with_variables_of_their_own() -> None:
 
 def test_not_with_confidence() -> None:
     joint = md.Joint.from_counts([[80, 10], [10, 80]])
-    with pytest.raises(md.InputError, match="objective truth is not built with confidence"):
-        md.design(joint, md.LIP(0.5), objective="truth", confidence=0.9)
+    with pytest.raises(md.InputError, match="written in cvxpy are not built with confidence: give a matrix"):
+        md.design(joint, md.LIP(0.5), objective=lambda w, joint: w[0, 1], confidence=0.9)
 
 
 def test_a_time_limit_leaves_a_verified_channel_with_its_gap() -> None:

@@ -80,7 +80,7 @@ def test_outputs_without_weight_are_dropped_and_twins_merged(joint):
     assert rounded.channel.outputs == ("a", "b", "c", "d")
 
 
-def test_an_output_of_negligible_mass_joins_the_one_that_loses_least(joint):
+def test_an_output_of_negligible_mass_joins_the_one_of_its_heaviest_symbol(joint):
     tiny = 1e-15
     q = np.diag(joint.p_x)
     stray = np.zeros(4)

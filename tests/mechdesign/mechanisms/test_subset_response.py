@@ -13,7 +13,7 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.progress import Step
 from mechdesign.mechanisms import design, rules
 from mechdesign.mechanisms.rounding import RoundingFailure
-from mechdesign.mechanisms.subset_response import NAME
+from mechdesign.mechanisms.watchdog import RESPONSE as NAME
 from mechdesign.notions import ALIP, LDP, LIP, AlphaLift, Chi2Lift, L1Lift, MaxLift, MinLift
 from mechdesign.tables.joint import Joint
 from solvers import BackendFailure, OutsidePolytope, TooManyVertices

@@ -15,10 +15,10 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.designs import design_quantizer, lay_out, uniform_levels
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.levels import estimation_error, promises
-from mechdesign.nonstochastic.noiseless import certify, certify_table
+from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
-from mechdesign.nonstochastic.queries import MonotoneQuery, identity_query, linear_query, mean_query
-from tests.oracles.nonstochastic import outputs_of_uniform
+from mechdesign.nonstochastic.queries import identity_query, linear_query, mean_query
+from tests.oracles.nonstochastic import most_on_a_line, outputs_of_uniform
 
 
 def test_theorem_8_as_published_is_false():
@@ -51,10 +51,10 @@ def test_uniform_levels_are_the_most(outputs, share):
     )
 
 
-def test_ten_thousand_random_interval_queries_are_never_over_budget():
+def test_thousands_of_random_interval_queries_are_never_over_budget():
     """Every layout, random weights, ranges and budgets; the count is exact and never above floor(2^eps)."""
     rng = np.random.default_rng(5)
-    for trial in range(10_000):
+    for trial in range(3_000):
         people = int(rng.integers(1, 5))
         lows = rng.integers(-5, 5, size=people)
         domains = [
@@ -128,8 +128,7 @@ def test_theorems_1_3_and_5_on_random_mechanisms(shape, labels, seed):
     """L0, tests between subsets, and stochastic maximal leakage on every fibre are at most log2 K."""
     rng = np.random.default_rng(seed)
     outputs = rng.integers(0, labels, size=shape)
-    certificate = certify_table(outputs)
-    bits = {g.name: g.bound for g in promises(certificate.outputs)}
+    bits = {g.name: g.bound for g in promises(most_on_a_line(outputs))}
     for axis in range(len(shape)):
         for line in np.moveaxis(outputs, axis, -1).reshape(-1, shape[axis]).tolist():
             reach = set(line)
@@ -157,16 +156,4 @@ def test_refusals():
         certify(query, uniform_quantizer(0, 0.5, 2))
     with pytest.raises(InputError, match="layout"):
         design_quantizer(query, 1, layout="best")
-    with pytest.raises(InputError, match=r"cannot be bounded.*sensitivity="):
-        design_quantizer(MonotoneQuery(math.prod, (interval(0, 1),) * 2), 1)
-    with pytest.raises(InputError, match="must not be negative"):
-        design_quantizer(MonotoneQuery(math.prod, (interval(0, 1),) * 2), 1, sensitivity=-1)
-    with pytest.raises(InputError, match="empty"):
-        certify_table([])
-    assert (
-        design_quantizer(
-            MonotoneQuery(math.prod, (interval(0, 1),) * 2), 1, sensitivity=1
-        ).certificate.outputs
-        == 2
-    )
     assert certify(identity_query(interval(3, 3)), Quantizer(Fraction(3), Fraction(3))).outputs == 1

@@ -95,7 +95,7 @@ def test_divisions_index_types_and_other_columns_stay(channel):
 
 
 def test_forms_policies_and_several_channels_are_those_of_frames():
-    frame = people(40).assign(city=[*"stt?"] * 10)
+    frame = people(40).assign(city=np.random.default_rng(1).choice([*"stt?"], 40))
     source = dd.from_pandas(frame, npartitions=3)
     arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
     both = [mixing_channel(), city_channel()]

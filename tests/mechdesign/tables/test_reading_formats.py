@@ -59,7 +59,7 @@ def test_columns_of_text(tmp_path, way):
     assert read.cells == {"s": ["hé", "b", "hé", "b", "b", ""], "x": ["u", "v", "v", "u", "v", "u"]}
     dropped = read_text_columns(path, {"s": "s"}, "drop", text=text)
     assert dropped.cells == {"s": ["hé", "b", "hé", "b", "b"]}
-    with pytest.raises(InputError, match="column 's' is empty in record 6"):
+    with pytest.raises(InputError, match="the column 's' is empty there"):
         read_text_columns(path, {"s": "s"}, text=text)
 
 

@@ -2,7 +2,7 @@
 
 A vertex has k positive entries, k at most the rank of the rows and the row of ones together, and k - 1
 tight rows that are independent on them. For each k every such k x k system is solved; solutions that
-violate nothing are vertices. Slow next to pivoting, but it shares no code and no idea with it.
+violate nothing are vertices. Slow, but it shares no code and no idea with pivoting or cddlib.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from itertools import combinations, islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.enumeration.result import Array, ListingLimits, Vertices, finished_vertices, ordered
-from solvers.errors import EmptyPolytope, TooManyVertices
+from solvers.enumeration.result import Array, ordered
 from solvers.polytope import Polytope
-
-METHOD = "support"
 
 MOST_SYSTEMS = 30_000_000
 """Systems solved at most: about two minutes."""
@@ -44,35 +41,19 @@ def count_systems(polytope: Polytope) -> int:
     )
 
 
-def by_support(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices, by trying every support."""
+def by_support(polytope: Polytope) -> Array:
+    """All vertices, (k, n), by trying every support."""
     p = polytope.explicit
-    systems = count_systems(p)
-    if systems > MOST_SYSTEMS:
-        raise TooManyVertices(
-            f"enumeration by support would have to solve {systems:.2g} systems, more than {MOST_SYSTEMS:.2g}; "
-            'use method="pivot", or method="columns", which needs no enumeration'
-        )
+    assert count_systems(p) <= MOST_SYSTEMS
     # Rows of size one, so that one tolerance serves all; a power of two changes no digit.
     size = np.maximum(np.abs(p.rows).max(axis=1, initial=0.0), np.finfo(float).tiny)
     scale = np.exp2(-np.ceil(np.log2(size)))
     rows, lower, upper = p.rows * scale[:, None], p.lower * scale, p.upper * scale
-    found: list[Array] = []
-    total = 0
+    found = [np.zeros((0, p.n))]
     for k in range(1, _rank(p) + 1):
         for tight in combinations(range(p.m), k - 1):
-            limits.check_time()
-            for part in _with_tight_rows(rows, lower, upper, list(tight)):
-                found.append(part)
-                total += len(part)
-                if 8 * total * p.n > limits.memory_limit:
-                    raise TooManyVertices(
-                        f"the vertices need more memory than memory_limit ({limits.memory_limit} bytes) allows; "
-                        'use method="columns", which needs no enumeration, or raise the limit'
-                    )
-    if not found:
-        raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
-    return finished_vertices(ordered(np.concatenate(found)), polytope, METHOD)
+            found += _with_tight_rows(rows, lower, upper, list(tight))
+    return ordered(np.concatenate(found))
 
 
 def _rank(p: Polytope) -> int:

@@ -1,0 +1,123 @@
+"""Channels of least cost for every population of a confidence set."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mechdesign as md
+from mechdesign.core.binomial import SCALE
+from mechdesign.notions import LiftLimits
+from mechdesign.tables.confidence import ConfidenceSet, confidence_set
+from tests.oracles.least_cost import least_cost
+from tests.oracles.population_vertices import vertices
+
+NOTIONS = (md.LDP(0.7), md.LIP(0.5), md.ALIP(eps_l=0.9, eps_u=0.4), md.MaxLift(0.5), md.MinLift(0.6))
+
+
+def populations(chosen: ConfidenceSet) -> list[tuple[Any, Any]]:
+    """Every vertex of the set, in doubles."""
+    boxes = [
+        list(vertices([low / SCALE for low in lower], [high / SCALE for high in upper]))
+        for lower, upper in zip(chosen.lower, chosen.upper, strict=True)
+    ]
+    shares = [np.array(pi, dtype=float) for pi in vertices(chosen.share_lower, chosen.share_upper)]
+    rows = [np.array(row, dtype=float) for row in product(*boxes)]
+    return [(given, pi) for given in rows for pi in shares]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    notion=st.sampled_from(NOTIONS),
+    keep=st.booleans(),
+    known=st.booleans(),
+    power=st.integers(1, 3),
+)
+@settings(max_examples=40, deadline=None)
+def test_the_optimum_is_that_over_all_vertices(seed, notion, keep, known, power):
+    """|cost - LP over every vertex of the set| <= 1e-6 of the spread, and bound <= LP <= cost but for its tolerance."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 10**power, (2, 3)) + np.eye(2, 3, dtype=int) + np.eye(2, 3, 1, dtype=int)
+    joint = md.Joint.from_counts(counts)
+    cost = rng.integers(0, 5, (3, 3)) * (1.0 - np.eye(3))
+    limits = notion.limits
+    assert isinstance(limits, LiftLimits)
+    shares = (
+        dict(zip(joint.sensitive.symbols, (0.4, 0.6), strict=True)) if known and limits.need_shares else None
+    )
+    found = md.design(
+        joint, notion, objective=cost, keep_frequencies=keep, confidence=0.9, known_shares=shares
+    )
+    chosen = confidence_set(joint, 0.9, shares=shares, estimate_shares=limits.need_shares)
+    bounds = {"lower": limits.lower, "upper": limits.upper, "ratio": limits.ratio}
+    best = least_cost(counts, cost, **bounds, keep=keep, populations=populations(chosen))
+    assert found.least is not None
+    assert best is not None
+    scale = float(cost.max()) + 1e-12
+    assert found.least.cost == pytest.approx(best, abs=1e-6 * scale)
+    assert found.least.cost_lower_bound <= best + 1e-8 * scale
+    assert found.verified
+    assert md.audit(found.channel, joint, notion).satisfied
+
+
+def test_stay_forbid_and_their_limits(adult: md.Joint) -> None:
+    wanted = {"stay": {"Sales": 0.5}, "forbid": [("Sales", "Tech-support")]}
+    made = md.design(adult, md.LDP(1), objective="truth", confidence=0.95, **wanted)
+    plain = md.design(adult, md.LDP(1), objective="truth", **wanted)
+    rows = dict(zip(adult.useful.names, np.asarray(made.channel.matrix), strict=True))
+    labels = made.channel.outputs
+    assert rows["Sales"][labels.index("Sales")] >= 0.5
+    if "Tech-support" in labels:
+        assert rows["Sales"][labels.index("Tech-support")] == 0.0
+    assert made.least is not None
+    assert plain.least is not None
+    assert plain.least.cost_lower_bound <= made.least.cost
+    assert made.least.cost - made.least.cost_lower_bound <= 1e-6
+    asked = {"objective": "truth", "confidence": 0.95, "keep_frequencies": True}
+    with pytest.raises(
+        md.NotPrivate, match=r"'Armed-Forces' as it is .* 0\.9; the largest value .* is 0\.0[0-9]"
+    ):
+        md.design(adult, md.LDP(1), stay={"Armed-Forces": 0.9}, **asked)
+
+
+def test_unseen_symbols_are_protected(adult: md.Joint) -> None:
+    """More symbols to protect, so no less cost; the file tells its set, which the audit computes again."""
+    costs = []
+    for unseen in (0, 3):
+        made = md.design(adult, md.LIP(0.7), objective="truth", confidence=0.95, unseen=unseen)
+        assert made.least is not None
+        assert made.confidence is not None
+        assert made.confidence.unseen == unseen
+        assert md.audit(made.channel, adult, md.LIP(0.7)).satisfied
+        costs.append(made.least.cost)
+    assert costs[0] <= costs[1] + 1e-9
+
+
+def test_distance_and_a_limit_of_time(adult: md.Joint) -> None:
+    """What the search has when the time is over is private, with its proven gap."""
+    rng = np.random.default_rng(0)
+    table = rng.multinomial(40_000, rng.dirichlet(np.ones(4 * 40))).reshape(4, 40) + 1
+    joint = md.Joint.from_counts(table, useful_labels=[str(x) for x in range(40)])
+    made = md.design(joint, md.LDP(1), objective="distance", confidence=0.95, time_limit=0.3)
+    assert made.least is not None
+    assert 0.0 <= made.least.cost_lower_bound <= made.least.cost
+    assert math.isfinite(made.least.cost)
+    assert md.audit(made.channel, joint, md.LDP(1)).satisfied
+
+
+def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
+    made = md.design(adult, md.LDP(1), objective="truth", keep_frequencies=True, confidence=0.95)
+    made.channel.save(tmp_path / "truth.json")
+    channel = md.Channel.load(tmp_path / "truth.json")
+    assert channel.record.confidence["level"] == 0.95
+    assert channel.record.objective.name == "truth"
+    assert md.audit(channel, adult, md.LDP(1)).satisfied
+    assert not md.audit(
+        md.design(adult, md.LDP(1), objective="truth").channel.with_record(channel.record), adult, md.LDP(1)
+    ).satisfied
