@@ -34,9 +34,6 @@ LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
 Place: TypeAlias = tuple[str | int, ...]
 """A section or key of the job file, from outside to inside."""
 
-Step: TypeAlias = tuple[Place, Callable[..., int | None], dict[str, Any]]
-"""Whose section it is, what is called, and the options by the names of their fields."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
@@ -74,10 +71,10 @@ def job_model() -> Any:
 
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
         keys: dict[str, Any] = {"force": (bool, Field(default=False, description="Replace what is there."))}
-        hints = (
-            hint for hint in get_type_hints(function).values() if is_dataclass(hint) and hint not in without
-        )
-        for group, (each, said, names) in ((hint, one) for hint in hints for one in declared(hint)):
+        groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
+        for group, (each, said, names) in [
+            (g, one) for g in groups if g not in without for one in declared(g)
+        ]:
             hint, default = get_type_hints(group)[each.name], each.default if names else ...
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):
@@ -101,9 +98,8 @@ def job_model() -> Any:
 
 def _typed(columns: bool, many: bool, value: Any) -> Any:
     """A value as it would be typed on the command line: numbers are texts there, and options are repeated."""
-    texts = [
-        str(each) if type(each) is int else each for each in (value if isinstance(value, list) else [value])
-    ]
+    values = value if isinstance(value, list) else [value]
+    texts = [str(each) if type(each) is int else each for each in values]
     if many:
         return texts
     if columns and all(isinstance(each, str) for each in texts):
@@ -128,17 +124,16 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     from mechdesign.core.documents import explained
     from mechdesign.formats.inputs import OpenedFile
 
-    with closing(OpenedFile(what.job)) as file:
-        data = file.stream.read()
+    text = ""
     try:
-        content = tomllib.loads(text := data.decode(), parse_float=str)
-    except ValueError as error:
-        raise InputError(f"{what.job} is no TOML file: {error}") from None
-    try:
-        job = job_model().model_validate(content)
+        with closing(OpenedFile(what.job)) as file:
+            text = file.stream.read().decode()
+        job = job_model().model_validate(tomllib.loads(text, parse_float=str))
     except ValidationError as error:
         line = line_of(text, error.errors()[0]["loc"])
         raise InputError(f"{what.job}, line {line}: {explained(error, 'job')}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{what.job} is no TOML file: {error}") from None
     code, told = 0, Told(as_json=common.as_json)
     with TemporaryDirectory() as scratch, chdir(Path(what.job).parent):
 
@@ -161,15 +156,17 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     return code
 
 
-def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[Step]:
-    """What is to be done, less what is done already."""
+def _steps(
+    job: Any, dry_run: bool, place_of: Callable[[str], str]
+) -> Iterator[tuple[Place, Callable[..., int | None], dict[str, Any]]]:
+    """What is to be done, less what is done already: whose section, what is called, and with which options."""
     channel, new = job.channel, not os.path.exists(job.channel)
-    asked: dict[str, Any] = {} if job.report is None else job.report.model_dump()
-    named = [name for name in ("report", "public_report") if asked.get(name) is not None]
-    reports = {name: asked[name] for name in named if new or not os.path.exists(asked[name])}
-    more = {"force": asked.get("force")}
+    reports: dict[str, Any] = {} if job.report is None else job.report.model_dump(exclude_none=True)
+    more = {"force": reports.pop("force", False)}
+    reports = {name: path for name, path in reports.items() if new or not os.path.exists(path)}
     if reports:
-        yield ("report",), _check_reports, reports | more
+        own = {"self": r.ReportOptions(**reports), "sources": (), "others": {}}
+        yield ("report",), r.ReportOptions.check, own | more
     if job.design is not None and new:
         yield ("channel",), r.check_writable, {"path": channel}
         channel = place_of(channel)
@@ -182,10 +179,6 @@ def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
         yield ("report",), r.report, places | more | {"channel": channel}
-
-
-def _check_reports(reports: r.ReportOptions, force: bool) -> None:
-    reports.check((), {}, force=force)
 
 
 def _verify(reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]) -> int | None:

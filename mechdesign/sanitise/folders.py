@@ -164,9 +164,7 @@ def _sanitise_folder(
     base, names = files_of(source)
     final, inside = real_path(target), real_path(base)
     if final in (inside, *inside.parents) or inside in final.parents:
-        raise InputError(
-            f"{target} and {base} lie in each other: the next run would read what this one writes"
-        )
+        raise InputError(f"{target} and {base} lie in each other: what one run wrote, the next would read")
     told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
     done: dict[str, Applied] = {}
     with _staged(final, base, target, how, dry_run=dry_run) as (book, held):
@@ -229,9 +227,7 @@ def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, A
             "arrange the files in another way"
         )
     which = f", with {listed(keys)}" if keys else ""
-    told = (
-        f"names of folders and files stay as they are{which}: see that they, and who shares one, tell nothing"
-    )
+    told = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
     return (told,) if keys or len(names) > 1 else ()
 
 

@@ -208,7 +208,7 @@ def test_partitions_by_what_is_protected_are_refused(place, name, like):
 
 
 def test_the_names_that_stay_are_told(place):
-    told = "names of folders and files stay as they are, with 'dt': see that they, and who shares one, tell nothing"
+    told = "names of folders and files stay, with 'dt': see that they, and who shares one, tell nothing"
     assert release().notices[0] == told
     assert read_document("out/_SUCCESS", ReleasedFolder).voids == (told,)
 
