@@ -1,4 +1,4 @@
-"""Write the JSON Schema of every file format beside this file: `python docs/schemas/make.py`.
+"""Write the JSON Schema of every file format, and of jobs, beside this file: `python docs/schemas/make.py`.
 
 The models are what reads and writes the files; a test compares the schemas with them.
 """
@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.channel.file import ChannelDocument
+from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
 from mechdesign.core.documents import FileDocument
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 from mechdesign.sanitise.entries import OldJob
+from mechdesign.sanitise.folders import ReleasedFolder
 from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
 
 FOLDER = Path(__file__).parent
@@ -25,6 +27,7 @@ KINDS: tuple[type[FileDocument], ...] = (
     PublicManifest,
     InternalManifest,
     ComparisonManifest,
+    ReleasedFolder,
 )
 
 
@@ -49,10 +52,11 @@ def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
 
 def schemas() -> dict[str, str]:
     """The text of each schema, by file name."""
-    return {
+    texts = {
         f"{kind.FORMAT.removeprefix('mechdesign.')}.json": json.dumps(json_schema(kind), indent=2) + "\n"
         for kind in KINDS
     }
+    return texts | {"run.json": json.dumps(job_model().model_json_schema(), indent=2) + "\n"}
 
 
 if __name__ == "__main__":

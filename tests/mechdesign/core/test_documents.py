@@ -40,8 +40,10 @@ def test_the_schemas_in_the_documentation_are_those_of_the_models():
 
 
 def test_every_schema_names_its_format_and_refuses_other_keys():
-    for text in made().schemas().values():
+    for name, text in made().schemas().items():
         schema = json.loads(text)
+        if name == "run.json":  # written by people: no hash, no format
+            continue
         assert schema["properties"]["format"]["const"].startswith("mechdesign.")
         assert {"format", "version", "sha256"} <= set(schema["required"])
         assert schema["additionalProperties"] is False
