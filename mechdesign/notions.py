@@ -9,7 +9,6 @@ enclosure in `auditing.means` besides. Definitions are those of Zarrabian, Ding 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
@@ -90,7 +89,7 @@ def check_alpha(alpha: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notion(ABC):
+class Notion:
     """A promise with its budgets: a frozen dataclass whose budgets are the fields `epsilon`, `eps_l` and `eps_u`.
 
     The only other fields that a notion may have are `alpha`, an order, and `own`, budgets of single symbols.
@@ -99,10 +98,33 @@ class Notion(ABC):
     name: ClassVar[str]
     own: tuple[OwnBudget, ...] = field(default=(), repr=False)
 
+    def __post_init__(self) -> None:
+        for budget in self.budgets():
+            value = check_budget(budget, getattr(self, budget), allow_infinite=self.takes_lam())
+            object.__setattr__(self, budget, value)
+        if not any(math.isfinite(getattr(self, budget)) for budget in self.budgets()):
+            raise InputError("eps_l and eps_u are both inf: nothing would be protected; give one budget")
+        if not self.own:
+            return
+        limits = self.limits
+        if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
+            raise InputError(
+                f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, max-lift or min-lift"
+            )
+        own = tuple(
+            (symbol, *(check_budget(f"a budget of {symbol!r}", side) for side in sides))
+            for symbol, *sides in self.own
+        )
+        object.__setattr__(self, "own", own)
+        for symbol, lower, upper in self.own:
+            if math.isinf(lower) and math.isinf(upper):
+                raise InputError(f"both budgets of {symbol!r} are inf: it would not be protected; give one")
+
     @property
-    @abstractmethod
     def limits(self) -> Limits:
-        """What the notion demands of every output."""
+        """What the notion demands of every output: bounds on every lift, unless a subclass says otherwise."""
+        both = getattr(self, "epsilon", math.inf)
+        return LiftLimits(getattr(self, "eps_l", both), getattr(self, "eps_u", both), own=self.own)
 
     @classmethod
     def parameters(cls) -> tuple[str, ...]:
@@ -127,11 +149,8 @@ class Notion(ABC):
     @classmethod
     def at(cls, epsilon: float, lam: float | None = None, **order: float) -> Self:
         """The notion at a budget, split by `lam` where it has two."""
-        if cls.takes_lam():
-            eps_l, eps_u = split(epsilon, DEFAULT_LAM if lam is None else lam)
-            return cls(eps_l=eps_l, eps_u=eps_u, **order)  # type: ignore[call-arg]
-        (budget,) = cls.budgets()
-        given: dict[str, Any] = {budget: epsilon, **order}
+        sides = split(epsilon, DEFAULT_LAM if lam is None else lam) if cls.takes_lam() else (epsilon,)
+        given: dict[str, Any] = {**dict(zip(cls.budgets(), sides, strict=True)), **order}
         return cls(**given)
 
     def values(self) -> dict[str, float]:
@@ -140,20 +159,7 @@ class Notion(ABC):
 
     def with_budgets(self, budgets: Mapping[str, tuple[float, float]]) -> Self:
         """The same promise, with an eps_l and an eps_u of their own for single sensitive symbols."""
-        limits = self.limits
-        if not isinstance(limits, LiftLimits) or math.isfinite(limits.ratio):
-            raise InputError(
-                f"budgets of single symbols bound lifts: {self.name} has none; use alip, lip, max-lift or min-lift"
-            )
-        own: list[OwnBudget] = []
-        for symbol, sides in budgets.items():
-            lower, upper = (check_budget(f"a budget of {symbol!r}", side) for side in sides)
-            if math.isinf(lower) and math.isinf(upper):
-                raise InputError(
-                    f"both budgets of {symbol!r} are inf: it would not be protected; give one of them"
-                )
-            own.append((symbol, lower, upper))
-        return replace(self, own=tuple(own))
+        return replace(self, own=tuple((symbol, *sides) for symbol, sides in budgets.items()))
 
     @property
     def label(self) -> str:
@@ -216,24 +222,12 @@ class _TwoSided(Notion):
             raise InputError(
                 f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or {kind}.from_epsilon(epsilon, lam=0.5)"
             )
-        for side in ("eps_l", "eps_u"):
-            object.__setattr__(self, side, check_budget(side, getattr(self, side)))
-        if math.isinf(self.eps_l) and math.isinf(self.eps_u):
-            raise InputError(
-                "eps_l and eps_u are both inf: nothing would be protected; give at least one budget"
-            )
+        super().__post_init__()
 
     @classmethod
     def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float) -> Self:
         """eps_l = lam * epsilon and eps_u = (1 - lam) * epsilon, in double arithmetic; an order where there is one."""
         return cls(*split(epsilon, lam), *order, **alpha)
-
-
-@dataclass(frozen=True)
-class _OneBudget(Notion):
-    def __post_init__(self) -> None:
-        (budget,) = self.budgets()
-        object.__setattr__(self, budget, check_budget(budget, getattr(self, budget), allow_infinite=False))
 
 
 @register
@@ -248,11 +242,6 @@ class ALIP(_TwoSided):
     name: ClassVar[str] = "alip"
 
     @property
-    def limits(self) -> LiftLimits:
-        """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
-
-    @property
     def one_sided(self) -> Notion | None:
         """`MaxLift` or `MinLift` where one side is free."""
         if math.isinf(self.eps_l):
@@ -262,21 +251,16 @@ class ALIP(_TwoSided):
 
 @register
 @dataclass(frozen=True)
-class LIP(_OneBudget):
+class LIP(Notion):
     """Local information privacy: ALIP(epsilon, epsilon) (Zarrabian et al. 2023, Definition 1)."""
 
     name: ClassVar[str] = "lip"
     epsilon: float
 
-    @property
-    def limits(self) -> LiftLimits:
-        """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.epsilon, upper=self.epsilon, own=self.own)
-
 
 @register
 @dataclass(frozen=True)
-class LDP(_OneBudget):
+class LDP(Notion):
     """Local differential privacy with respect to S (Zarrabian et al. 2023, Definition 2).
 
     ``P(y | s) <= exp(epsilon) P(y | s')`` for all s, s' and y.
@@ -293,30 +277,20 @@ class LDP(_OneBudget):
 
 @register
 @dataclass(frozen=True)
-class MaxLift(_OneBudget):
+class MaxLift(Notion):
     """The upper side of ALIP alone; eps_u is the pointwise maximal leakage of S."""
 
     name: ClassVar[str] = "max-lift"
     eps_u: float
 
-    @property
-    def limits(self) -> LiftLimits:
-        """Bounds on the lift of every output."""
-        return LiftLimits(upper=self.eps_u, own=self.own)
-
 
 @register
 @dataclass(frozen=True)
-class MinLift(_OneBudget):
+class MinLift(Notion):
     """The lower side of ALIP alone: no output makes any s less likely than exp(-eps_l) times."""
 
     name: ClassVar[str] = "min-lift"
     eps_l: float
-
-    @property
-    def limits(self) -> LiftLimits:
-        """Bounds on the lift of every output."""
-        return LiftLimits(lower=self.eps_l, own=self.own)
 
 
 @register

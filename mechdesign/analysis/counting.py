@@ -9,82 +9,42 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.analysis.checking import Finding
-from mechdesign.analysis.released_file import (
-    Columns,
-    RecordSlice,
-    TableFile,
-    compared,
-    header_changes,
-    pairs,
-    private_columns,
-    type_changes,
-)
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import Encoded
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.cells import Encoded, encode, require_column
+from mechdesign.formats.csv import CsvSource
 from mechdesign.formats.digests import RowHasher
 from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import normalised_cells
+from mechdesign.sanitise.plan import lookalikes
 from mechdesign.tables.columns import MISSING, positions_of, unknown_at
 from mechdesign.tables.variable import Variable
 
 Counts = NDArray[np.int64]
 
-PENDING = 1 << 18
-"""Records whose codes are held before they are counted: a count over a large table is cheap for many at once."""
-
-
-@dataclass
-class PairTally:
-    """Codes waiting to be counted, the counts, and the first offender of each kind."""
-
-    shape: tuple[int, int]
-    counts: Counts = field(init=False)
-    waiting: list[Counts] = field(default_factory=list[Counts])
-    size: int = 0
-    first: dict[str, str] = field(default_factory=dict[str, str])
-    times: dict[str, int] = field(default_factory=dict[str, int])
-
-    def __post_init__(self) -> None:
-        self.counts = np.zeros(self.shape[0] * self.shape[1], dtype=np.int64)
-
-    def add(self, rows: Counts, labels: Counts) -> None:
-        """Count records by the codes of their symbols and labels."""
-        self.waiting.append(rows * self.shape[1] + labels)
-        self.size += len(rows)
-        if self.size >= PENDING:
-            self.flush()
-
-    def flush(self) -> None:
-        """Count those that wait."""
-        if self.waiting:
-            flat = np.concatenate(self.waiting)
-            self.counts += np.bincount(flat, minlength=len(self.counts))
-            self.waiting, self.size = [], 0
-
-    def offend(self, kind: str, table: TableFile, record: int, what: str, times: int) -> None:
-        """Note that something of this kind is wrong, so many times, `record` being the first."""
-        # Finding the line of a record may read the file again, so it is done for the first offender only.
-        if kind not in self.first:
-            self.first[kind] = f"{table.place(record)}: {what}"
-        self.times[kind] = self.times.get(kind, 0) + times
-
-    def table(self) -> Counts:
-        """All counts, symbols by labels."""
-        self.flush()
-        return self.counts.reshape(self.shape)
-
-
 Advance = Callable[[int], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Where things stand in the files."""
+
+    useful: tuple[str, ...]
+    released: tuple[str, ...]
+    private: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,6 +57,118 @@ class CountedFile:
     findings: tuple[Finding, ...]
 
 
+class RecordSlice:
+    """Some consecutive records of a batch; its columns are cut out of the file when they are asked for."""
+
+    def __init__(self, batch: Batch, first: int, size: int, columns: dict[str, Any]) -> None:
+        self._batch, self._first, self._size, self._columns = batch, first, size, columns
+
+    def __len__(self) -> int:
+        return self._size
+
+    def column(self, name: str) -> Any:
+        """A column as a pyarrow array."""
+        if name not in self._columns:
+            self._columns[name] = self._batch.column(name)
+        return self._columns[name].slice(self._first, self._size)
+
+    def cells(self, names: Sequence[str]) -> list[Encoded]:
+        """The cells of some columns as text."""
+        return [encode(self.column(name), name) for name in names]
+
+    def split(self, size: int) -> tuple[RecordSlice, RecordSlice | None]:
+        """The first `size` records, and the others if there are any."""
+        left, at = self._size - size, self._first + size
+        rest = RecordSlice(self._batch, at, left, self._columns) if left else None
+        return RecordSlice(self._batch, self._first, size, self._columns), rest
+
+
+def slices(table: Source, symbols: Sequence[str], read: Sequence[str] = ()) -> Iterator[RecordSlice]:
+    """All records in order; the file must have these columns."""
+    for name in (*symbols, *read):
+        try:
+            require_column(name, table.header)
+        except InputError as error:
+            raise InputError(f"{table.name}: {error}") from None
+    for batch in table.batches(encode=symbols, read=[n for n in read if n not in symbols], whole=False):
+        if batch.num_rows:
+            yield RecordSlice(batch, 0, batch.num_rows, {})
+
+
+def pairs(
+    before: Iterator[RecordSlice], after: Iterator[RecordSlice]
+) -> Iterator[tuple[RecordSlice | None, RecordSlice | None]]:
+    """Records of both, equally many at a time, in order; None where the other file has more."""
+    old, new = next(before, None), next(after, None)
+    while old is not None or new is not None:
+        size = min(len(part) for part in (old, new) if part is not None)
+        one, old = (None, None) if old is None else old.split(size)
+        other, new = (None, None) if new is None else new.split(size)
+        yield one, other
+        old, new = old or next(before, None), new or next(after, None)
+
+
+_HASHER = RowHasher(secrets.token_bytes(32))
+
+
+class Counting:
+    """Records of a released file counted by their symbols and labels, and the first offender of each kind."""
+
+    def __init__(self, table: Source, labels: Variable, symbols: int, columns: Columns) -> None:
+        self.table, self.labels, self.columns = table, labels, columns
+        self.counts = np.zeros((symbols, len(labels)), dtype=np.int64)
+        self.records = 0
+        self._identities = Seen(math.inf)
+        self._offenders: dict[str, tuple[str, int]] = {}
+
+    def offend(self, kind: str, position: int, what: str, times: int) -> None:
+        """Note that something of this kind is wrong, so many times, first at a position of the batch."""
+        # Finding the line of a record may read the file again, so it is done for the first offender only.
+        said, before = self._offenders.get(kind) or (
+            f"{self.table.where(self.records + position)}: {what}",
+            0,
+        )
+        self._offenders[kind] = said, before + times
+
+    def label_codes(self, batch: RecordSlice) -> Counts:
+        """Positions of the labels; what is none has a negative one."""
+        cells = batch.cells(self.columns.released)
+        codes = positions_of(cells, self.labels)
+        if codes.size and codes.min() < 0:
+            at = np.flatnonzero(codes < 0)
+            text = ", ".join([*column.texts, ""][column.codes[at[0]]] for column in cells)
+            what = f"{quoted(text)} is nothing that the channel can give"
+            self.offend(
+                "label", int(at[0]), what if text else "an empty cell, which no channel gives", len(at)
+            )
+        return codes
+
+    def add(self, batch: RecordSlice, xs: Counts, ys: Counts, advance: Advance | None) -> None:
+        """Count the records with a label, each identifier once."""
+        known = np.flatnonzero(ys >= 0)
+        codes = xs[known] * len(self.labels) + ys[known]
+        if self.columns.identity:
+            cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(self.columns.identity)]
+            first, own = self._identities.look(_HASHER.identifiers(cells), codes)
+            other = np.flatnonzero(own != codes)
+            if other.size:
+                at = int(other[0])
+                name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
+                what = f"the identifier {quoted(name)} had another symbol or label before"
+                self.offend(
+                    "identity", int(known[at]), f"{what}; the same record gets the same draw", len(other)
+                )
+            codes = codes[first]
+        np.add.at(self.counts.reshape(-1), codes, 1)
+        self.records += len(ys)
+        if advance is not None:
+            advance(len(ys))
+
+    def findings(self) -> list[Finding]:
+        """The first offender of each kind, and how many there are."""
+        return [Finding(kind, text, times) for kind, (text, times) in self._offenders.items()]
+
+
 def count_release(
     released: PathLike,
     labels: Variable,
@@ -106,19 +178,13 @@ def count_release(
     advance: Advance | None = None,
 ) -> CountedFile:
     """Count the labels of a released file."""
-    with TableFile(released, text) as table:
-        table.require((*columns.released, *columns.identity))
-        tally, records, identities = PairTally((1, len(labels))), 0, Seen(math.inf)
-        for batch in table.batches(columns.released, columns.identity):
-            codes = _label_codes(tally, table, batch.cells(columns.released), labels, records)
-            zeros = np.zeros_like(codes)
-            known = _once(tally, table, (batch, zeros, codes), identities, columns, records)
-            tally.add(zeros[known], codes[known])
-            records += len(codes)
-            if advance is not None:
-                advance(len(codes))
-        findings = [*private_columns(table, columns), *_offenders(tally)]
-    return CountedFile(records, tally.table()[0], None, tuple(findings))
+    with open_source(released, text) as table:
+        counting = Counting(table, labels, 1, columns)
+        for batch in slices(table, columns.released, columns.identity):
+            codes = counting.label_codes(batch)
+            counting.add(batch, np.zeros_like(codes), codes, advance)
+        findings = (*private_columns(table, columns), *counting.findings())
+    return CountedFile(counting.records, counting.counts[0], None, findings)
 
 
 def count_pairs(
@@ -135,85 +201,51 @@ def count_pairs(
     advance: Advance | None = None,
 ) -> CountedFile:
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
-    with TableFile(released, text) as after, TableFile(original, text) as before:
-        after.require((*columns.released, *columns.identity))
-        before.require(columns.useful)
+    with open_source(released, text) as after, open_source(original, text) as before:
+        counting = Counting(after, labels, len(useful) + 2, columns)
         findings = [*private_columns(after, columns), *header_changes(before, after, columns)]
-        common = compared(before, after, columns)
+        left_out = {*columns.released, *columns.ignored}
+        common = [name for name in after.header if name in before.header and name not in left_out]
         findings += type_changes(before, after, common)
-        tally, records, identities = PairTally((len(useful) + 2, len(labels))), 0, Seen(math.inf)
-        olds = before.batches(columns.useful, common)
-        news = after.batches(columns.released, [*common, *columns.identity])
+        olds = slices(before, columns.useful, common)
+        news = slices(after, columns.released, [*common, *columns.identity])
+        gone, come = 0, 0
         for old, new in pairs(olds, news):
-            ys = _label_codes(tally, after, new.cells(columns.released), labels, records)
+            if old is None or new is None:
+                gone, come = gone + len(old or ()), come + len(new or ())
+                continue
+            ys = counting.label_codes(new)
             cells = [normalised_cells(cells, normalise) for cells in old.cells(columns.useful)]
-            xs = symbol_codes(before, cells, useful, records, refused)
-            _impossible(tally, after, xs, ys, (useful, labels), possible, records)
-            at = new.first_difference(old, common, as_text=before.kind != after.kind)
-            if at is not None:
-                position, name, was, now = at
+            xs = symbol_codes(before, cells, useful, counting.records, refused)
+            wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
+            if wrong.size:
+                at = int(wrong[0])
+                names = (*useful.names, "an empty cell", "an unknown symbol")
+                what = f"the channel never gives {quoted(labels.names[ys[at]])} for {quoted(names[xs[at]])}"
+                counting.offend("pair", at, what, len(wrong))
+            if (found := first_difference(old, new, common, as_text=before.kind != after.kind)) is not None:
+                position, name, was, now = found
                 what = (
                     f"the column {quoted(name)} holds {quoted(now)}, but the original {quoted(was)}; "
                     "a release leaves other columns as they are"
                 )
-                tally.offend("cells", after, records + position, what, 1)
-            known = _once(tally, after, (new, xs, ys), identities, columns, records)
-            tally.add(xs[known], ys[known])
-            records += len(ys)
-            if advance is not None:
-                advance(len(ys))
-        rows = before.size(), after.size()
-    table, matched = tally.table(), rows[0] == rows[1]
-    if not matched:
-        what = f"{after.name} has {rows[1]:,} records and the original {rows[0]:,}; a release has the same, in order"
+                counting.offend("cells", position, what, 1)
+            counting.add(new, xs, ys, advance)
+    records = counting.records + come
+    if gone or come:
+        what = (
+            f"{after.name} has {records:,} records and the original {counting.records + gone:,}; "
+            "a release has the same, in order"
+        )
         findings.insert(0, Finding("rows", what))
-    findings += _offenders(tally)
-    return CountedFile(rows[1], table.sum(axis=0), table if matched else None, tuple(findings))
-
-
-def _label_codes(
-    tally: PairTally, table: TableFile, cells: list[Encoded], labels: Variable, before: int
-) -> Counts:
-    codes = positions_of(cells, labels)
-    if codes.size and codes.min() < 0:
-        at = np.flatnonzero(codes < 0)
-        text = ", ".join([*column.texts, ""][column.codes[at[0]]] for column in cells)
-        what = f"{quoted(text)} is nothing that the channel can give"
-        what = what if text else "an empty cell, which no channel gives"
-        tally.offend("label", table, before + int(at[0]), what, len(at))
-    return codes
-
-
-_HASHER = RowHasher(secrets.token_bytes(32))
-
-
-def _once(
-    tally: PairTally,
-    table: TableFile,
-    found: tuple[RecordSlice, Counts, Counts],
-    identities: Seen,
-    columns: Columns,
-    before: int,
-) -> NDArray[np.intp]:
-    """Positions of the records to count: those with a label, each identifier once."""
-    batch, xs, ys = found
-    known = np.flatnonzero(ys >= 0)
-    if not columns.identity:
-        return known
-    cells = [Encoded(c.codes[known], c.texts, c.is_float) for c in batch.cells(columns.identity)]
-    codes = xs[known] * tally.shape[1] + ys[known]
-    first, own = identities.look(_HASHER.identifiers(cells), codes)
-    other = np.flatnonzero(own != codes)
-    if other.size:
-        at = int(other[0])
-        name = ", ".join([*cell.texts, ""][cell.codes[at]] for cell in cells)
-        what = f"the identifier {quoted(name)} had another symbol or label before; the same record gets the same draw"
-        tally.offend("identity", table, before + int(known[at]), what, len(other))
-    return known[first]
+    table = counting.counts
+    return CountedFile(
+        records, table.sum(axis=0), None if gone or come else table, (*findings, *counting.findings())
+    )
 
 
 def symbol_codes(
-    table: TableFile,
+    table: Source,
     cells: list[Encoded],
     useful: Variable,
     before: int,
@@ -226,29 +258,96 @@ def symbol_codes(
         wrong = np.flatnonzero((missing & refused[0]) | ((codes < 0) & ~missing & refused[1]))
         if wrong.size:
             error = unknown_at(int(wrong[0]), cells, useful)
-            raise InputError(f"{table.place(before + error.position)}: {error.what}")
+            raise InputError(f"{table.where(before + error.position)}: {error.what}")
         codes = np.where(codes < 0, np.where(missing, len(useful), len(useful) + 1), codes)
     return codes
 
 
-def _impossible(
-    tally: PairTally,
-    table: TableFile,
-    xs: Counts,
-    ys: Counts,
-    variables: tuple[Variable, Variable],
-    possible: NDArray[np.bool_],
-    before: int,
-) -> None:
-    """Note pairs of symbol and label that the channel never gives."""
-    wrong = np.flatnonzero((ys >= 0) & ~possible[xs, ys])
-    if wrong.size:
-        useful, labels = variables
-        at = int(wrong[0])
-        names = (*useful.names, "an empty cell", "an unknown symbol")
-        pair = f"the channel never gives {quoted(labels.names[ys[at]])} for {quoted(names[xs[at]])}"
-        tally.offend("pair", table, before + at, pair, len(wrong))
+def first_difference(
+    original: RecordSlice, released: RecordSlice, names: Sequence[str], *, as_text: bool
+) -> tuple[int, str, str, str] | None:
+    """The first cell that differs: position, column, original, release; a CSV holds only texts."""
+    found: list[tuple[int, str, str, str]] = []
+    for name in names:
+        was, now = original.column(name), released.column(name)
+        at = _first_unequal_text(was, now, name) if as_text else _first_unequal(was, now)
+        if at is not None:
+            found.append((at, name, str(was[at].as_py()), str(now[at].as_py())))
+    return min(found, default=None)
 
 
-def _offenders(tally: PairTally) -> list[Finding]:
-    return [Finding(kind, text, tally.times[kind]) for kind, text in tally.first.items()]
+def _first_unequal(was: Any, now: Any) -> int | None:
+    """Position of the first cell that differs (NaN equals NaN), if any."""
+    import pyarrow as pa
+
+    was, now = (
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in (was, now)
+    )
+    if was.type == now.type and was.equals(now):
+        return None
+    if was.type == now.type and pa.types.is_floating(was.type):
+        a, b = (column.to_numpy(zero_copy_only=False) for column in (was, now))
+        there = [column.is_valid().to_numpy(zero_copy_only=False) for column in (was, now)]
+        same = (there[0] == there[1]) & (~there[0] | (a == b) | (np.isnan(a) & np.isnan(b)))
+        return None if same.all() else int(np.argmin(same))
+    cells = zip(was.to_pylist(), now.to_pylist(), strict=True)
+    return next((i for i, (a, b) in enumerate(cells) if a != b and repr(a) != repr(b)), None)
+
+
+def _first_unequal_text(was: Any, now: Any, name: str) -> int | None:
+    """The same for a column of a CSV and one of a Parquet file: by their texts, 1.50 being 1.5."""
+    old, new = (
+        np.array([*column.texts, ""], object)[column.codes]
+        for column in (encode(was, name), encode(now, name))
+    )
+    return next((int(at) for at in np.flatnonzero(old != new) if not _same_number(old[at], new[at])), None)
+
+
+def _same_number(one: str, other: str) -> bool:
+    try:
+        return float(one) == float(other)
+    except ValueError:
+        return False
+
+
+def private_columns(table: Source, columns: Columns) -> list[Finding]:
+    """Columns that a release has no more."""
+    allowed = {*columns.released, *columns.ignored}
+    found = [
+        f"the {what} column {quoted(name)}"
+        for what, names in (("sensitive", columns.private), ("useful", columns.useful))
+        for name in names
+        if name in table.header and name not in allowed
+    ]
+    known = allowed | {*columns.private, *columns.useful}
+    found += [
+        f"the column {quoted(name)}, which looks like the sensitive column {quoted(like)},"
+        for name, like in lookalikes(table.header, columns.private, known)
+    ]
+    return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
+
+
+def header_changes(before: Source, after: Source, columns: Columns) -> list[Finding]:
+    """Columns that have gone, come or moved."""
+    special = {*columns.useful, *columns.released, *columns.private, *columns.ignored}
+    old, new = ([name for name in table.header if name not in special] for table in (before, after))
+    gone, come = ([n for n in one if n not in other] for one, other in ((old, new), (new, old)))
+    wrong: list[str] = []
+    if gone:
+        wrong.append(f"the column {listed(gone)} of the original is not there")
+    if come:
+        wrong.append(f"the column {listed(come)} is not in the original")
+    if not wrong and old != new:
+        wrong.append("the columns are in another order than in the original")
+    return [Finding("columns", f"{after.name}: {what}") for what in wrong]
+
+
+def type_changes(before: Source, after: Source, names: Sequence[str]) -> list[Finding]:
+    """Columns that have another type than in the original; a CSV has none to compare."""
+    if isinstance(before, CsvSource) or isinstance(after, CsvSource):
+        return []
+    types = [(name, *(str(table.schema.field(name).type) for table in (before, after))) for name in names]
+    wrong = [
+        f"{quoted(n)} has the type {now}, but {was} in the original" for n, was, now in types if was != now
+    ]
+    return [Finding("columns", f"{after.name}: the column {what}") for what in wrong]

@@ -12,20 +12,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import Method, Target, check_estimate, record_count, spread_of
-from mechdesign.analysis.intervals import Spread, score_interval
+from mechdesign.analysis.frequencies import (
+    Estimated,
+    Method,
+    Spread,
+    Target,
+    check_estimate,
+    record_count,
+    score_interval,
+    spread_of,
+)
 from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
 from mechdesign.channel.channel import Channel
-from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, repr=False)
-class JointFrequencies(Displayed):
+@dataclass(frozen=True, repr=False, kw_only=True)
+class JointFrequencies(Estimated):
     """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
+
+    All entries of `estimates` sum to 1 if the names cover every symbol; the rest as in `frequencies.Estimated`.
 
     Parameters
     ----------
@@ -33,39 +42,14 @@ class JointFrequencies(Displayed):
         A symbol of X, or symbols that only their sum is known of.
     others : tuple of str
         Values of the kept column, or symbols of the other released one.
-    estimates, standard_errors, lower, upper : (m, k) arrays
-        All entries of `estimates` sum to 1 if the names cover every symbol.
-    records : int
-    method, target : str
-    level : float
-    notices : tuple of str
     """
 
     names: tuple[str, ...]
     others: tuple[str, ...]
-    estimates: Array
-    standard_errors: Array
-    lower: Array
-    upper: Array
-    records: int
-    method: str
-    target: str
-    level: float
-    notices: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
-        return f"JointFrequencies({of}, {self.method}, {100 * self.level:g} % intervals)"
 
     def rows(self) -> list[dict[str, Any]]:
         """One record a cell: name, other, estimate, standard_error, lower, upper."""
-        keys = ("estimate", "standard_error", "lower", "upper")
-        values = (self.estimates, self.standard_errors, self.lower, self.upper)
-        return [
-            {"name": name, "other": other, **{k: float(v[i, j]) for k, v in zip(keys, values, strict=True)}}
-            for i, name in enumerate(self.names)
-            for j, other in enumerate(self.others)
-        ]
+        return self._rows({"name": name, "other": other} for name in self.names for other in self.others)
 
 
 def estimate_joint(
@@ -91,7 +75,7 @@ def estimate_joint(
     other_channel : Channel, optional
         Unbiased method only.
     method, level, target, functionals, form
-        As in `estimation.estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
+        As in `estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
         maximises the joint likelihood.
 
     Raises
@@ -115,10 +99,18 @@ def estimate_joint(
         variances = (fitted.second - fitted.products) / records
     errors = np.sqrt(np.maximum(variances, 0.0))
     lower, upper = _joint_interval(first, second, fitted, counts, target, level)
-    notices = first.cells.notices if second is None else (*first.cells.notices, *second.cells.notices)
-    others = values if second is None else second.cells.names
     return JointFrequencies(
-        first.cells.names, others, estimates, errors, lower, upper, records, method, target, level, notices
+        names=first.cells.names,
+        others=values if second is None else second.cells.names,
+        estimates=estimates,
+        standard_errors=errors,
+        lower=lower,
+        upper=upper,
+        records=records,
+        method=method,
+        target=target,
+        level=level,
+        notices=first.cells.notices if second is None else (*first.cells.notices, *second.cells.notices),
     )
 
 
@@ -177,10 +169,9 @@ def _squares(first: Estimator, shares: Array, estimates: Array) -> Array:
     if first.cells.disjoint:  # squares of 0 and 1
         return estimates
     squared = first.cells.functionals**2
-    seen = np.array([first.known.identifies(c) for c in squared.T])
     values: Array = first.weights_for(squared).T @ shares
     # The smallest that a square can be on average, so that variances are too large rather than too small.
-    return np.where(seen[:, None], values, estimates**2)
+    return np.where(first.known.identifies(squared)[:, None], values, estimates**2)
 
 
 def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:

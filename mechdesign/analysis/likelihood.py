@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.analysis.linear import coefficients
 from mechdesign.core.errors import InputError
 
 Array = NDArray[np.float64]
@@ -188,8 +189,6 @@ def information_covariance(matrix: Array, functionals: Array, fit: Array, record
     be negative is not used, so the covariance is not too small where one is estimated as 0. A label that the fit
     gives less than one record counts as one record.
     """
-    from mechdesign.analysis.linear import coefficients
-
     q = np.maximum(fit @ matrix, 1.0 / records)
     weights = coefficients(matrix, functionals, q, rank)
     estimate = functionals.T @ fit

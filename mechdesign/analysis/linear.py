@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -48,11 +48,11 @@ class Identification:
         """The groups by the names of their symbols."""
         return tuple(tuple(self.symbols[x] for x in group) for group in self.groups)
 
-    def identifies(self, coefficients: Sequence[float] | Array) -> bool:
-        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias."""
+    def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
+        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias; of several columns, each."""
         c = np.asarray(coefficients, dtype=np.float64)
-        scale = float(np.abs(c).max(initial=0.0))
-        return bool((np.abs(self.null @ c) <= SUPPORT_TOLERANCE * scale).all())
+        scale = np.abs(c).max(axis=0)
+        return (np.abs(self.null @ c) <= SUPPORT_TOLERANCE * scale).all(axis=0)
 
     def statement(self) -> str:
         """One sentence for people."""
@@ -95,15 +95,16 @@ def _groups(matrix: Array, rank: int) -> tuple[tuple[int, ...], ...]:
     itself: hence the sum of P_X over a part is identified.
     """
     size = len(matrix)
+    if rank == size:
+        return tuple((x,) for x in range(size))
+    # Without stubs: those of scipy describe every combination of the arguments at once.
+    qr: Any = import_module("scipy.linalg").qr
+    factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
+    triangle, order = factors
+    shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
+    at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
     graph = np.zeros((size, size), dtype=np.bool_)
-    if rank < size:
-        # Without stubs: those of scipy describe every combination of the arguments at once.
-        qr: Any = import_module("scipy.linalg").qr
-        factors: tuple[Array, NDArray[np.int64]] = qr(matrix.T, mode="r", pivoting=True)
-        triangle, order = factors
-        shares = np.linalg.solve(triangle[:rank, :rank], triangle[:rank, rank:])
-        at, dependent = np.nonzero(np.abs(shares) > SUPPORT_TOLERANCE)
-        graph[order[at], order[rank:][dependent]] = True
+    graph[order[at], order[rank:][dependent]] = True
     labels: list[int] = import_module("scipy.sparse.csgraph").connected_components(graph)[1].tolist()
     parts: dict[int, list[int]] = {}
     for x, label in enumerate(labels):

@@ -47,12 +47,8 @@ def guarantees(eps_l: float, eps_u: float) -> Guarantees:
         Budgets in nats, at least 0, possibly infinite.
     """
     below, above = -math.expm1(-eps_l), math.expm1(eps_u)
-    if math.isinf(above):  # the limit of 2(b-1)(1-a)/(b-a)
-        l1 = 2.0 * below
-    elif above + below == 0.0:
-        l1 = 0.0
-    else:
-        l1 = 2.0 * above * (below / (above + below))
+    # 2(b-1)(1-a)/(b-a), and its limit
+    l1 = 2.0 * below if math.isinf(above) else 2.0 * above * (below / ((above + below) or 1.0))
     farthest = max(math.expm1(eps_l), -math.expm1(-eps_u))
     return Guarantees(
         information=eps_u,
@@ -104,7 +100,7 @@ MOST_ENUMERATED = 12
 """Sensitive symbols up to which every property (set of symbols) is looked at: 4,096 sets."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Guarantee:
     """One line: by `source`, `measure` is at most (or at least) `bound`; the channel attains `attained`.
 
@@ -117,13 +113,6 @@ class Guarantee:
     bound: float
     at_most: bool = True
 
-    @property
-    def holds(self) -> bool:
-        """Whether the attained value keeps to the bound, as the proposition says."""
-        if self.attained is None:
-            return True
-        return self.attained <= self.bound if self.at_most else self.attained >= self.bound
-
 
 def guarantee_table(
     achieved: Achieved,
@@ -135,69 +124,39 @@ def guarantee_table(
 ) -> list[Guarantee]:
     """Every guarantee that follows from the achieved budgets, or from the measures themselves."""
     g = guarantees(achieved.eps_l, achieved.eps_u)
+    informations = [name for name in leaked if name.startswith(("sibson", "arimoto"))]
     lines = [
-        ("Proposition 1.1", "mutual_information", g.information),
-        ("Proposition 1.2", "total_variation", g.total_variation),
-        ("Proposition 1.2", "chi2_information", g.chi2_lift),
-        *(
-            ("Proposition 1.3", name, g.information)
-            for name in leaked
-            if name.startswith(("sibson", "arimoto"))
-        ),
-        ("Proposition 1.4", "max_log_lift_ratio", g.ldp),
-        ("Proposition 3.1", "l1_lift", g.l1_lift),
-        ("Proposition 3.2", "chi2_lift", g.chi2_lift),
-        *(("Proposition 3.3", f"alpha_lift[{alpha:g}]", g.alpha_lift) for alpha in alphas),
-        ("Proposition 5.1", "l1_lift_inverse", g.l1_lift_inverse),
-        ("Proposition 5.2", "chi2_lift_inverse", g.chi2_lift_inverse),
-        *(("Proposition 5.3", f"alpha_lift_inverse[{alpha:g}]", g.alpha_lift_inverse) for alpha in alphas),
+        ("1.1", "mutual_information", g.information),
+        ("1.2", "total_variation", g.total_variation),
+        ("1.2", "chi2_information", g.chi2_lift),
+        *(("1.3", name, g.information) for name in informations),
+        ("1.4", "max_log_lift_ratio", g.ldp),
+        ("3.1", "l1_lift", g.l1_lift),
+        ("3.2", "chi2_lift", g.chi2_lift),
+        *(("3.3", f"alpha_lift[{alpha:g}]", g.alpha_lift) for alpha in alphas),
+        ("5.1", "l1_lift_inverse", g.l1_lift_inverse),
+        ("5.2", "chi2_lift_inverse", g.chi2_lift_inverse),
+        *(("5.3", f"alpha_lift_inverse[{alpha:g}]", g.alpha_lift_inverse) for alpha in alphas),
     ]
-    table = [
-        Guarantee(source=s, measure=name, attained=leaked[name], bound=bound) for s, name, bound in lines
-    ]
-    return table + _converse(leaked, outputs, joint, alphas) + _breaches(outputs, joint, breaches)
-
-
-def _converse(
-    leaked: dict[str, float], outputs: Sequence[OutputLeakage], joint: Joint, alphas: Sequence[float]
-) -> list[Guarantee]:
-    """Propositions 4 and 6: what the averages say of the single lifts."""
+    table = [Guarantee(f"Proposition {number}", name, leaked[name], bound) for number, name, bound in lines]
+    # What the averages say of the single lifts.
     high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
-    kinds = [(1, "l1", "l1_lift", "", math.inf), (2, "chi2", "chi2_lift", "", math.inf)]
-    kinds += [(3, "alpha", "alpha_lift", f"[{alpha:g}]", alpha) for alpha in alphas]
-    table: list[Guarantee] = []
-    for proposition, suffix, side, attained, bound_by in (
-        (4, "", "max", high, largest_lift),
-        (6, "_inverse", "min", low, smallest_lift),
-    ):
-        for number, kind, measure, order, alpha in kinds:
-            name = f"{measure}{suffix}{order}"
-            table.append(
-                Guarantee(
-                    source=f"Proposition {proposition}.{number}",
-                    measure=f"{side}_lift by {name}",
-                    attained=attained,
-                    bound=bound_by(kind, leaked[name], rarest, alpha),
-                    at_most=side == "max",
-                )
-            )
+    kinds = [(1, "l1", "l1_lift{}", math.inf), (2, "chi2", "chi2_lift{}", math.inf)]
+    kinds += [(3, "alpha", f"alpha_lift{{}}[{alpha:g}]", alpha) for alpha in alphas]
+    for number, kind, measure, alpha in kinds:
+        name = measure.format("")
+        bound = largest_lift(kind, leaked[name], rarest, alpha)
+        table.append(Guarantee(f"Proposition 4.{number}", f"max_lift by {name}", high, bound))
+    for number, kind, measure, alpha in kinds:
+        name = measure.format("_inverse")
+        bound = smallest_lift(kind, leaked[name], rarest, alpha)
+        table.append(Guarantee(f"Proposition 6.{number}", f"min_lift by {name}", low, bound, at_most=False))
+    for prior in breaches:
+        attained = _worst_posterior(outputs, joint, prior)
+        what = f"posterior of a property of prior {prior:g}"
+        table.append(Guarantee("Proposition A1", what, attained, breach_bound(low, high, prior)))
     return table
-
-
-def _breaches(outputs: Sequence[OutputLeakage], joint: Joint, breaches: Sequence[float]) -> list[Guarantee]:
-    """Proposition A1: how likely a property of prior at most rho1 can become."""
-    high = max(out.max_lift for out in outputs)
-    low = min(out.min_lift for out in outputs)
-    return [
-        Guarantee(
-            source="Proposition A1",
-            measure=f"posterior of a property of prior {prior:g}",
-            attained=_worst_posterior(outputs, joint, prior),
-            bound=breach_bound(low, high, prior),
-        )
-        for prior in breaches
-    ]
 
 
 def _worst_posterior(outputs: Sequence[OutputLeakage], joint: Joint, prior: float) -> float | None:

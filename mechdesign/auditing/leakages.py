@@ -15,6 +15,7 @@ from typing import Any
 
 from flint import arb, fmpq
 
+from mechdesign.auditing.demands import columns_on
 from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
@@ -49,43 +50,38 @@ class OutputLeakage:
 
 
 def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:
-    """The measures of every output in turn; `joint` has the useful symbols in the order of the channel."""
-    total = joint.total * channel.denominator
+    """The measures of every output in turn."""
+    total, masses = joint.total * channel.denominator, _masses(channel, joint)
     with precision(BITS):
-        return [
-            _output(label, masses, total, alphas)
-            for label, masses in zip(channel.outputs, _masses(channel, joint), strict=True)
-        ]
+        return [_output(y, each, total, alphas) for y, each in zip(channel.outputs, masses, strict=True)]
 
 
 def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) -> dict[str, float]:
     """I(S;Y), total variation, chi2, maximal and min-entropy leakage, and the informations of these orders."""
-    outputs = list(_masses(channel, joint))
+    outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
     with precision(BITS):
+        distance, square = (sum(o.output * arb(distances(o, k)) for o in outputs) / scale for k in (1, 2))
         values = {
             "mutual_information": _at_least_zero(_information(outputs, scale)),
-            "total_variation": upper(
-                sum(out.output * arb(distances(out, 1)) for out in outputs) / (2 * scale)
-            ),
-            "chi2_information": upper(sum(out.output * arb(distances(out, 2)) for out in outputs) / scale),
+            "total_variation": upper(distance / 2),
+            "chi2_information": upper(square),
             "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
             "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
         }
     for order in orders:
         for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
-            values[f"{name}_information[{order:g}]"] = (
-                values["mutual_information"]
-                if order == 1.0
-                else _at_least_zero(_bounded(partial(information, outputs, scale, order)))
-            )
+            key = f"{name}_information[{order:g}]"
+            values[key] = values["mutual_information"]
+            if order != 1.0:
+                values[key] = _at_least_zero(_bounded(partial(information, outputs, scale, order)))
     if all(out.is_constant for out in outputs):  # a ball around zero would round up to something
         return dict.fromkeys(values, 0.0)
     return values
 
 
 def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
-    return list(masses_by_output(joint.counts, channel.integers.columns, joint))
+    return list(masses_by_output(columns_on(channel, joint), joint))
 
 
 def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:
@@ -112,10 +108,8 @@ def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float
 
 def _norm(masses: OutputMasses, alpha: float, largest: Any, *, inverse: bool) -> float:
     """The alpha-lift or its inverse; `largest` is the largest lift or inverse, None where infinite."""
-    if largest is None:
-        return math.inf
-    if math.isinf(alpha):
-        return upper(arb(largest))
+    if largest is None or math.isinf(alpha):
+        return _up(largest)
     return max(1.0, upper(log_power_mean(masses, alpha, inverse=inverse).exp()))
 
 
@@ -130,10 +124,7 @@ def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
 
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
-    if math.isinf(order):
-        logs = [arb(max(_lifts(out))).log() for out in outputs]
-    else:
-        logs = [log_power_mean(out, order) for out in outputs]
+    logs = [arb(max(_lifts(o))).log() if math.isinf(order) else log_power_mean(o, order) for o in outputs]
     return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
 
 
@@ -154,11 +145,9 @@ def _log_length(numerators: Sequence[int], denominator: int, order: float) -> An
 
 def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
     """log of sum_i w_i e^(log_i) / total; the largest term is taken out, so that none overflows."""
-    pivot = max(logs, key=lambda ball: upper(ball))
-    return (
-        pivot
-        + (sum((w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True)), arb(0)) / total).log()
-    )
+    pivot = max(logs, key=upper)
+    terms = (w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True))
+    return pivot + (sum(terms, arb(0)) / total).log()
 
 
 def _lifts(masses: OutputMasses) -> list[Any]:
@@ -195,12 +184,10 @@ def belief_ranges(channel: Channel, joint: Joint) -> list[tuple[float, float]]:
     """
     if joint.sensitive.each:
         return [each for secret in joint.secrets for each in belief_ranges(channel, secret)]
-    ranges = [[(1, 1), (0, 1)] for _ in joint.sensitive.symbols]
-    for out in masses_by_output(joint.counts, channel.integers.columns, joint):
-        for extremes, mass in zip(ranges, out.masses, strict=True):
-            low, high = extremes
-            if mass * low[1] < low[0] * out.output:
-                extremes[0] = (mass, out.output)
-            if mass * high[1] > high[0] * out.output:
-                extremes[1] = (mass, out.output)
-    return [(-quotient_above(-low[0], low[1]), quotient_above(*high)) for low, high in ranges]
+    outputs = _masses(channel, joint)
+    posteriors = zip(*([fmpq(mass, out.output) for mass in out.masses] for out in outputs), strict=True)
+    ends = ((min(each), max(each)) for each in posteriors)
+    return [
+        (-quotient_above(-int(low.p), int(low.q)), quotient_above(int(high.p), int(high.q)))
+        for low, high in ends
+    ]

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.lifts import Entries
 from mechdesign.auditing.population_promise import PopulationPromise, Released, promise_of
 from mechdesign.auditing.verdict import Audit, audit_columns
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of, listed, quoted
+from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
 from mechdesign.notions import Notion
@@ -38,12 +37,8 @@ def audit_matrix(
     outputs: Sequence[str] | None = None,
 ) -> Audit:
     """Decide exactly whether a row-stochastic matrix satisfies `notion` on `joint`."""
-    return _audit(_outside(matrix, joint, symbols, outputs), joint, notion)
-
-
-def _audit(outside: Released, joint: Joint, notion: Notion) -> Audit:
-    counts = [[row[x] for x in outside.order] for row in joint.counts]
-    return audit_columns(counts, outside.columns, outside.outputs, joint, notion)
+    outside = _outside(matrix, joint, symbols, outputs)
+    return audit_columns(outside.columns, outside.outputs, joint, notion)
 
 
 def _outside(
@@ -54,20 +49,15 @@ def _outside(
     names = list(symbols) if symbols is not None else list(joint.useful.names)
     order = _order(names, joint, len(rows))
     labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
-    if len(set(labels)) < len(labels):
-        twice = next(label for label in labels if labels.count(label) > 1)
+    if (twice := repeated(labels)) is not None:
         raise InputError(f"the output {quoted(twice)} of the matrix occurs twice; labels must be different")
     integers = [_integers(row, name, labels) for row, name in zip(rows, names, strict=True)]
     common = math.lcm(*(sum(row) for row in integers))
     integers = [[value * (common // sum(row)) for value in row] for row in integers]
-    columns: list[Entries] = []
-    given: list[str] = []
-    for k, label in enumerate(labels):
-        at = [i for i, row in enumerate(integers) if row[k]]
-        if at:
-            columns.append((at, [integers[i][k] for i in at]))
-            given.append(label)
-    return Released(given, columns, order, common)
+    every = zip(labels, zip(*integers, strict=True), strict=True)
+    reached = [(label, column) for label, column in every if any(column)]
+    columns = [([order[i] for i, v in enumerate(c) if v], [v for v in c if v]) for _, c in reached]
+    return Released([label for label, _ in reached], columns, common)
 
 
 def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
@@ -83,8 +73,7 @@ def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
     if len(names) != rows:
         raise InputError(f"the matrix has {rows} rows, not one for each of the {len(names)} useful symbols")
     index = {name: x for x, name in enumerate(joint.useful.names)}
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    if (twice := repeated(names)) is not None:
         raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
     unknown = [name for name in names if name not in index]
     if unknown:
@@ -114,9 +103,7 @@ def _integers(row: Sequence[Any], name: str, labels: list[str]) -> list[int]:
     cells = [non_negative(cell, where, name, label) for cell, label in zip(row, labels, strict=True)]
     total = sum(cells)
     if abs(total - 1) > ROW_SUM_TOLERANCE:
-        raise InputError(
-            f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not to 1 within 1e-9"
-        )
+        raise InputError(f"row {quoted(name)} of the matrix sums to {float(total):.12g}, not 1 within 1e-9")
     scale = math.lcm(*(cell.denominator for cell in cells))
     return [cell.numerator * (scale // cell.denominator) for cell in cells]
 
@@ -135,12 +122,10 @@ def audit_file(
         name, header = source.name, source.header
         rows = [row for batch in source.batches() for row in batch.rows()]
     if len(header) < 2 or not rows:
-        raise InputError(
-            f"{name}: a matrix needs a first column of useful symbols, a header of outputs, and rows"
-        )
+        raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
     try:
         outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
         promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None
-        return _audit(outside, joint, notion), promise
+        return audit_columns(outside.columns, outside.outputs, joint, notion), promise
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import mul
-from typing import Any
+from typing import Any, NamedTuple
 
 from flint import arb, fmpq
 
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.demands import Entries
 from mechdesign.core.balls import FIRST_BITS, double_above, lies_below, lower, precision, upper
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Mean, MeanLimits, PowerMean
@@ -41,14 +42,11 @@ class OutputMasses:
         return all(top == bottom for top, bottom in self.numerators())
 
 
-def masses_by_output(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint
-) -> Iterator[OutputMasses]:
-    """The masses of each output in turn; `columns` as those of a channel."""
-    sums = [sum(row) for row in joint.counts]
-    total = sum(sums)
+def masses_by_output(columns: Sequence[Entries], joint: Joint) -> Iterator[OutputMasses]:
+    """The masses of each output in turn; columns are over the useful symbols of the table."""
+    sums, total = joint.sensitive_counts, joint.total
     for at, values in columns:
-        masses = [sum(map(mul, [row[x] for x in at], values)) for row in counts]
+        masses = [sum(map(mul, [row[x] for x in at], values)) for row in joint.counts]
         yield OutputMasses(masses, sum(masses), sums, total)
 
 
@@ -121,10 +119,7 @@ def largest_term(output: OutputMasses, mean: Mean, *, inverse: bool) -> int:
         up, down = (bottom, top) if inverse else (top, bottom)
         if down == 0:
             return s
-        if isinstance(mean, PowerMean):
-            part, power = up, mean.order
-        else:
-            part, power = abs(up - down), mean.power
+        part, power = (up, mean.order) if isinstance(mean, PowerMean) else (abs(up - down), mean.power)
         term = math.log(row) + power * (math.log(part) - math.log(down)) if part else -math.inf
         if term > most:
             best, most = s, term
@@ -139,41 +134,33 @@ class Used:
     eps_u: float
 
 
-@dataclass(frozen=True)
-class MeanVerdict:
-    """Which outputs fail, what the channel uses, and its worst output with the symbol that weighs most there.
+class MeanVerdict(NamedTuple):
+    """Whether all outputs keep the limits, what they use, and the worst one with the symbol that weighs most there."""
 
-    `lift` is the numerator and the denominator of l(s, y) of the worst pair.
-    """
-
-    failing: tuple[int, ...]
+    satisfied: bool
     used: Used
     s: int
     y: int
     lift: tuple[int, int]
 
 
-@dataclass(frozen=True)
 class _Side:
-    """One of the two bounds; its balls are made anew at every precision asked for."""
+    """One of the two bounds, with a ball around what each output uses, at the first precision."""
 
-    limits: MeanLimits
-    inverse: bool
+    def __init__(self, outputs: Sequence[OutputMasses], mean: Mean, limit: float, *, inverse: bool) -> None:
+        self.outputs, self.limit, self.inverse = outputs, limit, inverse
+        self._exactly = [partial(mean_budget, output, mean, inverse=inverse) for output in outputs]
+        with precision(FIRST_BITS):
+            self._balls = [ball() for ball in self._exactly]
 
-    @property
-    def limit(self) -> float:
-        return self.limits.lower if self.inverse else self.limits.upper
-
-    def ball(self, output: OutputMasses) -> Any:
-        return mean_budget(output, self.limits.mean, inverse=self.inverse)
-
-    def fails(self, output: OutputMasses, first: Any) -> bool:
+    def fails(self, y: int) -> bool:
         if math.isinf(self.limit):
             return False
-        return first is None or not lies_below(lambda: self.ball(output), self.limit, first)
+        return self._balls[y] is None or not lies_below(self._exactly[y], self.limit, self._balls[y])
 
-    def used(self, outputs: Sequence[OutputMasses], balls: Sequence[Any]) -> tuple[float, int]:
+    def used(self) -> tuple[float, int]:
         """The smallest double that bounds every ball, and the first output that needs it."""
+        balls = self._balls
         if None in balls:
             return math.inf, balls.index(None)
         best, at = -1.0, 0
@@ -181,56 +168,40 @@ class _Side:
         for y in sorted(range(len(balls)), key=lambda y: -lower(balls[y])):
             if best >= upper(balls[y]):
                 continue
-            exact = outputs[y].is_constant
-            value = 0.0 if exact else double_above(lambda y=y: self.ball(outputs[y]))
+            value = 0.0 if self.outputs[y].is_constant else double_above(self._exactly[y])
             if value > best:
                 best, at = value, y
         return best, at
 
 
-def failing_means(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
-) -> tuple[int, ...]:
+def failing_means(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[int, ...]:
     """Positions of the outputs that violate the limits; arguments as those of `auditing.audit_columns`."""
-    return _failing(*_measured(counts, columns, joint, limits))
+    sides = _sides(columns, joint, limits)
+    return tuple(y for y in range(len(columns)) if any(side.fails(y) for side in sides))
 
 
-def mean_verdict(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
-) -> MeanVerdict:
+def mean_verdict(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> MeanVerdict:
     """The exact verdict; arguments as those of `auditing.audit_columns`."""
-    sides, outputs, balls = _measured(counts, columns, joint, limits)
-    if not outputs:
+    if not columns:
         raise InputError("a channel needs at least one output")
-    used = [side.used(outputs, each) for side, each in zip(sides, balls, strict=True)]
+    sides = _sides(columns, joint, limits)
+    used = [side.used() for side in sides]
     # Used budgets are the smallest doubles, so a violated side comes before a satisfied one.
     side, (_, y) = max(
         (pair for pair in zip(sides, used, strict=True) if math.isfinite(pair[0].limit)),
         key=lambda pair: pair[1][0] / pair[0].limit,
     )
-    s = largest_term(outputs[y], limits.mean, inverse=side.inverse)
+    s = largest_term(side.outputs[y], limits.mean, inverse=side.inverse)
     return MeanVerdict(
-        failing=_failing(sides, outputs, balls),
-        used=Used(eps_l=used[1][0], eps_u=used[0][0]),
-        s=s,
-        y=y,
-        lift=outputs[y].numerators()[s],
+        not any(side.fails(y) for side in sides for y in range(len(columns))),
+        Used(eps_l=used[1][0], eps_u=used[0][0]),
+        s,
+        y,
+        side.outputs[y].numerators()[s],
     )
 
 
-def _measured(
-    counts: Sequence[Sequence[int]], columns: Sequence[Entries], joint: Joint, limits: MeanLimits
-) -> tuple[list[_Side], list[OutputMasses], list[list[Any]]]:
-    sides = [_Side(limits, inverse=False), _Side(limits, inverse=True)]
-    outputs = list(masses_by_output(counts, columns, joint))
-    with precision(FIRST_BITS):
-        balls = [[side.ball(output) for output in outputs] for side in sides]
-    return sides, outputs, balls
-
-
-def _failing(sides: list[_Side], outputs: list[OutputMasses], balls: list[list[Any]]) -> tuple[int, ...]:
-    return tuple(
-        y
-        for y, output in enumerate(outputs)
-        if any(side.fails(output, each[y]) for side, each in zip(sides, balls, strict=True))
-    )
+def _sides(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[_Side, _Side]:
+    outputs = list(masses_by_output(columns, joint))
+    upper_side = _Side(outputs, limits.mean, limits.upper, inverse=False)
+    return upper_side, _Side(outputs, limits.mean, limits.lower, inverse=True)

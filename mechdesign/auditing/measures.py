@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mechdesign.auditing.demands import row_order
+from mechdesign.auditing.demands import released_part
 from mechdesign.auditing.guarantees import Guarantee, guarantee_table
 from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages
 from mechdesign.auditing.utility import utility
@@ -50,7 +50,7 @@ def measure(
     for prior in breaches:
         if not 0.0 < prior < 1.0:
             raise InputError(f"the prior of a property ({prior:g}) must be strictly between 0 and 1")
-    joint = _in_order_of(channel, joint)
+    joint = released_part(channel, joint)
     if joint.sensitive.each:
         parts = [measure(channel, secret, alphas, orders, breaches) for secret in joint.secrets]
         worst = max(parts, key=lambda part: part.leakage["max_log_lift_ratio"])
@@ -60,18 +60,19 @@ def measure(
         }
         return replace(worst, leakage=most, achieved=achieved_by(channel, joint))
     worth = utility(channel, joint)
+    largest = sum(max(entries) for _, entries in channel.integers.columns)
     kept = {
         "entropy": worth.entropy,
         "mutual_information": worth.mutual_information,
         "conditional_entropy": worth.entropy - worth.mutual_information,
         "nmi": worth.nmi,
-        "maximal_leakage_of_useful": _maximal_leakage(channel),
+        # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
+        "maximal_leakage_of_useful": math.log(largest / channel.denominator),
     }
     achieved = achieved_by(channel, joint)
     outputs = output_leakages(channel, joint, alphas)
-    leaked = _overall(outputs, alphas) | average_leakages(
-        channel, joint, list(dict.fromkeys([*alphas, *orders]))
-    )
+    averages = average_leakages(channel, joint, list(dict.fromkeys([*alphas, *orders])))
+    leaked = _overall(outputs, alphas) | averages
     table = guarantee_table(achieved, leaked, outputs, joint, alphas, breaches)
     return ChannelMeasures(kept, leaked, achieved, outputs, table)
 
@@ -87,15 +88,3 @@ def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[
         for name in ("alpha_lift", "alpha_lift_inverse"):
             values[f"{name}[{alpha:g}]"] = max(getattr(out, name)[alpha] for out in outputs)
     return values
-
-
-def _maximal_leakage(channel: Channel) -> float:
-    """``log sum_y max_x W(y|x)``: what the outputs leak of the useful symbols, whatever their distribution."""
-    return math.log(sum(max(entries) for _, entries in channel.integers.columns) / channel.denominator)
-
-
-def _in_order_of(channel: Channel, joint: Joint) -> Joint:
-    """The joint with its columns in the order of the channel's rows."""
-    order = row_order(channel.useful, joint)
-    counts = tuple(tuple(row[x] for x in order) for row in joint.counts)
-    return replace(joint, useful=joint.useful.select(order), counts=counts)

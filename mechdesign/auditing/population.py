@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.demands import row_order
-from mechdesign.auditing.lifts import Entries, Extreme, log_upper
+from mechdesign.auditing.demands import Entries, Extreme, columns_on, log_upper, released_part
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
@@ -62,22 +61,19 @@ class Extremes(NamedTuple):
 class Population:
     """A confidence set prepared for many outputs; columns are integers over one common denominator."""
 
-    def __init__(
-        self,
-        chosen: ConfidenceSet,
-        order: Sequence[int] | None = None,
-        weights: Sequence[int] | None = None,
-    ) -> None:
-        at = range(len(chosen.lower[0])) if order is None else order
-        self._lower = [[row[x] for x in at] for row in chosen.lower]
+    def __init__(self, chosen: ConfidenceSet, weights: Sequence[int] | None = None) -> None:
+        if weights is not None and len(weights) != len(chosen.lower[0]):
+            raise InputError("the set of populations is that of another table than the channel's own columns")
+        self._lower = [[*row] for row in chosen.lower]
         self._spread = [
-            [high[x] - low[x] for x in at] for low, high in zip(chosen.lower, chosen.upper, strict=True)
+            [b - a for a, b in zip(low, high, strict=True)]
+            for low, high in zip(chosen.lower, chosen.upper, strict=True)
         ]
         self._weights: list[int] = []
         if chosen.rest:
             if weights is None:
                 raise InputError("a set with unseen symbols needs the counts of the others")
-            self._weights = [weights[x] for x in at]
+            self._weights = [*weights]
             for s, end in enumerate(chosen.rest):
                 self._lower[s].append(0)
                 self._spread[s].append(end)
@@ -245,9 +241,8 @@ def _exceeds(one: Bound, other: Bound) -> bool:
 
 def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
-    limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
-    worst = population.worst(channel.integers.columns)
+    limits, joint = lift_limits(notion), released_part(channel, joint)
+    worst = Population(chosen, joint.useful_counts).worst(columns_on(channel, joint))
     return verdict.verdict_of(_sides(worst, joint.sensitive.names, limits), channel.outputs, notion)
 
 
@@ -297,13 +292,11 @@ def audit(
 
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
-    limits = lift_limits(notion)
-    population = Population(chosen, row_order(channel.useful, joint), joint.useful_counts)
-    by_output = (population.extremes(column, y) for y, column in enumerate(channel.integers.columns))
-    names = joint.sensitive.names
-    return tuple(
-        y for y, found in enumerate(by_output) if not all(each.kept for each in _sides(found, names, limits))
-    )
+    limits, joint = lift_limits(notion), released_part(channel, joint)
+    population = Population(chosen, joint.useful_counts)
+    found = (population.extremes(column, y) for y, column in enumerate(columns_on(channel, joint)))
+    sides = (_sides(each, joint.sensitive.names, limits) for each in found)
+    return tuple(y for y, both in enumerate(sides) if not all(each.kept for each in both))
 
 
 def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Extreme]:
@@ -349,11 +342,9 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     record = channel.record.confidence
     if record is None:
         return None
-    own = channel.joint
-    if own is not None and (own.sensitive, own.useful, own.counts) == (
-        joint.sensitive,
-        joint.useful,
-        joint.counts,
+    own, joint = channel.joint, released_part(channel, joint)
+    if own is not None and all(
+        getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")
     ):
         return set_of_record(record, joint)
     if record.get("shares") == "known":

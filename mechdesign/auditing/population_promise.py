@@ -8,15 +8,16 @@ records are the ones that are hardly known; publishing one together with another
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import row_order
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.demands import Entries, columns_on, released_part
 from mechdesign.auditing.population import Bound, Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel
@@ -76,24 +77,19 @@ class PopulationPromise:
 
 
 class Released(NamedTuple):
-    """A channel as integers: its outputs, their columns over one denominator, and where the joint has its rows."""
+    """A channel as integers: its outputs, and their columns over one denominator and the useful symbols of a table."""
 
     outputs: Sequence[str]
     columns: Sequence[Entries]
-    order: Sequence[int]
     denominator: int
 
 
 def population_promise(
-    channel: Channel,
-    joint: Joint,
-    notion: Notion | None = None,
-    *,
-    chosen: ConfidenceSet | None = None,
+    channel: Channel, joint: Joint, notion: Notion | None = None, *, chosen: ConfidenceSet | None = None
 ) -> PopulationPromise:
     """What `channel` promises of the population that the counts of `joint` are a sample of."""
-    integers = channel.integers.columns
-    released = Released(channel.outputs, integers, row_order(channel.useful, joint), channel.denominator)
+    joint = released_part(channel, joint)
+    released = Released(channel.outputs, columns_on(channel, joint), channel.denominator)
     return promise_of(released, joint, notion, chosen or confidence_set(joint))
 
 
@@ -101,7 +97,7 @@ def promise_of(
     released: Released, joint: Joint, notion: Notion | None, chosen: ConfidenceSet
 ) -> PopulationPromise:
     """`population_promise` of a channel that is given in integers."""
-    population = Population(chosen, released.order, joint.useful_counts)
+    population = Population(chosen, joint.useful_counts)
     worst = population.worst(released.columns)
     return PopulationPromise(
         level=chosen.level,
@@ -118,18 +114,12 @@ def _cause(released: Released, joint: Joint, chosen: ConfidenceSet, bound: Bound
     s = bound.s
     row, total = joint.counts[s], joint.sensitive_counts[s]
     excess: list[tuple[float, int]] = []
-    for i, value in zip(at, values, strict=True):
-        x = released.order[i]
+    for x, value in zip(at, values, strict=True):
         end = (chosen.upper if rising else chosen.lower)[s][x] / SCALE
         excess.append((abs(end - row[x] / total) * (value / released.denominator), x))
     excess.sort(reverse=True)
-    blamed: list[int] = []
-    said, everything = 0.0, sum(part for part, _ in excess)
-    for part, x in excess:
-        blamed.append(x)
-        said += part
-        if said >= HALF * everything:
-            break
+    said, half = list(accumulate(part for part, _ in excess)), HALF * sum(part for part, _ in excess)
+    blamed = [x for _, x in excess[: 1 + sum(part < half for part in said)]]
     above, below = (bound.above, bound.below) if rising else (bound.below, bound.above)
     return Cause(
         joint.sensitive.names[s],
@@ -157,7 +147,7 @@ def _remedy(released: Released, joint: Joint, notion: Notion | None, population:
         del columns[y], groups[y]
         used = population.usage(columns, limits)
         if used.max() <= WORTH_SAYING * before:
-            weights = np.array(joint.useful_counts, dtype=np.float64)[list(released.order)]
+            weights = np.array(joint.useful_counts, dtype=np.float64)
             unit = released.denominator
             lost = _information(released.columns, weights, unit) - _information(columns, weights, unit)
             share = lost / float(joint.p_x @ -np.log(joint.p_x))
@@ -167,9 +157,7 @@ def _remedy(released: Released, joint: Joint, notion: Notion | None, population:
 
 
 def _sum(one: Entries, other: Entries) -> Entries:
-    total = dict(zip(*one, strict=True))
-    for x, value in zip(*other, strict=True):
-        total[x] = total.get(x, 0) + value
+    total = Counter(dict(zip(*one, strict=True))) + Counter(dict(zip(*other, strict=True)))
     at = sorted(total)
     return at, [total[x] for x in at]
 

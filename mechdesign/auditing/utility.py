@@ -8,8 +8,8 @@ from operator import mul
 
 import numpy as np
 
+from mechdesign.auditing.demands import columns_on, released_part
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
 from mechdesign.tables.joint import Joint
 
 ROUNDOFF = 2.0**-53
@@ -40,18 +40,16 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     I(X;Y) = H(X) - H(X|Y), each summed exactly from non-negative terms such as P(x, y) log(P(y) / P(x, y)),
     whose arguments are formed of exact integers: their relative error does not grow with the channel.
     """
-    if channel.useful.symbols != joint.useful.symbols:
-        raise InputError("the useful symbols of the channel are not those of the joint table, in that order")
-    weights = [sum(column) for column in zip(*joint.counts, strict=True)]
-    total = sum(weights)
+    joint = released_part(channel, joint)
+    weights, total = joint.useful_counts, joint.total
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
-    h = _sum_of_logs([(weights, total)], total)
-    groups: list[tuple[list[int], int]] = []
-    for at, values in channel.integers.columns:
-        if len(at) > 1:  # an output that names its input leaves no uncertainty
-            masses = list(map(mul, [weights[x] for x in at], values))
-            groups.append((masses, sum(masses)))
+    h = _sum_of_logs([([*weights], total)], total)
+    # An output that names its input leaves no uncertainty.
+    masses = [
+        list(map(mul, [weights[x] for x in at], v)) for at, v in columns_on(channel, joint) if len(at) > 1
+    ]
+    groups = [(each, sum(each)) for each in masses]
     low = h * (1.0 - SUM_ERROR)
     if not groups:
         return Utility(low, h, 1.0)

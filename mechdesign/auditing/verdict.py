@@ -1,9 +1,8 @@
 """The exact verdict: does a channel satisfy a notion on a table?
 
 Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
-the joint table and the rows of the channel; exp of a budget is enclosed between rationals (Arb balls) at
-growing precision until a comparison is decided. It always is: e^x is irrational for rational x != 0
-(Lindemann), so no ratio of integers can equal it. Notions on averages over S are decided by
+the joint table and the rows of the channel; their logarithms are enclosed in Arb balls at growing precision
+until a comparison with a budget is decided (`auditing.demands.at_most_exp`). Notions on averages over S are decided by
 `auditing.means` in the same way. This module knows neither the polytopes nor the solvers
 that designed the channel, so that one mistake cannot hide in both.
 """
@@ -14,8 +13,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import columns_on, demands_of, released_part, stacked
-from mechdesign.auditing.lifts import Demand, Entries, Extreme, extreme_lifts, log_upper
+from mechdesign.auditing.demands import (
+    Demand,
+    Entries,
+    Extreme,
+    columns_on,
+    demands_of,
+    extreme_lifts,
+    log_upper,
+    released_part,
+    stacked,
+)
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
@@ -70,9 +78,8 @@ class Audit(Displayed):
 
     def __repr__(self) -> str:
         achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
-        return (
-            f"Audit({self.notion.text}: {'satisfied' if self.satisfied else 'VIOLATED'}; achieved {achieved})"
-        )
+        found = "satisfied" if self.satisfied else "VIOLATED"
+        return f"Audit({self.notion.text}: {found}; achieved {achieved})"
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
@@ -87,7 +94,7 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
     released = released_part(channel, joint)
     columns = columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
-        return audit_columns(joint.counts, columns, channel.outputs, joint, notion)
+        return audit_columns(columns, channel.outputs, joint, notion)
     return audit_demands(columns, channel.outputs, demands_of(joint, notion, after, released), notion)
 
 
@@ -97,13 +104,10 @@ def failing_outputs(
     """Positions of the outputs that violate `notion` on `joint`, or the demands, decided as exactly as by `audit`."""
     columns, limits = columns_on(channel, joint), notion.limits
     if limits.mean is not None:
-        return failing_means(joint.counts, columns, joint, limits)
+        return failing_means(columns, joint, limits)
     demands = demands_of(joint, notion) if demands is None else demands
-    return tuple(
-        y
-        for y, column in enumerate(columns)
-        if not all(each.kept for each in extreme_lifts([column], demands))
-    )
+    found = (extreme_lifts([column], demands) for column in columns)
+    return tuple(y for y, sides in enumerate(found) if not all(each.kept for each in sides))
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:
@@ -142,21 +146,20 @@ def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion)
 
 
 def audit_columns(
-    counts: Sequence[Sequence[int]],
     columns: Sequence[Entries],
     outputs: Sequence[str],
     joint: Joint,
     notion: Notion,
 ) -> Audit:
-    """The verdict on a channel given as plain integers; `audit` and `matrix` prepare them."""
+    """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None:
-        return audit_demands(columns, outputs, stacked(counts, joint, notion), notion)
-    means = mean_verdict(counts, columns, joint, limits)
+        return audit_demands(columns, outputs, stacked(joint.counts, joint, notion), notion)
+    means = mean_verdict(columns, joint, limits)
     at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
     lip = LIP(1.0)
-    achieved = audit_demands(columns, outputs, stacked(counts, joint, lip), lip).achieved
-    return Audit(not means.failing, notion, achieved, at, means.used)
+    achieved = audit_demands(columns, outputs, stacked(joint.counts, joint, lip), lip).achieved
+    return Audit(means.satisfied, notion, achieved, at, means.used)
 
 
 def _check_rows(channel: Channel) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -128,9 +128,7 @@ class Channel(Displayed):
         if sensitive is None:
             return
         own = [(budgets.column, budgets.symbol) for budgets in record.budgets]
-        known = [(None, symbol) for symbol in sensitive.symbols]
-        if sensitive.each:
-            known = [(c, (s[k],)) for s in sensitive.symbols for k, c in enumerate(sensitive.columns)]
+        known = [(column, symbol) for column, symbol, _ in sensitive.protected]
         unknown = [", ".join(symbol) for column, symbol in own if (column, symbol) not in known]
         if unknown or len(set(own)) < len(own):
             raise InputError(
@@ -161,13 +159,7 @@ class Channel(Displayed):
 
     @cached_property
     def output_masses(self) -> Array:
-        """(outputs,) array of P(y) under the joint.
-
-        Raises
-        ------
-        InputError
-            If the channel carries no joint (a public one).
-        """
+        """(outputs,) array of P(y) under the joint; InputError if the channel carries none (a public one)."""
         masses = [sum(masses) for _, masses in self.behind]
         scale = sum(masses)
         return np.array([mass / scale for mass in masses])
@@ -216,29 +208,6 @@ class Channel(Displayed):
     def with_record(self, record: ChannelRecord) -> Channel:
         """The same channel with another record."""
         return replace(self, record=record)
-
-    def relabelled(self, names: Mapping[str, str]) -> Channel:
-        """Post-process: publish `names[y]` in place of y; outputs with the same new name are merged.
-
-        Outputs that `names` does not mention keep theirs. Merging keeps every notion that is convex in
-        the posterior, but the record of budgets and utility no longer describes the result and is dropped.
-
-        Raises
-        ------
-        InputError
-            If `names` mentions an output that the channel does not have.
-        """
-        unknown = [label for label in names if label not in set(self.outputs)]
-        if unknown:
-            raise InputError(f"the channel has no output {listed(unknown)}")
-        new = [names.get(label, label) for label in self.outputs]
-        labels = tuple(dict.fromkeys(new))
-        position = {label: j for j, label in enumerate(labels)}
-        dense = np.zeros((len(self.useful), len(labels)), dtype=np.int64)
-        np.add.at(dense.T, [position[label] for label in new], self.integers.dense.T)
-        # What may not be written may not be written under other names either.
-        record = ChannelRecord(unwritable=self.record.unwritable)
-        return replace(self, outputs=labels, rows=IntegerRows.from_array(dense), record=record)
 
     def apply(
         self,

@@ -101,27 +101,20 @@ def write(channel: Channel, path: PathLike, *, overwrite: bool = False) -> None:
 
 def _texts(channel: Channel) -> dict[str, list[str]]:
     """The canonical JSON text of every value but the hash, in pieces."""
-    record, joint = channel.record, channel.joint
-    values: dict[str, Any] = {"useful": _labels(channel.useful)}
-    if channel.sensitive is not None:
-        values["sensitive"] = _labels(channel.sensitive)
-    values |= {"outputs": channel.outputs, "denominator": channel.denominator}
-    values |= {
-        key: _plain(value, key)
-        for key in (*RECORDS, "confidence")
-        if (value := getattr(record, key)) is not None
+    record, joint, useful, sensitive = channel.record, channel.joint, channel.useful, channel.sensitive
+    bins = zip(useful.columns, useful.bins, strict=False)
+    values: dict[str, Any] = {
+        "useful": _labels(useful),
+        "sensitive": None if sensitive is None else _labels(sensitive),
+        "outputs": channel.outputs,
+        "denominator": channel.denominator,
+        **{key: _plain(getattr(record, key), key) for key in (*RECORDS, "confidence", "provenance")},
+        "objective": record.objective and record.objective.model_dump(),
+        "bins": {name: each.model_dump(exclude_none=True) for name, each in bins if each is not None} or None,
+        "budgets": [budgets.model_dump(exclude_none=True) for budgets in record.budgets] or None,
+        "after": record.after or None,
     }
-    values["provenance"] = _plain(record.provenance, "provenance")
-    if record.objective is not None:
-        values["objective"] = record.objective.model_dump()
-    bins = zip(channel.useful.columns, channel.useful.bins, strict=False)
-    if found := {name: each.model_dump(exclude_none=True) for name, each in bins if each is not None}:
-        values["bins"] = found
-    if record.budgets:
-        values["budgets"] = [budgets.model_dump(exclude_none=True) for budgets in record.budgets]
-    if record.after:
-        values["after"] = record.after
-    texts = {key: [canonical(value)] for key, value in values.items()}
+    texts = {key: [canonical(value)] for key, value in values.items() if value is not None}
     integers = channel.integers
     if _is_sparse(integers.shape[0] * integers.shape[1], len(integers.values)):
         texts["sparse_rows"] = list(_lines(integers.pairs()))
@@ -135,7 +128,7 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
             texts["joint"] = list(_lines(joint.counts))
         if not joint.is_counts:
             texts["counts"] = ["false"]
-    each = channel.sensitive is not None and channel.sensitive.each
+    each = sensitive is not None and sensitive.each
     version = 2 if each or any(key in texts for key in OF_VERSION_2) else 1
     return {"format": [json.dumps(ChannelDocument.FORMAT)], "version": [str(version)], **texts}
 
@@ -253,9 +246,8 @@ def _variable(labels: Labels, what: str, bins: Mapping[str, Bins] = {}) -> Varia
 
 
 def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable) -> Joint | None:
-    table, name = (
-        (found.joint, "joint") if found.sparse_joint is None else (found.sparse_joint, "sparse_joint")
-    )
+    name = "joint" if found.sparse_joint is None else "sparse_joint"
+    table: Any = getattr(found, name)
     if table is None:
         return None
     if found.joint is not None and found.sparse_joint is not None:

@@ -74,9 +74,7 @@ class Objective(Record):
     @model_validator(mode="after")
     def _has_a_distance_where_it_needs_one(self) -> Objective:
         if (self.name == "distance") != (self.distance is not None):
-            raise InputError(
-                "distance (absolute or squared) belongs to the objective distance, and to no other"
-            )
+            raise InputError("distance (absolute or squared) belongs to the objective distance, no other")
         return self
 
 
@@ -123,14 +121,9 @@ class ChannelRecord:
         if self.notion is None:
             return None
         notion = from_record(self.notion)
-        own = {
-            each.symbol[0]
-            if sensitive is None
-            else sensitive.names[sensitive.index[each.symbol]]
-            if each.column is None
-            else f"{each.column}={each.symbol[0]}": (float(each.eps_l), float(each.eps_u))
-            for each in self.budgets
-        }
+        own = {(each.column, each.symbol): (float(each.eps_l), float(each.eps_u)) for each in self.budgets}
+        known = [] if sensitive is None else sensitive.protected
+        own = {name: own[column, symbol] for column, symbol, name in known if (column, symbol) in own}
         return notion.with_budgets(own) if own else notion
 
     @property

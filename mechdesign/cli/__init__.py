@@ -27,36 +27,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str], reporter: Reporter) -> int:
-    from mechdesign.cli.console import INTERRUPTED, NOBODY_READS, PROGRAM, Failure, failure_of, interrupted
+    from mechdesign.cli.console import INTERRUPTED, NOBODY_READS, PROGRAM, failure_of
 
-    debug = "--debug" in arguments
-    failure: Failure | None = None
-    trace: str | None = None
-    code: object = 0
+    trace: dict[str, object] = {}
     try:
         from mechdesign.cli.app import app
 
         code = app(arguments, prog_name=PROGRAM, standalone_mode=False, obj=reporter)
+        if code != INTERRUPTED:
+            return code if isinstance(code, int) else 0
+        failure = failure_of(KeyboardInterrupt())
     except SystemExit as end:
         # So ends typer with 1 where standard output is a closed pipe, which would read as a verdict; completion with 0.
         return NOBODY_READS if end.code else 0
     except (Exception, KeyboardInterrupt) as error:
-        if reporter.finished and isinstance(error, KeyboardInterrupt):
-            return 0
         failure = failure_of(error)
-        if debug and failure.puzzling:
-            if not reporter.log_json:
-                raise
-            from traceback import format_exc
+        if "--debug" in arguments and failure.puzzling:
+            from traceback import format_exc, print_exc
 
-            trace = format_exc()
-    if failure is None and code == INTERRUPTED:
-        if reporter.finished:
-            return 0
-        failure = interrupted()
-    if failure is None:
-        return code if isinstance(code, int) else 0
-    fields = {"exit_code": failure.exit_code} | ({} if trace is None else {"traceback": trace})
+            if reporter.log_json:
+                trace = {"traceback": format_exc()}
+            else:
+                print_exc()
+    if reporter.finished and failure.exit_code == INTERRUPTED:
+        return 0
+    fields = {"exit_code": failure.exit_code, **trace}
     reporter.error(failure.text, event=failure.event, hint=failure.hint, **fields)
     return failure.exit_code
 

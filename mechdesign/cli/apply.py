@@ -25,9 +25,13 @@ EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --ide
 class Files:
     """What is read and written."""
 
-    source: str = argument("IN", "CSV or Parquet file with the useful column; - is standard input.")
+    source: str = argument(
+        "IN",
+        "CSV or Parquet file with the useful column, - for standard input; or a folder, or a 'glob' of files.",
+    )
     target: str = argument(
-        "OUT", "Where to write the same file with the outputs in its place; - is standard output."
+        "OUT",
+        "Where to write the same with the outputs in its place; - is standard output. Of a folder a folder.",
     )
 
 
@@ -43,6 +47,24 @@ class ColumnOptions(o.PrivateColumns):
         "Add the released column at the end under this name and keep the original (no release yet); once for "
         "each channel.",
     )
+    drop: list[str] | None = option("COL[,COL..]", "Leave these columns out of the output; may be repeated.")
+    keep: list[str] | None = option(
+        "COL[,COL..]",
+        "Let a column stay that is called like the useful or sensitive one or stands for it in the data (refused by "
+        "default); may be repeated.",
+    )
+    shuffle: bool = flag(
+        "Write the records in random order, the same whenever the job runs. Without it a file is refused whose order "
+        "tells of the useful column."
+    )
+    keep_order: bool = flag("Keep such an order knowingly.")
+
+    def release_arguments(self) -> dict[str, Any]:
+        """As a release of a file takes them."""
+        into = None if self.add is None else [names("--add", [each]) for each in self.add]
+        order = {"shuffle": self.shuffle, "keep_order": self.keep_order}
+        gone = {"drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
+        return {"into": into, **self.arguments(), **order, **gone}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +96,7 @@ class JobOptions(LedgerOption):
     fresh_draw: bool = flag(
         "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
+    dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release."
     )
@@ -127,11 +150,13 @@ def apply(
 ) -> int:
     """Replace the useful column of a data file by draws of a channel, one draw for each record.
 
-    Rows keep their order, other columns stay as they are. The same record gets the same draw whenever the job
-    runs: it is a function of the job's secret key and of the record's row number or identifier. A job that was
-    killed is run again, and writes the same bytes. OUT is complete or not there at all.
+    Rows keep their order and other columns stay as they are; where these tell of the column, the file is refused.
+    The same record gets the same draw whenever the job runs: it is a function of the job's secret key and of the
+    record's row number or identifier. A job that was killed is run again, and writes the same bytes. OUT is
+    complete or not there at all.
     """
     from mechdesign.formats.inputs import STANDARD
+    from mechdesign.sanitise.folders import is_folder
     from mechdesign.sanitise.target import Stopped, stoppable
 
     target, numeric = files.target, m.is_mechanism(channel)
@@ -140,12 +165,14 @@ def apply(
             "--json and an output to standard output (-) would be mixed up; name a file for one of them"
         )
     beside = asdict(sides)
-    if sides.manifest is None and target != STANDARD:
+    if sides.manifest is None and target != STANDARD and not is_folder(files.source):
         beside["manifest"] = f"{target}.manifest.json"
     how: dict[str, Any] = {"text": text.text(), "compression": text.compression, "force": force}
     how |= published.arguments()
     identity = None if draws.identity is None else names("--identity", [draws.identity])
     if numeric:
+        if draws.dry_run:
+            raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
         run = _release_of(
@@ -162,7 +189,11 @@ def apply(
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
-                said = m.applied(result, target) if numeric else (record, _written(result, target))
+                said = (
+                    m.applied(result, target)
+                    if numeric
+                    else (record, _written(result, target, draws.dry_run))
+                )
                 common.answer(lambda: said[0], lambda: said[1])
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
@@ -174,32 +205,34 @@ def _release_of(
     paths: list[str], files: Files, columns: ColumnOptions, draws: JobOptions, how: dict[str, Any]
 ) -> Callable[..., Any]:
     from mechdesign.channel.channel import Channel
-    from mechdesign.sanitise.apply import keep_apart, sanitise_file
+    from mechdesign.sanitise.apply import keep_apart
+    from mechdesign.sanitise.folders import sanitise_path
     from mechdesign.sanitise.ledger import default_path
 
     channels = [Channel.load(path) for path in paths]
     written = (files.target, how["manifest"], how["internal_manifest"], how["codebook"])
     keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
     return partial(
-        sanitise_file,
+        sanitise_path,
         channels,
         files.source,
         files.target,
-        into=None if columns.add is None else [names("--add", [each]) for each in columns.add],
         ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
         changed=draws.changed,
         fresh_draw=draws.fresh_draw,
+        dry_run=draws.dry_run,
         insecure_seed=draws.insecure_seed,
         channel_files=paths,
-        **columns.arguments(),
+        **columns.release_arguments(),
         **how,
     )
 
 
-def _written(result: Applied, target: str) -> str:
+def _written(result: Applied, target: str, dry_run: bool) -> str:
     from mechdesign.report.wording import count, label
 
     released = ", ".join(map(label, result.columns))
     kind = f"the column {released} is" if len(result.columns) == 1 else f"the columns {released} are"
-    was = "are complete already in" if result.already else "written to"
+    was = "would be written to" if dry_run else "written to"
+    was = "are complete already in" if result.already else was
     return f"{count(result.records, 'record')} {was} {target}; {kind} released."

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
+import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import argument, option
 from mechdesign.core.errors import InputError
-
-if TYPE_CHECKING:
-    from mechdesign.auditing.population_promise import PopulationPromise
-    from mechdesign.auditing.verdict import Audit
-    from mechdesign.channel.channel import Channel
-    from mechdesign.notions import Notion
-    from mechdesign.tables.confidence import ConfidenceSet
-    from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
     "Example:  mechdesign audit channel.json        "
@@ -54,55 +47,69 @@ def audit(
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     if channel is not None and m.is_mechanism(channel):
-        return m.audit_mechanism(channel, reporter, common)
+        return _audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
         raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
-    result: Audit
-    joint: Joint
-    chosen: ConfidenceSet | None = None
-    said: list[str] = []
-    promise: PopulationPromise | None = None
-    if matrix is not None:
+    from mechdesign.report.record import audit_record
+    from mechdesign.report.sentences import population_sentences
+    from mechdesign.report.terminal import audit_text
+
+    if channel is None:
         from mechdesign.auditing.matrix import audit_file
 
         wanted = budget.notion_or("alip")
         with reporter.work("auditing"):
             joint = table.joint(table.table or "")
-            result, promise = audit_file(matrix, joint, wanted, text=table.text())
+            result, promise = audit_file(matrix or "", joint, wanted, text=table.text())
+        said = [] if promise is None else population_sentences(promise, None, joint.total)
     else:
-        from mechdesign.auditing.joint_leakage import common_table
-        from mechdesign.auditing.population import audit as verdict
-        from mechdesign.auditing.population import set_behind
-        from mechdesign.auditing.population_promise import population_promise
-        from mechdesign.channel.channel import Channel
-
-        path = channel or ""
-        loaded = Channel.load(path)
-        wanted = _notion(loaded, path, budget)
-        earlier = after.channels()
-        said = _of_earlier(loaded, earlier)
+        loaded = md.Channel.load(channel)
+        wanted, earlier = _notion(loaded, channel, budget), after.channels()
         with reporter.work("auditing"):
-            if earlier:
-                joint = common_table([loaded, *earlier], table.read(path, loaded, *earlier))
-            else:
-                joint = table.read_for(loaded, path)
-                chosen = set_behind(loaded, joint)
-            result = verdict(loaded, joint, wanted, population=chosen, after=earlier)
-            if joint.is_counts and not earlier and not joint.sensitive.each:
-                promise = population_promise(loaded, joint, wanted, chosen=chosen)
+            joint, result, promise, said = _audited(loaded, channel, table, wanted, earlier)
     reporter.notices(joint.notices if table.table is not None else ())
     kept = "keeps" if result.satisfied else "violates"
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
-    from mechdesign.report.record import audit_record
-    from mechdesign.report.sentences import population_sentences
-    from mechdesign.report.terminal import audit_text
-
-    said += [] if promise is None else population_sentences(promise, chosen, joint.total)
     common.answer(lambda: audit_record(result, promise), lambda: audit_text(result, said))
     return 0 if result.satisfied else NO
 
 
-def _notion(channel: Channel, path: str, budget: o.MaybeBudget) -> Notion:
+def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
+    """Count everything again that the file claims."""
+    from mechdesign.nonstochastic.mechanism_file import verify_file
+    from mechdesign.report.ranges import verdict_record, verdict_text
+
+    with reporter.work("auditing"):
+        found = verify_file(path)
+    kept = "keeps" if found.satisfied else "violates"
+    reporter.done("audited", f"{path} {kept} what it says", satisfied=found.satisfied)
+    common.answer(lambda: verdict_record(found), lambda: verdict_text(found))
+    return 0 if found.satisfied else NO
+
+
+def _audited(
+    loaded: md.Channel, path: str, table: o.OtherTable, wanted: md.Notion, earlier: list[md.Channel]
+) -> tuple[md.Joint, md.Audit, Any, list[str]]:
+    """The table, the verdict, what holds for the population, and what is said of both."""
+    from mechdesign.auditing.joint_leakage import common_table
+    from mechdesign.auditing.population import set_behind
+    from mechdesign.auditing.population_promise import population_promise
+    from mechdesign.report.sentences import population_sentences
+
+    said = _of_earlier(loaded, earlier)
+    if earlier:
+        joint = common_table([loaded, *earlier], table.read(path, loaded, *earlier))
+        return joint, md.audit(loaded, joint, wanted, after=earlier), None, said
+    joint = table.read_for(loaded, path)
+    chosen = set_behind(loaded, joint)
+    result = md.audit(loaded, joint, wanted, population=chosen)
+    if not joint.is_counts or joint.sensitive.each:
+        return joint, result, None, said
+    promise = population_promise(loaded, joint, wanted, chosen=chosen)
+    return joint, result, promise, [*said, *population_sentences(promise, chosen, joint.total)]
+
+
+def _notion(channel: md.Channel, path: str, budget: o.MaybeBudget) -> md.Notion:
     """What is asked for, or what the channel was designed for."""
     recorded = channel.record.promise(channel.sensitive)
     if budget.given:
@@ -112,7 +119,7 @@ def _notion(channel: Channel, path: str, budget: o.MaybeBudget) -> Notion:
     return recorded
 
 
-def _of_earlier(channel: Channel, earlier: list[Channel]) -> list[str]:
+def _of_earlier(channel: md.Channel, earlier: list[md.Channel]) -> list[str]:
     """What is said of releases before this one: those that the file names, and those that are given."""
     from mechdesign.channel.file import digest
 

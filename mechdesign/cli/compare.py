@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Interrupted, Reporter, listen
 from mechdesign.cli.line import flag, option
@@ -44,15 +45,10 @@ class GridOptions(o.KeptOptions):
         """As `comparison.compare` takes them."""
         from mechdesign.comparison.grid import numbers
 
-        return {
-            "objectives": None if self.objectives is None else self.objectives.split(","),
-            "keep_frequencies": self.keep_frequencies,
-            "distance": self.distance,
-            "epsilons": numbers("--epsilons", self.epsilons),
-            "lams": None if self.lams is None else numbers("--lams", self.lams),
-            "mechanisms": None if self.mechanisms is None else self.mechanisms.split(","),
-            "notions": self.notions.split(","),
-        }
+        typed = {name: value for name, value in vars(self).items() if value is not None}
+        typed |= {name: numbers(f"--{name}", typed[name]) for name in ("epsilons", "lams") if name in typed}
+        lists = ("mechanisms", "notions", "objectives")
+        return typed | {name: typed[name].split(",") for name in lists if name in typed}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,12 +125,13 @@ def compare(
         joint = table.joint(table.table)
         what |= confidence.unseen(joint)
     from mechdesign.comparison.recommending import recommend
-    from mechdesign.comparison.run import compare as run
 
     started = time.perf_counter()
     work = reporter.work("comparing", unit="rows")
     with _interruptible(files.output), work, pool(search.processes, prepare) as executor:
-        result = run(joint, **what, executor=executor, output=files.output, force=force, progress=work.at)
+        result = md.compare(
+            joint, **what, executor=executor, output=files.output, force=force, progress=work.at
+        )
     advice = recommend(joint, result.rows, time_limit=what["time_limit"]) if files.recommend else None
     if files.plot is not None:
         from mechdesign.report.plots import save_plot

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
@@ -32,8 +33,6 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
     The channels must be for the same table; channels of different useful columns need a --table that has all of
     them. Budgets do not simply add: the sum is shown beside the exact figures.
     """
-    from mechdesign.auditing.joint_leakage import compose as run
-    from mechdesign.channel.channel import Channel
     from mechdesign.report.sentences import composition_record, composition_text
 
     for path in channels:
@@ -41,10 +40,10 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
             raise InputError(
                 f"{path} is a mechanism file of `quantize`: compose takes channel files of `design`"
             )
-    loaded = [Channel.load(path) for path in channels]
+    loaded = [md.Channel.load(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded)
-        found = run(loaded, joint)
+        found = md.compose(loaded, joint)
     reporter.notices(() if joint is None else joint.notices)
     reporter.done("composed", f"{len(loaded)} releases are composed")
     common.answer(lambda: composition_record(found), lambda: composition_text(found, channels))

@@ -14,9 +14,8 @@ import time
 import warnings
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mechdesign.cli.progress import Work
 from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
@@ -84,16 +83,13 @@ class Reporter:
             fields = {"hint": one_line(hint), **fields}
         self._tell("error", event, text, fields, "error: ", hint or "")
 
-    def done(self, event: str, text: str | None = None, **fields: object) -> None:
+    def done(self, event: str, text: str, **fields: object) -> None:
         """The end of the work in the log, with its seconds; for people, standard output says it."""
-        if self.log_json and not self.quiet:
-            fields = {**fields, "seconds": round(time.monotonic() - self._began, 3)}
-            self._log("info", event, event if text is None else text, fields)
+        self._log("info", event, text, {**fields, "seconds": round(time.monotonic() - self._began, 3)})
 
     def progress(self, text: str, **fields: object) -> None:
         """A line of progress in the log."""
-        if self.log_json and not self.quiet:
-            self._log("info", "progress", text, fields)
+        self._log("info", "progress", text, fields)
 
     @contextmanager
     def hearing(self) -> Generator[None]:
@@ -118,14 +114,14 @@ class Reporter:
     def _tell(
         self, level: str, event: str, text: str, fields: dict[str, object], prefix: str, second: str = ""
     ) -> None:
-        if self.log_json and not (self.quiet and level != "error"):
-            self._log(level, event, text, fields)
-        elif not self.quiet or level == "error":
-            self._write(
-                "\n".join([f"{PROGRAM}: {prefix}{one_line(text)}", *filter(None, [one_line(second)])])
-            )
+        self._log(level, event, text, fields)
+        if not self.log_json and (level == "error" or not self.quiet):
+            lines = [f"{PROGRAM}: {prefix}{one_line(text)}", one_line(second)]
+            self._write("\n".join(filter(None, lines)))
 
     def _log(self, level: str, event: str, text: str, fields: dict[str, object]) -> None:
+        if not self.log_json or (self.quiet and level != "error"):
+            return
         now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = {"time": now, "level": level, "event": event, "message": one_line(text), **fields}
         from mechdesign.report.wording import plain
@@ -190,8 +186,7 @@ class Interrupted(MechdesignError):
     exit_code = INTERRUPTED
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """How a command ended without its result.
 
     `event` is its name in a log; `puzzling` is an error whose traceback may help whoever asks for it.
@@ -208,42 +203,31 @@ def failure_of(error: BaseException) -> Failure:
     """What to say of `error`, and the exit code."""
     from typer import Abort, TyperException
 
-    if isinstance(error, TyperException):
-        return _usage(error)
-    if isinstance(error, MechdesignError):
-        if error.exit_code == INTERRUPTED:
-            return interrupted(str(error))
-        return Failure(_snake(type(error).__name__), str(error), error.exit_code)
     if isinstance(error, (KeyboardInterrupt, Abort)):
-        return interrupted()
-    if isinstance(error, OSError):
-        where = f" {error.filename!r}" if error.filename is not None else " a file"
-        return Failure("file_error", f"cannot use{where}: {error.strerror or error}", 2)
-    if isinstance(error, MemoryError):
-        return Failure("out_of_memory", "out of memory; try --method columns, or fewer symbols", GAVE_UP)
-    # The last resort of a program with users: a defect must neither print a traceback at them nor exit
-    # with 1, which would read as a verdict.
-    what = f"{type(error).__name__}: {error}"
-    return Failure(
-        "internal_error", f"internal error ({what}); --debug shows where; please report it", GAVE_UP
-    )
-
-
-def interrupted(text: str = "interrupted; nothing was written") -> Failure:
-    """The user stopped it."""
-    return Failure("interrupted", text, INTERRUPTED, puzzling=False)
+        error = Interrupted("interrupted; nothing was written")
+    match error:
+        case TyperException():
+            return _usage(error)
+        case MechdesignError(exit_code=code):
+            event = re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+            return Failure(event, str(error), code, puzzling=code != INTERRUPTED)
+        case OSError():
+            where = f" {error.filename!r}" if error.filename is not None else " a file"
+            return Failure("file_error", f"cannot use{where}: {error.strerror or error}", 2)
+        case MemoryError():
+            said = "out of memory; try --method columns, or fewer symbols"
+            return Failure("out_of_memory", said, GAVE_UP)
+        case _:
+            # The last resort of a program with users: a defect must neither print a traceback at them nor exit
+            # with 1, which would read as a verdict.
+            said = f"internal error ({type(error).__name__}: {error}); --debug shows where; please report it"
+            return Failure("internal_error", said, GAVE_UP)
 
 
 def _usage(error: Exception) -> Failure:
-    say = getattr(error, "format_message", None)
+    say, context = getattr(error, "format_message", None), getattr(error, "ctx", None)
     message = getattr(error, "message", "") if say is None else say()
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else PROGRAM
+    command = PROGRAM if context is None else context.command_path
     text = str(message).rstrip(".") or "something is missing"
     code = int(getattr(error, "exit_code", 2))
     return Failure("usage_error", text, code, hint=f"Try: {command} --help", puzzling=False)
-
-
-def _snake(name: str) -> str:
-    """InputError as input_error."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

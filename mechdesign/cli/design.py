@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli import parsing
 from mechdesign.cli.console import NO, Interrupted, Reporter
@@ -15,11 +16,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.notions import NOTIONS
 
 if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
     from mechdesign.formats.inputs import TextOptions
-    from mechdesign.mechanisms.result import Design
-    from mechdesign.notions import Notion
-    from mechdesign.tables.joint import Joint
 
 EXAMPLE = (
     "Example:  mechdesign design people.csv --sensitive relationship --useful occupation "
@@ -59,7 +56,7 @@ class DesignBudget(o.BudgetOptions):
             raise InputError("--keep looks for the smallest budget: leave out every other budget")
         self._at("1")
 
-    def designed(self, joint: Joint, how: Mapping[str, Any]) -> Design:
+    def designed(self, joint: md.Joint, how: Mapping[str, Any]) -> md.Design:
         """The channel with this budget; `how` is what `mechanisms.design` takes besides."""
         from mechdesign.mechanisms import budget, design
 
@@ -71,7 +68,7 @@ class DesignBudget(o.BudgetOptions):
             upper = budget.posterior_budget(joint, kind, self.max_posterior, how)
         return design(joint, self.notion_or("alip", upper), **how)
 
-    def _at(self, epsilon: str) -> Notion:
+    def _at(self, epsilon: str) -> md.Notion:
         return replace(self, keep=None, epsilon=epsilon).notion_or("alip")
 
 
@@ -119,7 +116,7 @@ class ObjectiveOptions(o.KeptOptions):
         """As a line that everybody may read has them: without the place of a file."""
         return self if self.named else replace(self, objective="COSTS.csv")
 
-    def arguments(self, joint: Joint, text: TextOptions) -> dict[str, Any]:
+    def arguments(self, joint: md.Joint, text: TextOptions) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
         from mechdesign.mechanisms.least_cost import read_costs
 
@@ -251,7 +248,7 @@ def design(
     return 0 if result.verified else NO
 
 
-def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> Joint:
+def with_columns(joint: md.Joint, table: o.InputTable, earlier: list[md.Channel]) -> md.Joint:
     """The table with the useful columns of earlier channels too, where it has them not."""
     own = joint.useful.columns
     more = tuple(dict.fromkeys(c for each in earlier for c in each.useful.columns if c not in own))
@@ -263,13 +260,11 @@ def with_columns(joint: Joint, table: o.InputTable, earlier: list[Channel]) -> J
 
 
 def _refuse_for_study(study: StudyOptions, output: OutputOptions, reports: ReportOptions) -> None:
-    wrong = {
-        "its channel is not written; drop --output": output.output is not None,
-        "nothing is promised that a report could state; drop --report and --public-report": reports.asked,
-    }
-    for said, asked in wrong.items():
-        if study.as_published and asked:
-            raise InputError(f"--as-published is for study: {said}, or --as-published")
+    said = "nothing is promised that a report could state; drop --report and --public-report"
+    if output.output is not None:
+        said = "its channel is not written; drop --output"
+    if study.as_published and (reports.asked or output.output is not None):
+        raise InputError(f"--as-published is for study: {said}, or --as-published")
 
 
 def _written(output: OutputOptions, study: StudyOptions, reports: ReportOptions) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, cast, get_type_hints
@@ -30,6 +30,10 @@ REPORTER = "reporter"
 """The parameter of a command through which it says what is not its result."""
 
 
+COLUMNS, TEXT = "COL[,COL..]", "str | None"
+"""How an option that names columns is written, and the type of a field that has them in one text."""
+
+
 @dataclass(frozen=True)
 class Declared:
     """How a field is written on the command line: `names` is empty for that of the field, None for an argument.
@@ -44,24 +48,40 @@ class Declared:
     again: bool = True
 
 
-class _Plain:
-    """Help without the types of Python, which say nothing to whoever reads it."""
+def _plain(parameters: list[Any]) -> list[Any]:
+    """Without the types of Python in the help, which say nothing to whoever reads it."""
+    for each in parameters:
+        if each.metavar is None or isinstance(each, TyperArgument):
+            each.display_type_rich = lambda ctx: None
+    return parameters
+
+
+class PlainCommand(TyperCommand):
+    """A command; an option that takes one value is refused a second one, instead of forgetting the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words that follow the command."""
+        *_, order = self.make_parser(ctx).parse_args(list(args))
+        for each in order:
+            if order.count(each) > 1 and not (
+                getattr(each, "multiple", True) or getattr(each, "is_flag", True)
+            ):
+                raise typer.BadParameter(
+                    f"{each.opts[0]} takes one value, and is given {order.count(each)} times"
+                )
+        return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters of the command."""
-        found = cast("list[Any]", super().get_params(ctx))  # type: ignore[misc]
-        for each in found:
-            if each.metavar is None or isinstance(each, TyperArgument):
-                each.display_type_rich = lambda ctx: None
-        return found
+        return _plain(super().get_params(ctx))
 
 
-class PlainCommand(_Plain, TyperCommand):
-    """A command."""
-
-
-class PlainGroup(_Plain, TyperGroup):
+class PlainGroup(TyperGroup):
     """A group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters before the command."""
+        return _plain(super().get_params(ctx))
 
 
 def option(
@@ -88,14 +108,14 @@ def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | N
 
 
 @cache
-def _declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
+def declared(group: type[Any]) -> list[tuple[Field[Any], Declared, list[str]]]:
     """Every field, its declaration, and its names as an option; an argument has none."""
-    declared = [(each, each.metadata[OPTION]) for each in fields(group) if OPTION in each.metadata]
-    own = [f"--{each.name.replace('_', '-')}" for each, _ in declared]
-    return [
-        (each, said, [] if said.names is None else said.names.split() or [name])
-        for (each, said), name in zip(declared, own, strict=True)
-    ]
+    found: list[tuple[Field[Any], Declared, list[str]]] = []
+    for each in fields(group):
+        said: Declared = each.metadata[OPTION]
+        own = [f"--{each.name.replace('_', '-')}"]
+        found.append((each, said, [] if said.names is None else said.names.split() or own))
+    return found
 
 
 def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -104,24 +124,15 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     A parameter `reporter` is the one that `main` made. Others stay as they are. What `function` returns is the exit
     code.
     """
-    hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, type[Any]] = {}
+    hints = get_type_hints(function, include_extras=True) | {REPORTER: typer.Context}
+    groups: dict[str, type[Any]] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(function).parameters.items():
-        if name == REPORTER:
-            parameters.append(
-                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-            )
-            continue
-        if not is_dataclass(hints[name]):
-            parameters.append(parameter.replace(annotation=hints[name]))
-            continue
-        groups[name] = cast("type[Any]", hints[name])
-        parameters += _parameters(groups[name])
+    for name, each in inspect.signature(function).parameters.items():
+        parameters += _parameters(groups[name]) if name in groups else [each.replace(annotation=hints[name])]
 
     def run(**given: Any) -> int | None:
         taken = {
-            name: group(**{each.name: given.pop(each.name) for each, *_ in _declared(group)})
+            name: group(**{each.name: _one(each, given.pop(each.name)) for each, *_ in declared(group)})
             for name, group in groups.items()
         }
         if REPORTER in given:
@@ -130,18 +141,16 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
 
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
     run.__annotations__ = {}
-    places = {inspect.Parameter.empty: 0}
-    ordered = sorted(parameters, key=lambda each: places.get(each.default, 1))
-    vars(run)["__signature__"] = inspect.Signature(
-        [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
-    )
+    ordered = sorted(parameters, key=lambda each: each.default is not inspect.Parameter.empty)
+    keywords = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in ordered]
+    vars(run)["__signature__"] = inspect.Signature(keywords)
     return run
 
 
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
     found: list[inspect.Parameter] = []
-    for each, said, names in _declared(group):
+    for each, said, names in declared(group):
         shown: dict[str, Any] = {"metavar": said.metavar, "help": said.help}
         info = (
             typer.Option(*names, rich_help_panel=_panel(group, each.name), **shown)
@@ -149,9 +158,16 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
             else typer.Argument(show_default=each.default is not None, **shown)
         )
         default = inspect.Parameter.empty if each.default is MISSING else each.default
-        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hints[each.name], info]
+        lists = said.metavar == COLUMNS and each.type == TEXT
+        hint = list[str] | None if lists else hints[each.name]
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[hint, info]
         found.append(inspect.Parameter(each.name, kind, default=default, annotation=annotation))
     return found
+
+
+def _one(declared: Field[Any], given: Any) -> Any:
+    """What a field takes: columns are one text, though their option was repeated."""
+    return ",".join(cast("list[str]", given)) if declared.type == TEXT and isinstance(given, list) else given
 
 
 def _panel(group: type[Any], name: str) -> str | None:
@@ -163,23 +179,23 @@ def _panel(group: type[Any], name: str) -> str | None:
 
 def command_line(name: str, *groups: object, public: bool = False) -> str:
     """The line for the shell that does the same again: every option that differs from its default."""
-    words: list[str] = []
-    options: list[tuple[str, Any]] = []
+    arguments: list[str] = []
+    options: list[str] = []
     for group in groups:
-        if isinstance(group, str):
-            words.append(group)
-            continue
-        for each, said, names in _declared(type(group)):
+        for each, said, names in declared(type(group)):
             shown = getattr(group, each.name)
             if not said.again or shown == each.default:
                 continue
             if said.public is not None:
                 shown = said.public if public else _relative(shown)
-            if names and (shown != "" or not public):
-                options.append((names[0], shown))
-            elif not names:
-                words.append(shown)
-    return shell_line(name, words, options)
+            if not names:
+                arguments.append(shown)
+            elif shown is True:
+                options.append(names[0])
+            elif shown != "" or not public:
+                for value in cast("list[object]", shown if isinstance(shown, list) else [shown]):
+                    options += [names[0], str(value)]
+    return shlex.join([PROGRAM, name, *arguments, *options])
 
 
 def _relative(value: Any) -> Any:
@@ -201,21 +217,4 @@ def recorded_line(line: object, replaced: Mapping[str, str]) -> str | None:
     for name, value in replaced.items():
         if name in words[:-1]:
             words[words.index(name) + 1] = value
-    return shlex.join(words)
-
-
-def shell_line(
-    name: str, arguments: Sequence[str], options: Sequence[tuple[str, Any]] | Mapping[str, Any]
-) -> str:
-    """A line for the shell; an option that is None or False is left out, a list repeats its option."""
-    pairs = options.items() if isinstance(options, Mapping) else options
-    words = [PROGRAM, name, *arguments]
-    for option_name, value in pairs:
-        if value is True:
-            words.append(option_name)
-        elif isinstance(value, (list, tuple)):
-            for each in cast("Sequence[object]", value):
-                words += [option_name, str(each)]
-        elif value is not None and value is not False:
-            words += [option_name, str(value)]
     return shlex.join(words)

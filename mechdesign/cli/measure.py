@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
@@ -41,23 +42,21 @@ def measure(
     They are measured on the channel's own table unless another one is given.
     """
     from mechdesign.auditing.measures import measure as measures_of
-    from mechdesign.channel.channel import Channel
 
     if m.is_mechanism(channel):
-        m.measure_mechanism(channel, reporter, common)
+        from mechdesign.nonstochastic.mechanism_file import read_verified
+        from mechdesign.report.ranges import budget_rows, budget_text
+
+        found = read_verified(channel)
+        reporter.done("measured", f"{channel} is measured")
+        common.answer(lambda: {"sizes": budget_rows(found)}, lambda: budget_text(found))
         return
-    loaded = Channel.load(channel)
+    loaded = md.Channel.load(channel)
     with reporter.work("measuring"):
         joint = table.read_for(loaded, channel)
         result = measures_of(loaded, joint, tuple(asked.alphas or (2.0,)), tuple(asked.orders or ()))
     reporter.notices(joint.notices if table.table is not None else ())
     reporter.done("measured", f"{channel} is measured")
-    from mechdesign.report.record import measures_record
-    from mechdesign.report.terminal import measures_text, outputs_text
+    from mechdesign.report.terminal import measures_text
 
-    def text() -> str:
-        return measures_text(result) + (
-            f"\n\nOutput by output\n{outputs_text(result)}" if asked.per_output else ""
-        )
-
-    common.answer(lambda: measures_record(result), text)
+    common.answer(lambda: asdict(result), lambda: measures_text(result, asked.per_output))

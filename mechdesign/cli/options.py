@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
     from mechdesign.formats.inputs import TextOptions
-    from mechdesign.notions import Notion
-    from mechdesign.tables.joint import Joint
 
 PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 """What stands for the names of files in a line that everybody may read."""
@@ -120,7 +118,7 @@ class TableOptions:
         path: str,
         known: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
         bins: Any = None,
-    ) -> Joint:
+    ) -> md.Joint:
         """Read a table; `known` are the columns that no option names, `bins` those in the place of the option's."""
         wide = self.contingency or self.probabilities
         typed = parsing.columns("--sensitive", self.sensitive), parsing.columns("--useful", self.useful)
@@ -144,10 +142,8 @@ class TableOptions:
             )
         from mechdesign.tables.reading import read_joint
 
-        same = {
-            name: getattr(self, name)
-            for name in ("weight", "contingency", "probabilities", "weighted", "missing")
-        }
+        shared = ("weight", "contingency", "probabilities", "weighted", "missing")
+        same = {name: getattr(self, name) for name in shared}
         bins = parsing.bins_of(self.bins) if bins is None else bins
         text = self.text() if isinstance(self, TextFormat) else None
         joint = read_joint(path, sensitive=hidden, useful=shown, bins=bins, text=text, **same)
@@ -164,7 +160,7 @@ class InputTable(TextFormat, TableOptions):
         public=PUBLIC_TABLE,
     )
 
-    def read_before_auto(self) -> tuple[Joint, Any]:
+    def read_before_auto(self) -> tuple[md.Joint, Any]:
         """The table without the bins that only a budget can decide (``auto``), and what asks for these."""
         bins = parsing.bins_of(self.bins)
         by_column: dict[str, Any] = {"": bins} if bins is None or isinstance(bins, str) else bins
@@ -181,7 +177,7 @@ class OtherTable(TextFormat, TableOptions):
 
     table: str | None = option("TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE)
 
-    def read(self, path: str, *channels: Channel) -> Joint | None:
+    def read(self, path: str, *channels: md.Channel) -> md.Joint | None:
         """The table given, None if none is; columns and bins that no option names are those of the channels.
 
         `path` is the file of the channels, for messages.
@@ -206,7 +202,7 @@ class OtherTable(TextFormat, TableOptions):
         asked = replace(self, protect_each=self.protect_each or (bool(hidden) and apart))
         return asked.joint(self.table, (hidden[0].columns if hidden else None, shown), bins or None)
 
-    def read_for(self, channel: Channel, path: str) -> Joint:
+    def read_for(self, channel: md.Channel, path: str) -> md.Joint:
         """The table given, or that of the channel, which was read from `path`."""
         joint = self.read(path, channel)
         joint = channel.joint if joint is None else joint
@@ -255,7 +251,7 @@ class BudgetOptions(OwnBudgets):
         "K", "In words: nothing becomes less than K times as likely (eps_l = -ln K)."
     )
 
-    def notion_or(self, default: str, upper: float | None = None) -> Notion:
+    def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
         """The notion that is described; of the name `default` where none is named."""
         typed: dict[str, Any] = asdict(self) | {"notion": self.notion or default, "upper": upper}
         notion = parsing.notion_of(**typed)
@@ -285,9 +281,25 @@ class ConfidenceOptions:
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them, as far as they go without the table."""
-        return parsing.confidence_of(self.confidence, self.known_shares, self.symbols)
+        from mechdesign.tables.confidence import check_level, read_shares
 
-    def unseen(self, joint: Joint) -> dict[str, Any]:
+        if self.confidence is None:
+            for name, given in (("--known-shares", self.known_shares), ("--symbols", self.symbols)):
+                if given is not None:
+                    raise InputError(
+                        f"{name} needs --confidence: without it the table itself is the population"
+                    )
+            return {}
+        try:
+            level = float(self.confidence)
+        except ValueError:
+            raise InputError(
+                f"--confidence ({self.confidence!r}) must be a number from 0.5 up to, but not including, 1"
+            ) from None
+        known = None if self.known_shares is None else read_shares(self.known_shares)
+        return {"confidence": check_level(level), "known_shares": known}
+
+    def unseen(self, joint: md.Joint) -> dict[str, Any]:
         """The rest of them."""
         from mechdesign.tables.confidence import unseen_symbols
 
@@ -304,11 +316,9 @@ class AfterOptions:
         public=PUBLIC_CHANNEL,
     )
 
-    def channels(self) -> list[Channel]:
+    def channels(self) -> list[md.Channel]:
         """The channels."""
-        from mechdesign.channel.channel import Channel
-
-        return [Channel.load(path) for path in self.after or ()]
+        return [md.Channel.load(path) for path in self.after or ()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -428,9 +438,7 @@ class PolicyOptions(PublishedForm):
 
     def arguments(self) -> dict[str, Any]:
         """As a release and its check take them."""
-        from mechdesign.release.policies import Policy
-
-        policy = Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
+        policy = md.Policy(unknown=self.unknown, null=self.null, normalise=self.normalise)
         return {"form": self.form, "policy": policy}
 
 

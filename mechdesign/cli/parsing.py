@@ -13,13 +13,13 @@ from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, spl
 
 def number(option: str, text: str, *, zero: bool = False) -> float:
     """A finite positive number, or 0 where `zero` allows it."""
-    allowed = "a number of at least 0" if zero else "a positive number"
     try:
         value = float(text)
     except ValueError:
-        raise InputError(f"{option} ({text!r}) must be {allowed}") from None
-    if not math.isfinite(value) or value < 0.0 or (value == 0.0 and not zero):
-        raise InputError(f"{option} ({text}) must be {allowed}")
+        value = math.nan
+    if not (0.0 < value < math.inf or (value == 0.0 and zero)):
+        allowed = "a number of at least 0" if zero else "a positive number"
+        raise InputError(f"{option} ({text!r}) must be {allowed}")
     return value
 
 
@@ -43,24 +43,15 @@ def columns(option: str, text: str | None) -> str | tuple[str, ...] | None:
 
     A text without a double quote stays as it is: the reader first looks for a column of that very name, and
     else splits it at its commas. With one it is read like a CSV line, so that names with commas can be crossed.
-
-    Raises
-    ------
-    InputError
-        On an empty name, a name given twice, or an open quote.
     """
     if text is None:
         return None
-    if '"' in text:
-        names: list[str] = []
-        try:
-            names = next(csv.reader([text], strict=True), names)
-        except csv.Error as error:
-            raise InputError(
-                f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
-            ) from None
-    else:
-        names = text.split(",")
+    try:
+        names = next(csv.reader([text], strict=True)) if '"' in text else text.split(",")
+    except csv.Error as error:
+        raise InputError(
+            f'{option} {text!r} cannot be read ({error}); write COL, or COL,COL, or "a name, with a comma"'
+        ) from None
     if "" in names:
         raise InputError(f"{option} {text!r} contains an empty column name")
     if len(set(names)) < len(names):
@@ -152,13 +143,13 @@ def pairs_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> list[tuple[
 
 def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -> Notion:
     """The notion that these fields of `BudgetOptions` describe; `upper` is a budget that words came to."""
-    epsilon, lam, eps_l, eps_u, alpha = map(typed.get, ("epsilon", "lam", "eps_l", "eps_u", "alpha"))
-    most, least = map(typed.get, ("at_most_times", "at_least_times"))
+    wanted = ("epsilon", "lam", "eps_l", "eps_u", "alpha", "at_most_times", "at_least_times")
+    epsilon, lam, eps_l, eps_u, alpha, most, least = map(typed.get, wanted)
     if notion not in NOTIONS:
         raise InputError(f"--notion {notion!r} is not known; use one of {', '.join(NOTIONS)}")
     kind = NOTIONS[notion]
     if alpha is not None and not kind.has_order():
-        owners = _names(lambda other: other.has_order())
+        owners = " and ".join(name for name, other in NOTIONS.items() if other.has_order())
         raise InputError(
             f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
         )
@@ -179,17 +170,12 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
         order["eps_l"], order["eps_u"] = _sides(epsilon, lam, eps_l, eps_u)
         return kind(**order)
     if lam is not None:
-        owners = _names(lambda other: other.takes_lam())
+        *others, last = [name for name, other in NOTIONS.items() if other.takes_lam()]
         raise InputError(
-            f"--lam splits the budget of {owners}; --notion {notion} takes --epsilon whole: drop --lam"
+            f"--lam splits the budget of {', '.join(others)} and {last}; --notion {notion} takes --epsilon whole: "
+            "drop --lam"
         )
     return _one_budget(kind, epsilon, eps_l, eps_u)
-
-
-def _names(having: Callable[[type[Notion]], bool]) -> str:
-    """``alip, l1 and chi2``."""
-    *others, last = [name for name, kind in NOTIONS.items() if having(kind)]
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _sides(epsilon: str | None, lam: str | None, eps_l: str | None, eps_u: str | None) -> tuple[float, float]:
@@ -228,20 +214,17 @@ def _side(
 
 
 def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_u: str | None) -> Notion:
-    notion = kind.name
-    own = {"eps_u": ("--eps-u", eps_u), "eps_l": ("--eps-l", eps_l)}.get(kind.budgets()[0])
-    for option, given in (("--eps-l", eps_l), ("--eps-u", eps_u)):
-        if given is not None and (own is None or own[0] != option):
-            raise InputError(f"{option} does not belong to --notion {notion}: give --epsilon alone")
-    option, text = ("--epsilon", epsilon)
-    if own is not None and own[1] is not None:
-        if epsilon is not None:
-            raise InputError(
-                f"--epsilon and {own[0]} are the same budget of --notion {notion}: give one of them"
-            )
-        option, text = own
-    if text is None:
-        raise InputError(f"no budget given: --notion {notion} needs --epsilon E")
+    given = {"--epsilon": epsilon, "--eps-l": eps_l, "--eps-u": eps_u}
+    typed = {option: text for option, text in given.items() if text is not None}
+    own = {"eps_u": "--eps-u", "eps_l": "--eps-l"}.get(kind.budgets()[0], "--epsilon")
+    for option in typed:
+        if option not in ("--epsilon", own):
+            raise InputError(f"{option} does not belong to --notion {kind.name}: give --epsilon alone")
+    if len(typed) > 1:
+        raise InputError(f"--epsilon and {own} are the same budget of --notion {kind.name}: give one of them")
+    if not typed:
+        raise InputError(f"no budget given: --notion {kind.name} needs --epsilon E")
+    ((option, text),) = typed.items()
     return kind.at(_budget(option, text))
 
 
@@ -269,22 +252,3 @@ def _budget(option: str, text: str) -> float:
     if math.isinf(value) and not _says_infinity(text):
         raise InputError(f"{option} ({text}) is not {allowed}")
     return value
-
-
-def confidence_of(level: str | None, shares: str | None, symbols: str | None) -> dict[str, Any]:
-    """`--confidence` and `--known-shares` as `mechanisms.design` takes them, as far as they go without the table."""
-    from mechdesign.tables.confidence import check_level, read_shares
-
-    if level is None:
-        for name, given in (("--known-shares", shares), ("--symbols", symbols)):
-            if given is not None:
-                raise InputError(f"{name} needs --confidence: without it the table itself is the population")
-        return {}
-    try:
-        number_typed = float(level)
-    except ValueError:
-        raise InputError(
-            f"--confidence ({level!r}) must be a number from 0.5 up to, but not including, 1"
-        ) from None
-    known = None if shares is None else read_shares(shares)
-    return {"confidence": check_level(number_typed), "known_shares": known}

@@ -7,9 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mechdesign.core.progress import Step
 
@@ -24,8 +22,7 @@ LEAST = 10
 """Units that a rate looks back at least, for a few of them come by fits and starts."""
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One look at a meter; None where something is not known."""
 
     done: int | None
@@ -44,43 +41,34 @@ class Meter:
         limit: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clock = clock
-        self._began = clock()
+        self._clock, self._began, self._limit = clock, clock(), limit
         self._done: int | None = None
         self._total = total
-        self._limit = limit
         self._samples: deque[tuple[float, int]] = deque()
 
-    def advance(self, amount: int) -> None:
+    def advance(self, amount: int = 1) -> None:
         """Another `amount` is done."""
         if self._done is None:
             self._samples.append((self._began, 0))
-            self._done = 0
-        self._done += amount
+        self._done = (self._done or 0) + amount
 
     def at(self, done: int, total: int | None = None) -> None:
         """So much is done; where the first call is above 0, an earlier run did it, and it says nothing of the rate."""
         if self._done is None:
             self._samples.append((self._clock(), done))
         self._done = done
-        if total is not None:
-            self._total = total
+        self._total = self._total if total is None else total
 
     def read(self) -> Reading:
         """Where the work stands now."""
         now, done, total = self._clock(), self._done, self._total
-        seconds = now - self._began
         rate = None if done is None else self._rate(now, done)
-        left: float | None = None
-        if total is not None:
-            if done is not None and done >= total:
-                left = 0.0
-            elif done is not None and rate:
-                left = (total - done) / rate
+        ends: list[float] = []
+        if done is not None and total is not None and (rate or done >= total):
+            ends.append((total - done) / rate if rate and done < total else 0.0)
         if self._limit is not None:
-            until = max(0.0, self._limit - seconds)
-            left = until if left is None else min(left, until)
-        return Reading(done, total, seconds, rate, left)
+            ends.append(max(0.0, self._limit - (now - self._began)))
+        return Reading(done, total, now - self._began, rate, min(ends, default=None))
 
     def _rate(self, now: float, done: int) -> float | None:
         """Mean over the window, or over a longer time if too little was done within it."""
@@ -94,40 +82,30 @@ class Meter:
 
 def duration(seconds: float) -> str:
     """As 0:07, 12:34 or 1:02:03."""
-    whole = round(seconds)
-    minutes, rest = divmod(whole, 60)
+    minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def amounts(reading: Reading, unit: str) -> str:
     """What is done and at which rate, as in ``12.5 of 40.0 MB, 3.1 MB/s`` or ``3 of 40 rows, 1.5 rows/s``."""
-    if reading.done is None:
+    done, total, rate = reading.done, reading.total, reading.rate
+    if done is None:
         return ""
+    digits, (scale, name) = (1, _scale(total or done)) if unit == "B" else (0, (1.0, unit))
+    known = (f"{each / scale:,.{digits}f}" for each in (done, total) if each is not None)
+    said = f"{' of '.join(known)} {name}"
+    if rate is None:
+        return said
     if unit == "B":
-        scale, name = _scale(reading.total if reading.total is not None else reading.done)
-        done = f"{reading.done / scale:.1f}"
-        total = None if reading.total is None else f"{reading.total / scale:.1f}"
-    else:
-        name = unit
-        done = f"{reading.done:,}"
-        total = None if reading.total is None else f"{reading.total:,}"
-    said = f"{done} {name}" if total is None else f"{done} of {total} {name}"
-    return said if reading.rate is None else f"{said}, {_speed(reading.rate, unit)}"
+        scale, name = _scale(rate)
+        return f"{said}, {rate / scale:.1f} {name}/s"
+    return f"{said}, {rate:,.0f} {unit}/s" if rate >= 100.0 else f"{said}, {rate:.3g} {unit}/s"
 
 
 def _scale(size: float) -> tuple[float, str]:
-    for power, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= power:
-            return power, name
-    return 1.0, "B"
-
-
-def _speed(rate: float, unit: str) -> str:
-    if unit == "B":
-        scale, name = _scale(rate)
-        return f"{rate / scale:.1f} {name}/s"
-    return f"{rate:,.0f} {unit}/s" if rate >= 100.0 else f"{rate:.3g} {unit}/s"
+    named = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+    return next((each for each in named if size >= each[0]), (1.0, "B"))
 
 
 PATIENCE = 2.0
@@ -143,39 +121,30 @@ REFRESHES = 5
 """Redraws of the bar a second."""
 
 
-class Work:
+class Work(Meter):
     """``with reporter.work("sanitising", unit="B", total=size) as advance: advance(n)``.
 
     A library that counts by itself is given `at` as its callback, a search that cannot be counted `step`.
     All of them are cheap: another thread looks at the count and shows it.
     """
 
+    __call__ = Meter.advance
+
     def __init__(
         self, reporter: Reporter, text: str, *, unit: str, total: int | None, limit: float | None
     ) -> None:
-        self._reporter = reporter
-        self._text = text
-        self._unit = unit
+        super().__init__(total, limit)
+        self._reporter, self._text, self._unit = reporter, text, unit
         self._step = Step("")
-        self._meter = Meter(total, limit)
-        self._limit = limit
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
         self._live: Any = None
-
-    def __call__(self, amount: int = 1) -> None:
-        """Another `amount` of the unit is done."""
-        self._meter.advance(amount)
-
-    def at(self, done: int, total: int) -> None:
-        """So much of so much is done: a `mechdesign.core.progress.Progress`."""
-        self._meter.at(done, total)
 
     def step(self, step: Step) -> None:
         """Where a search stands: one of `mechdesign.core.progress.Steps`."""
         self._step = step
         if step.done is not None and step.total is not None:
-            self._meter.at(step.done, step.total)
+            self.at(step.done, step.total)
 
     def __enter__(self) -> Work:
         if self._reporter.watched:
@@ -183,16 +152,17 @@ class Work:
             self._watcher.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         try:
             if self._watcher is not None:
                 self._watcher.join()
         finally:
             # Even if Ctrl-C comes here: it gives the terminal its cursor back.
-            self._hide()
+            if self._live is not None:
+                self._reporter.console = None
+                with suppress(OSError):
+                    self._live.stop()
 
     def _watch(self) -> None:
         if self._ended.wait(PATIENCE):
@@ -205,17 +175,11 @@ class Work:
             self._log()
 
     def _log(self) -> None:
-        at = self._meter.read()
-        self._reporter.progress(
-            self._text,
-            done=at.done,
-            total=at.total,
-            unit=self._unit,
-            rate=None if at.rate is None else float(f"{at.rate:.6g}"),
-            seconds_left=None if at.seconds_left is None else round(at.seconds_left, 1),
-            seconds=round(at.seconds, 1),
-            **self._step.figures,
-        )
+        at = self.read()
+        told = {"done": at.done, "total": at.total, "unit": self._unit, "seconds": round(at.seconds, 1)}
+        told["rate"] = None if at.rate is None else float(f"{at.rate:.6g}")
+        told["seconds_left"] = None if at.seconds_left is None else round(at.seconds_left, 1)
+        self._reporter.progress(self._text, **told, **self._step.figures)
 
     def _show(self) -> None:
         from rich.console import Console
@@ -237,35 +201,24 @@ class Work:
             live.start(refresh=True)
             self._reporter.console = live.console
 
-    def _hide(self) -> None:
-        if self._live is not None:
-            self._reporter.console = None
-            with suppress(OSError):
-                self._live.stop()
-
     def _drawn(self, spinner: Any) -> Any:
         """One line: what, how far, how fast, how long yet."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
-        at = self._meter.read()
+        at = self.read()
         line = Table.grid(padding=(0, 1))
         cells: list[Any] = [Text(self._text, no_wrap=True)]
         if at.total is not None and at.done is not None:
             cells.append(ProgressBar(total=at.total, completed=at.done, width=BAR_WIDTH))
         else:
             cells.insert(0, spinner)
-        said = "" if self._step.done is not None else self._step.text
-        times = _times(at.seconds, at.seconds_left, at.total is None)
+        times = f"{duration(at.seconds)} so far"
+        if at.seconds_left is not None:
+            times = f"{'at most ' if at.total is None else ''}{duration(at.seconds_left)} left"
         # What a search has found comes last, for a narrow terminal cuts there.
-        words = [amounts(at, self._unit), times, said]
+        words = [amounts(at, self._unit), times, "" if self._step.done is not None else self._step.text]
         cells.append(Text(", ".join(word for word in words if word), no_wrap=True, overflow="ellipsis"))
         line.add_row(*cells)
         return line
-
-
-def _times(seconds: float, left: float | None, ends_early: bool) -> str:
-    if left is None:
-        return f"{duration(seconds)} so far"
-    return f"{'at most ' if ends_early else ''}{duration(left)} left"

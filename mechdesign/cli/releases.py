@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.apply import LedgerOption
 from mechdesign.cli.console import Reporter
@@ -37,7 +38,6 @@ def releases(reporter: Reporter, asked: Asked, text: o.TextFormat, common: o.Com
 
     A data set is known by the content of its records, wherever it lies now and however it is sorted or packed.
     """
-    from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.history import history_of
     from mechdesign.sanitise.ledger import Ledger, default_path
 
@@ -58,7 +58,7 @@ def releases(reporter: Reporter, asked: Asked, text: o.TextFormat, common: o.Com
             lambda: "\n".join(_table(entries)) if entries else f"No release is known ({path}).",
         )
         return
-    known = [Channel.load(each) for each in asked.channel or []]
+    known = [md.Channel.load(each) for each in asked.channel or []]
     with reporter.work("reading", unit="B") as work:
         share, found, budget, told = history_of(
             Ledger(path), asked.data, text=text.text(), channels=known, progress=work.at

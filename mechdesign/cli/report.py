@@ -6,20 +6,19 @@ Also what `design` shares with it: where reports are written, and the commands t
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import mechdesign as md
 from mechdesign.cli import options as o
-from mechdesign.cli.console import NO, Reporter
-from mechdesign.cli.line import COMMAND, option, recorded_line, shell_line
+from mechdesign.cli.console import NO, PROGRAM, Reporter
+from mechdesign.cli.line import COMMAND, option, recorded_line
 from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-    from mechdesign.cli.console import Reporter
-    from mechdesign.mechanisms.result import Design
     from mechdesign.report.record import Command, Report
 
 
@@ -54,19 +53,16 @@ class ReportOptions:
         for name, path in {**others, **targets}.items():
             if path is None:
                 continue
-            place = os.path.realpath(path)
-            if place in seen:
-                raise InputError(f"{seen[place]} and {name} both name {path}: give each a file of its own")
-            seen[place] = name
-        for name, path in targets.items():
-            if path is not None:
+            if (other := seen.setdefault(os.path.realpath(path), name)) != name:
+                raise InputError(f"{other} and {name} both name {path}: give each a file of its own")
+            if name in targets:
                 check_report(path, force=force, sources=sources, pictures=name == "--report")
                 check_writable(path)
 
     def save(
         self,
-        channel: Channel,
-        design: Design | None,
+        channel: md.Channel,
+        design: md.Design | None,
         reporter: Reporter,
         *,
         line: str | None,
@@ -82,18 +78,17 @@ class ReportOptions:
         from mechdesign.report.content import public_report
         from mechdesign.report.writing import save_report
 
-        notion = promise_of(channel)
         made: dict[str, Report] = {}
         if self.report is not None and design is not None and channel.joint is not None:
             # Standard input is gone when it has been read.
-            files = {} if table is None or table == "-" else {"Table": table}
-            files |= {} if output is None else {"Channel file": output}
+            places = {"Table": None if table == "-" else table, "Channel file": output}
+            files = {name: path for name, path in places.items() if path is not None}
             base = None if table is None else os.path.basename(table)
             found = internal_report(design, channel.joint, reporter.work, table=base)
-            shown = None if output is None else os.path.basename(output)
-            made[self.report] = attributed(found, channel, commands(line, shown, public=False), files)
+            made[self.report] = attributed(found, channel, commands(line, output, public=False), files)
         if self.public_report is not None:
-            found = public_report(channel, notion, satisfied=None if design is None else design.verified)
+            satisfied = None if design is None else design.verified
+            found = public_report(channel, promise_of(channel), satisfied=satisfied)
             again = commands(design_line(channel, o.PUBLIC_CHANNEL), None, public=True)
             made[self.public_report] = attributed(found, channel, again)
         for path, report in made.items():
@@ -131,11 +126,10 @@ def report(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
-    from mechdesign.channel.channel import Channel
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()
-    loaded = Channel.load(channel)
+    loaded = md.Channel.load(channel)
     notion = promise_of(loaded, channel)
     if loaded.joint is None and reports.report is not None:
         raise InputError(
@@ -156,7 +150,7 @@ def report(
     return NO if satisfied is False else 0
 
 
-def design_line(channel: Channel, output: str) -> str | None:
+def design_line(channel: md.Channel, output: str) -> str | None:
     """The command that made the channel, as its file has kept it."""
     return recorded_line(channel.record.provenance.get(COMMAND), {"--output": output})
 
@@ -165,13 +159,13 @@ def commands(line: str | None, file: str | None, *, public: bool) -> tuple[Comma
     """What can be done with a channel, as lines for the shell; `line` is the one that made it, where that is known."""
     from mechdesign.report.record import Command
 
-    channel = "CHANNEL.json" if file is None else file
-    against = [("--table", "TABLE.csv")] if public else []
+    channel = o.PUBLIC_CHANNEL if file is None else os.path.basename(file)
+    against = ["--table", o.PUBLIC_TABLE] if public else []
     who = " (for who holds the table)" if public else ""
     lines = {
         f"Design the channel{who}:": line,
-        f"Check exactly that it keeps its promise{who}:": shell_line("audit", [channel], against),
-        "Release a file, each record one draw:": shell_line("apply", [channel, "IN.csv", "OUT.csv"], []),
-        "The matrix with all its digits:": shell_line("show", [channel], [("--csv", True)]),
+        f"Check exactly that it keeps its promise{who}:": shlex.join([PROGRAM, "audit", channel, *against]),
+        "Release a file, each record one draw:": shlex.join([PROGRAM, "apply", channel, "IN.csv", "OUT.csv"]),
+        "The matrix with all its digits:": shlex.join([PROGRAM, "show", channel, "--csv"]),
     }
     return tuple(Command(purpose, line) for purpose, line in lines.items() if line is not None)

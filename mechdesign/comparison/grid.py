@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import pairwise, product
+from functools import partial
+from itertools import product
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import repeated
 from mechdesign.notions import (
     DEFAULT_ALPHA,
     DEFAULT_LAM,
@@ -20,7 +22,6 @@ from mechdesign.notions import (
 
 MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""
-
 
 AT = "@"
 """Between the name of a mechanism and its confidence."""
@@ -103,30 +104,16 @@ def _steps(option: str, text: str, start: Decimal, stop: Decimal, step: Decimal)
     return [float(start + k * step) for k in range(int((stop - start) / step) + 1)]
 
 
-def listed_numbers(name: str, values: Iterable[float]) -> tuple[float, ...]:
-    """An argument that must be a list."""
-    if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"{name} ({values!r}) must be a list of numbers, as in [0.5, 1, 2]")
-    return tuple(values)
-
-
 def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
-    """Budgets in ascending order."""
-    return _distinct(name, [check_budget(name, value, allow_infinite=False) for value in values])
-
-
-def shares(lams: Iterable[float]) -> tuple[float, ...]:
-    """Values of lam in ascending order; the same refusals as for budgets."""
-    return _distinct("lam", [check_lam(value) for value in lams])
-
-
-def _distinct(name: str, values: list[float]) -> tuple[float, ...]:
-    if not values:
+    """Budgets (`epsilon`), or values of `lam`, in ascending order."""
+    if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"{name}s ({values!r}) must be a list of numbers, as in [0.5, 1, 2]")
+    check = check_lam if name == "lam" else partial(check_budget, name, allow_infinite=False)
+    ordered = sorted(map(check, values))
+    if not ordered:
         raise InputError(f"no {name} is given; give at least one")
-    ordered = sorted(values)
-    for first, second in pairwise(ordered):
-        if first == second:
-            raise InputError(f"{name} ({first:g}) is given twice")
+    if (twice := repeated(ordered)) is not None:
+        raise InputError(f"{name} ({twice:g}) is given twice")
     return tuple(ordered)
 
 
@@ -139,8 +126,8 @@ def named(kind: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, .
     for name in names:
         if name not in known:
             raise InputError(f"{kind} {name!r} is not known; use one of {', '.join(known)}")
-        if list(names).count(name) > 1:
-            raise InputError(f"{kind} {name!r} is given twice")
+    if (twice := repeated(names)) is not None:
+        raise InputError(f"{kind} {twice!r} is given twice")
     return tuple(names)
 
 
@@ -175,7 +162,7 @@ def takes_lam(label: str) -> bool:
 
 
 def curves(
-    mechanisms: Sequence[str], notions: Sequence[str], epsilons: Sequence[float], lams: Sequence[float] | None
+    mechanisms: Sequence[str], notions: Sequence[str], epsilons: Iterable[float], lams: Iterable[float] | None
 ) -> list[list[Case]]:
     """The cases of every curve: one mechanism, notion and lam over all budgets, in ascending order.
 
@@ -183,9 +170,10 @@ def curves(
     """
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam")
-    split = shares([DEFAULT_LAM] if lams is None else lams)
+    split = ascending("lam", [DEFAULT_LAM] if lams is None else lams)
+    budgets = ascending("epsilon", epsilons)
     made: list[list[Case]] = []
     for mechanism, notion in product(mechanisms, notions):
         parts: tuple[float | None, ...] = split if takes_lam(notion) else (None,)
-        made += [[Case(mechanism, notion, epsilon, lam) for epsilon in epsilons] for lam in parts]
+        made += [[Case(mechanism, notion, epsilon, lam) for epsilon in budgets] for lam in parts]
     return made

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.channel.channel import Channel
@@ -41,8 +41,7 @@ FALL = 1e-3
 """Share of the information by which a curve must fall to be spoken of: more than the gap of any optimum."""
 
 
-@dataclass(frozen=True)
-class Beliefs:
+class Beliefs(NamedTuple):
     """How far the channel of the best mechanism at a budget moves the belief in each sensitive symbol."""
 
     epsilon: float
@@ -72,8 +71,7 @@ class Recommendation:
     beliefs: tuple[Beliefs, ...] = ()
 
 
-@dataclass(frozen=True)
-class Fall:
+class Fall(NamedTuple):
     """A mechanism that keeps less at the larger of two neighbouring budgets."""
 
     before: ComparisonRow

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mechdesign.comparison.grid import Case
 from mechdesign.core.documents import Digest, FileDocument, canonical, read_document, write_document
@@ -95,15 +94,18 @@ def with_bounds(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     )
 
 
-def rows_csv(rows: Iterable[ComparisonRow]) -> str:
-    """The CSV text: shortest decimals that read back as the same double, nothing for None."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+def write_csv(path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool) -> None:
+    """Write the rows whole or not at all: shortest decimals that read back as the same double, nothing for None."""
+    check_target(path, force=overwrite)
     rows = list(rows)
     columns = columns_of(rows)
-    writer.writerow(columns)
-    writer.writerows([_cell(value) for value in astuple(row)[: len(columns)]] for row in rows)
-    return text.getvalue()
+    with (
+        replacing(path, force=overwrite) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(map(_cell, astuple(row)[: len(columns)]) for row in rows)
 
 
 def _cell(value: str | float | bool | None) -> str:
@@ -115,7 +117,7 @@ def _cell(value: str | float | bool | None) -> str:
 
 
 def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
-    """Read what `rows_csv` wrote."""
+    """Read what `write_csv` wrote."""
     name = os.fspath(path)
     try:
         if os.path.getsize(path) > LARGEST_CSV:
@@ -145,7 +147,7 @@ def _row(name: str, number: int, cells: list[str], header: list[str]) -> Compari
         raise InputError(
             f"{name}, line {number} has {len(cells)} cells instead of {len(header)}; --force starts over"
         )
-    values: dict[str, str | float | bool | None] = {}
+    values: dict[str, Any] = {}
     for column, text in zip(header, cells, strict=True):
         try:
             values[column] = _value(column, text)
@@ -153,7 +155,7 @@ def _row(name: str, number: int, cells: list[str], header: list[str]) -> Compari
             raise InputError(
                 f"{name}, line {number}: {column} ({text!r}) is nothing that a comparison writes; --force starts over"
             ) from None
-    return ComparisonRow(**values)  # type: ignore[arg-type]
+    return ComparisonRow(**values)
 
 
 def _value(column: str, text: str) -> str | float | bool | None:
@@ -206,34 +208,19 @@ class ComparisonFile:
     def __init__(
         self, path: PathLike, joint: Joint, settings: Mapping[str, Setting], *, force: bool = False
     ) -> None:
-        self.path = Path(path)
-        self._name = os.fspath(path)
-        check_target(self.path, force=True)
-        manifest = manifest_path(path)
-        check_target(manifest, force=True)
-        table = table_hash(joint)
+        self.path, manifest = Path(path), manifest_path(path)
         self.kept: tuple[ComparisonRow, ...] = ()
-        if manifest.exists() and not force:
-            self._check(read_document(manifest, ComparisonManifest), table, settings)
-        elif self.path.exists() and not force:
-            raise InputError(
-                f"{self._name} exists and is no comparison to go on with (there is no {manifest.name}); "
-                "choose another name, or overwrite it with force (--force)"
-            )
+        for target in (self.path, manifest):
+            check_target(target, force=True)
+        made = ComparisonManifest(table=table_hash(joint), settings=dict(settings))
+        found = read_document(manifest, ComparisonManifest) if manifest.exists() and not force else None
         if self.path.exists() and not force:
+            _check(found, made, self.path, manifest.name)
             self.kept = read_rows(self.path)
         else:
             # A crash between the two steps leaves a manifest without rows, never rows of another table.
             self.path.unlink(missing_ok=True)
-            made = ComparisonManifest(table=table, settings=dict(settings))
             write_document(manifest, made, overwrite=True)
-
-    def _check(self, found: ComparisonManifest, table: str, settings: Mapping[str, Setting]) -> None:
-        wrong = "belongs to another table" if found.table != table else ""
-        if not wrong and found.settings != settings:
-            wrong = f"was made with other settings ({_difference(found.settings, settings)})"
-        if wrong and self.path.exists():
-            raise InputError(f"{self._name} {wrong}; choose another name, or start over with force (--force)")
 
     def write(self, rows: Sequence[ComparisonRow]) -> None:
         """Replace the CSV by these rows, followed by the kept ones that they do not repeat."""
@@ -241,14 +228,17 @@ class ComparisonFile:
         write_csv(self.path, [*rows, *(row for row in self.kept if row.case not in cases)], overwrite=True)
 
 
-def write_csv(path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool) -> None:
-    """Write the rows as CSV, whole or not at all."""
-    check_target(path, force=overwrite)
-    with replacing(path, force=overwrite) as temporary:
-        temporary.write_text(rows_csv(rows), encoding="utf-8", newline="")
-
-
-def _difference(found: Mapping[str, Setting], wanted: Mapping[str, Setting]) -> str:
-    """``gap 0.0001, not 0.001``: the first setting that is not the same."""
-    key = next(key for key in sorted({*found, *wanted}) if found.get(key) != wanted.get(key))
-    return f"{key} {found.get(key)}, not {wanted.get(key)}"
+def _check(found: ComparisonManifest | None, wanted: ComparisonManifest, path: Path, manifest: str) -> None:
+    """Refuse to go on with rows of another table or of other settings."""
+    if found is None:
+        raise InputError(
+            f"{path} exists and is no comparison to go on with (there is no {manifest}); choose another name, or "
+            "overwrite it with force (--force)"
+        )
+    wrong = "belongs to another table" if found.table != wanted.table else ""
+    if not wrong and found.settings != wanted.settings:
+        old, new = found.settings, wanted.settings
+        key = next(key for key in sorted({*old, *new}) if old.get(key) != new.get(key))
+        wrong = f"was made with other settings ({key} {old.get(key)}, not {new.get(key)})"
+    if wrong:
+        raise InputError(f"{path} {wrong}; choose another name, or start over with force (--force)")

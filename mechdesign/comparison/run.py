@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
-from mechdesign.comparison.grid import AT, Case, ascending, curves, listed_numbers, named, notion_labels
+from mechdesign.comparison.grid import AT, Case, curves, named, notion_labels
 from mechdesign.comparison.rows import (
     ComparisonFile,
     ComparisonRow,
@@ -52,74 +52,55 @@ NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
 ALWAYS = ("method", "gap", "time_limit", "as_published")
 """Settings that every manifest names; the others only where there is something to say."""
 
-ONLY_FOR: Mapping[str, Callable[[str, bool], bool]] = {
-    "as_published": lambda mechanism, confident: mechanism in HEURISTICS and not confident,
-    "known_shares": lambda _, confident: confident,
-    "unseen": lambda _, confident: confident,
-    "keep_frequencies": lambda mechanism, _: mechanism in OBJECTIVES,
-    "distance": lambda mechanism, _: mechanism == "distance",
-}
-"""For which rows, by their mechanism and whether they have confidence, a setting is; any other is for all of them."""
+
+Settings: TypeAlias = Mapping[str, Any]
+"""What changes results beside the table and the columns of a row, as `mechdesign.design` takes it."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What changes results beside the table and the columns of a row; see `mechdesign.design`."""
+def _recorded(settings: Settings) -> dict[str, Setting]:
+    """As a manifest has them, mappings as text; who lists vertices makes no difference."""
+    said = {key: value for key, value in settings.items() if (value or key in ALWAYS) and key != "enumerate"}
+    return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
 
-    method: str = "auto"
-    gap: float = 1e-4
-    time_limit: float | None = None
-    as_published: bool = False
-    known_shares: Mapping[Any, Any] | None = None
-    unseen: int = 0
-    budgets: Mapping[str, tuple[float, float]] | None = None
-    keep_frequencies: bool = False
-    distance: str | None = None
 
-    def record(self) -> dict[str, Setting]:
-        """As the manifest has them, mappings as text."""
-        said: dict[str, Any] = {key: value for key, value in vars(self).items() if value or key in ALWAYS}
-        return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
-
-    def arguments(self, mechanism: str, confident: bool) -> dict[str, Any]:
-        """As `mechdesign.design` takes them for such a row."""
-        own = {k: v for k, v in vars(self).items() if k not in ONLY_FOR or ONLY_FOR[k](mechanism, confident)}
-        least_cost = {"mechanism": OPTIMAL, "objective": mechanism}
-        return own | (least_cost if mechanism in OBJECTIVES else {"mechanism": mechanism})
+def _arguments(settings: Settings, case: Case) -> dict[str, Any]:
+    """What `mechdesign.design` takes for such a row: the settings that are for it."""
+    mechanism, confident = case.mechanism.partition(AT)[0], case.confidence is not None
+    least_cost = mechanism in OBJECTIVES
+    fits = {
+        "as_published": mechanism in HEURISTICS and not confident,
+        "known_shares": confident,
+        "unseen": confident,
+        "keep_frequencies": least_cost,
+        "distance": mechanism == "distance",
+    }
+    own = {key: value for key, value in settings.items() if fits.get(key, True)}
+    made_by = {"mechanism": OPTIMAL, "objective": mechanism} if least_cost else {"mechanism": mechanism}
+    return own | made_by | {"confidence": case.confidence, "allow_identifier": True}
 
 
 Done: TypeAlias = tuple[ComparisonRow, Sequence[str]]
 """A finished row and what was said about it."""
 
 
-def solve(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str) -> list[Done]:
+def solve(joint: Joint, cases: Sequence[Case], settings: Settings) -> list[Done]:
     """A task; runs in whatever process the executor chooses."""
-    return list(each(joint, cases, settings, enumerate))
+    return list(each(joint, cases, settings))
 
 
-def each(joint: Joint, cases: Sequence[Case], settings: Settings, enumerate: str) -> Iterator[Done]:
+def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Done]:
     """The cases of a task one by one, each from the design before where that helps."""
     neighbour: Design | None = None
     for case in cases:
-        confident = case.confidence is not None
-        how: dict[str, Any] = settings.arguments(case.mechanism.partition(AT)[0], confident) | {
-            "enumerate": enumerate
-        }
-        how |= {"confidence": case.confidence, "allow_identifier": True}
-        made = design(joint, case.promise(), start=neighbour, **how)
-        if _interrupted(made, settings):
-            raise KeyboardInterrupt
+        made = design(joint, case.promise(), start=neighbour, **_arguments(settings, case))
+        status = made.certificate.details.get("status")
+        if status == "interrupted" or (status == "time_limit" and settings["time_limit"] is None):
+            raise KeyboardInterrupt  # An optimum that was stopped is no row to keep.
         envelope = made.envelope
         neighbour = made if envelope is not None and envelope.method == WARM_METHOD else None
         gap = made.certificate.gap_nmi
-        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings.gap)
+        worth_a_word = made.fallback_from is not None or (gap is not None and gap > settings["gap"])
         yield row_of(case, made), [f"{case.text}: {text}" for text in made.messages if worth_a_word]
-
-
-def _interrupted(made: Design, settings: Settings) -> bool:
-    """Whether Ctrl-C ended the search; an optimum that was stopped is no row to keep."""
-    status = made.certificate.details.get("status")
-    return status == "interrupted" or (status == "time_limit" and settings.time_limit is None)
 
 
 def row_of(case: Case, made: Design) -> ComparisonRow:
@@ -186,18 +167,58 @@ class Comparison(Displayed):
 class _Run:
     """What is known so far."""
 
-    cases: Sequence[Case]
+    joint: Joint
+    curves: Sequence[Sequence[Case]]
+    settings: Settings
     file: ComparisonFile | None
     progress: Progress | None
-    known: dict[Case, ComparisonRow]
     notices: list[str]
+    known: dict[Case, ComparisonRow] = field(default_factory=dict[Case, ComparisonRow])
     written: float = -math.inf
+
+    def finish(self, executor: Executor | None) -> Comparison:
+        """Compute what the file does not have yet."""
+        if self.file is not None:
+            self.known = {row.case: row for row in self.file.kept}
+        kept = len(self.rows())
+        missing = [[case for case in curve if case not in self.known] for curve in self.curves]
+        tasks = [curve[k : k + CHUNK] for curve in missing for k in range(0, len(curve), CHUNK)]
+        self.add([])
+        try:
+            if executor is None:
+                for task in tasks:
+                    for done in each(self.joint, task, self.settings):
+                        self.add([done])
+            else:
+                self.gather([executor.submit(solve, self.joint, task, self.settings) for task in tasks])
+        finally:
+            self.write()
+        return Comparison(self.rows(), kept, tuple(self.notices))
+
+    def gather(self, futures: list[Future[list[Done]]]) -> None:
+        """Add what the executor finds, in whatever order; where one ends badly, the others are not waited for."""
+        unfinished = list(futures)
+        try:
+            for future in as_completed(futures):
+                self.add(future.result())
+        except BrokenExecutor as error:
+            # Its own thread ends every future; one that is cancelled meanwhile would end that thread instead.
+            unfinished.clear()
+            raise SolverFailure(
+                f"a worker process died ({error}); the rows so far are kept where an output was given: run again, with "
+                "fewer workers if the memory was short"
+            ) from error
+        finally:
+            for future in unfinished:
+                future.cancel()
 
     def add(self, done: Iterable[Done]) -> None:
         for row, said in done:
             self.known[row.case] = row
             self.notices += said
-        self.report()
+        if self.progress is not None:
+            cases = [case for curve in self.curves for case in curve]
+            self.progress(sum(case in self.known for case in cases), len(cases))
         if time.monotonic() - self.written > SECONDS_BETWEEN_WRITES:
             self.write()
 
@@ -206,12 +227,9 @@ class _Run:
             self.file.write(self.rows())
             self.written = time.monotonic()
 
-    def report(self) -> None:
-        if self.progress is not None:
-            self.progress(sum(case in self.known for case in self.cases), len(self.cases))
-
     def rows(self) -> tuple[ComparisonRow, ...]:
-        return with_bounds([self.known[case] for case in self.cases if case in self.known])
+        wanted = (self.known.get(case) for curve in self.curves for case in curve)
+        return with_bounds([row for row in wanted if row is not None])
 
 
 def compare(
@@ -252,20 +270,14 @@ def compare(
         Default: every one that can serve the notion; a notice says which are left out.
     notions : names
         As on the command line; `alpha:A` is alpha-lift of order A.
-    method, gap, time_limit, enumerate, as_published
-        Of each single design; see `mechdesign.design`. Rows as published may violate their notion.
     confidence : float, optional
         Run every mechanism also so that its promise holds for the population at this level, beside the one about the
         table; these rows name it `optimal@0.95`.
-    known_shares, unseen
-        For these rows; see `mechdesign.design`.
-    budgets : mapping, optional
-        Budgets of single symbols, at every epsilon; see `mechdesign.design`.
     objectives : names, optional
         'truth' and 'distance' add the channels of least cost on the column's own symbols, by these names among the
         mechanisms; 'information' is `mechanisms`, by default the optimum alone: the limit for free outputs.
-    keep_frequencies, distance
-        Of the channels of least cost.
+    method, gap, time_limit, enumerate, as_published, known_shares, unseen, budgets, keep_frequencies, distance
+        Of each design that they can be for; see `mechdesign.design`. Rows as published may violate their notion.
     executor : concurrent.futures.Executor, optional
         Where chunks of neighbouring budgets run; default: here, one after the other.
     output : path, optional
@@ -285,65 +297,48 @@ def compare(
         If the executor breaks down.
     """
     expected("joint", joint, Joint, "; Joint.from_table and Joint.from_counts make one")
-    chosen = _mechanisms(mechanisms, objectives)
+    settings: Settings = {
+        "method": method, "gap": gap, "time_limit": time_limit, "enumerate": enumerate, "unseen": unseen,
+        "as_published": as_published, "known_shares": known_shares, "budgets": budgets or None,
+        "keep_frequencies": keep_frequencies, "distance": distance,
+    }  # fmt: skip
+    chosen = _mechanisms(joint, mechanisms, objectives, confidence, settings)
+    wanted = curves(chosen, notion_labels(notions), epsilons, lams)
+    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None or objectives is not None)
+    file = None if output is None else ComparisonFile(output, joint, _recorded(settings), force=force)
+    return _Run(joint, wanted, settings, file, progress, notices).finish(executor)
+
+
+def _mechanisms(
+    joint: Joint,
+    mechanisms: Sequence[str] | None,
+    objectives: Sequence[str] | None,
+    confidence: float | None,
+    settings: Settings,
+) -> tuple[str, ...]:
+    """Mechanisms, objectives by their names among them, and those with confidence, if the settings fit them."""
+    # Refuses what is out of range.
+    own = {key: settings[key] for key in ("method", "gap", "time_limit")}
+    Search(**own, enumeration=settings["enumerate"])
+    known = (*MECHANISMS, *OBJECTIVES)
+    if objectives is None:
+        chosen = MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
+    else:
+        free = [OPTIMAL] if mechanisms is None else list(mechanisms)
+        asked = named("objective", objectives, ("information", *OBJECTIVES))
+        both = [name for each in asked for name in (free if each == "information" else [each])]
+        chosen = named("mechanism", both, known)
     if confidence is not None:
         check_counts(joint)
         chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     least_cost = set(OBJECTIVES).intersection(chosen)
-    if (keep_frequencies or distance is not None) and not least_cost:
+    if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
         raise InputError(
             "keep_frequencies and distance are for objectives truth and distance: give objectives"
         )
-    if budgets and least_cost:
+    if settings["budgets"] and least_cost:
         raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
-    settings = Settings(
-        method,
-        gap,
-        time_limit,
-        as_published,
-        known_shares,
-        unseen,
-        budgets or None,
-        keep_frequencies,
-        distance,
-    )
-    # Refuses what is out of range before any work.
-    Search(method=method, gap=gap, time_limit=time_limit, enumeration=enumerate)
-    budgets_of = ascending("epsilon", listed_numbers("epsilons", epsilons))
-    splits = None if lams is None else listed_numbers("lams", lams)
-    wanted = curves(chosen, notion_labels(notions), budgets_of, splits)
-    wanted, notices = _servable(wanted, named_by_user=mechanisms is not None or objectives is not None)
-    cases = [case for curve in wanted for case in curve]
-    file = None if output is None else ComparisonFile(output, joint, settings.record(), force=force)
-    known = {} if file is None else {row.case: row for row in file.kept}
-    run = _Run(cases, file, progress, known, notices)
-    kept = sum(case in run.known for case in cases)
-    missing = [[case for case in curve if case not in run.known] for curve in wanted]
-    tasks = [curve[k : k + CHUNK] for curve in missing for k in range(0, len(curve), CHUNK)]
-    run.report()
-    try:
-        if executor is None:
-            for task in tasks:
-                for finished in each(joint, task, settings, enumerate):
-                    run.add([finished])
-        else:
-            futures = [executor.submit(solve, joint, task, settings, enumerate) for task in tasks]
-            _gather(futures, run)
-    finally:
-        run.write()
-    return Comparison(run.rows(), kept, tuple(run.notices))
-
-
-def _mechanisms(mechanisms: Sequence[str] | None, objectives: Sequence[str] | None) -> tuple[str, ...]:
-    """Mechanisms, and objectives by their names among them."""
-    known = (*MECHANISMS, *OBJECTIVES)
-    if objectives is None:
-        return MECHANISMS if mechanisms is None else named("mechanism", mechanisms, known)
-    free = [OPTIMAL] if mechanisms is None else list(mechanisms)
-    asked = named("objective", objectives, ("information", *OBJECTIVES))
-    return named(
-        "mechanism", [m for each in asked for m in (free if each == "information" else [each])], known
-    )
+    return chosen
 
 
 def has_optimum(notion: Notion) -> bool:
@@ -374,19 +369,3 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
                 raise
             notices[f"{case.mechanism} is left out for {case.notion}: {error}"] = None
     return possible, list(notices)
-
-
-def _gather(futures: Sequence[Future[list[Done]]], run: _Run) -> None:
-    try:
-        for future in as_completed(futures):
-            run.add(future.result())
-    except BrokenExecutor as error:
-        # Its own thread ends every future; one that is cancelled meanwhile would end that thread instead.
-        raise SolverFailure(
-            f"a worker process died ({error}); the rows so far are kept where an output was given: run again, with "
-            "fewer workers if the memory was short"
-        ) from error
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise

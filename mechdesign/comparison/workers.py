@@ -6,7 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, InvalidStateError
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 @contextmanager
@@ -24,15 +24,13 @@ def pool(processes: int, prepare: Callable[[], object]) -> Generator[Executor | 
         ProcessPoolExecutor(
             processes, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(prepare,)
         ) as executor,
+        ExitStack() as failed,
     ):
         _start(executor, processes)
-        try:
-            yield executor
-        except BaseException:
-            # What they are at is in vain, and leaving the executor would wait for it.
-            for worker in multiprocessing.active_children():
-                worker.terminate()
-            raise
+        # What they are at is in vain then, and leaving the executor would wait for it.
+        failed.callback(lambda: [worker.terminate() for worker in multiprocessing.active_children()])
+        yield executor
+        failed.pop_all()
 
 
 def _start(executor: Executor, processes: int) -> None:

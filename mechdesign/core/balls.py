@@ -49,14 +49,14 @@ def lies_below(ball: Callable[[], Any], limit: float, first: Any = None) -> bool
     """
     from flint import arb
 
-    bound, bits, value = arb(limit), FIRST_BITS, first
+    bits, value = FIRST_BITS, first
     while True:
         if value is None:
             with precision(bits):
                 value = ball()
-        if value <= bound:  # balls compare as true only where every pair of their points does
+        if value <= arb(limit):  # balls compare as true only where every pair of their points does
             return True
-        if value > bound:
+        if value > arb(limit):
             return False
         value, bits = None, 2 * bits
 

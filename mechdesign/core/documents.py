@@ -127,25 +127,6 @@ def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     return f"{{\n{lines}\n}}\n"
 
 
-def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of the files of a kind."""
-    schema = kind.model_json_schema()
-    ends = {
-        "format": {"const": kind.FORMAT},
-        "version": {"enum": list(kind.VERSIONS)},
-        "sha256": {
-            "type": "string",
-            "pattern": "^[0-9a-f]{64}$",
-            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no blanks, UTF-8.",
-        },
-    }
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = f"{kind.FORMAT}, version {' or '.join(map(str, kind.VERSIONS))}"
-    schema["properties"] = {**ends, **schema["properties"]}
-    schema["required"] = [*ends, *schema.get("required", [])]
-    return schema
-
-
 def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
     """Read a file of a kind."""
     return read_built(path, kind, lambda _, document: document)
@@ -168,7 +149,8 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
             f"{name}: version {quoted(found)} of the {what} is not known; this mechdesign reads "
             f"{' and '.join(map(str, kind.VERSIONS))}"
         )
-    _check_keys(document, name, kind)
+    if "sha256" not in document:
+        raise InputError(f"{name}: the {what} has no 'sha256'")
     claimed = document.pop("sha256")
     digest = _digest(document, name, what)
     del document["format"], document["version"]
@@ -186,15 +168,6 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
     return built
 
 
-def _check_keys(document: Mapping[str, Any], name: str, kind: type[FileDocument]) -> None:
-    fields = kind.model_fields
-    needed = ["sha256", *(key for key, field in fields.items() if field.is_required())]
-    if missing := [key for key in needed if key not in document]:
-        raise InputError(f"{name}: the {kind.WHAT} has no {listed(missing)}")
-    if unknown := [key for key in document if key not in ("format", "version", "sha256", *fields)]:
-        raise InputError(f"{name}: the {kind.WHAT} has an unknown key {listed(unknown)}")
-
-
 def _digest(content: Mapping[str, Any], name: str, what: str) -> str:
     try:
         return hashlib.sha256(canonical(content).encode()).hexdigest()
@@ -209,15 +182,13 @@ def _no_text(value: Any, place: str) -> str | None:
     """Place and value of the first text with a lone surrogate."""
     if isinstance(value, str):
         return f"{place} ({quoted(value)})" if any("\ud800" <= c <= "\udfff" for c in value) else None
-    inner: list[tuple[str, Any]] = []
     if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        inner = [
-            pair for k, v in items for pair in ((f"a key of {place or 'the file'}", k), (_under(place, k), v))
-        ]
-    elif isinstance(value, list):
-        inner = [(_under(place, i), item) for i, item in enumerate(cast("list[Any]", value))]
-    return next((found for at, item in inner if (found := _no_text(item, at))), None)
+        for key, item in cast("dict[str, Any]", value).items():
+            found = _no_text(key, f"a key of {place or 'the file'}") or _no_text(item, _under(place, key))
+            if found:
+                return found
+    items = enumerate(cast("list[Any]", value)) if isinstance(value, list) else ()
+    return next((found for i, item in items if (found := _no_text(item, _under(place, i)))), None)
 
 
 def explained(error: ValidationError, what: str) -> str:
@@ -228,9 +199,8 @@ def explained(error: ValidationError, what: str) -> str:
     if kind == "missing" and isinstance(first["loc"][-1], int):
         return f"{owner} has too few entries"
     if kind in ("missing", "extra_forbidden"):
-        keys = [
-            str(p["loc"][-1]) for p in problems if p["type"] == kind and p["loc"][:-1] == first["loc"][:-1]
-        ]
+        same = (p["loc"] for p in problems if p["type"] == kind)
+        keys = [str(at[-1]) for at in same if at[:-1] == first["loc"][:-1]]
         return f"{owner} has {'no' if kind == 'missing' else 'an unknown key'} {listed(keys)}"
     place, message = _place(first["loc"]), _demand(first)
     if not message.startswith("must "):
@@ -254,19 +224,25 @@ _WANTED = {
 }
 
 
+_LIMITS = {
+    "ge": "must be at least {:,}",
+    "gt": "must be above {:,}",
+    "le": "must be at most {:,}",
+    "lt": "must be below {:,}",
+    "min_length": "must have at least {} entries",
+    "max_length": "must have at most {} entries",
+}
+
+
 def _demand(problem: ErrorDetails) -> str:
     kind, context = problem["type"], problem.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
         return f"must be {context['expected']}"
-    if kind in ("greater_than_equal", "greater_than", "less_than_equal", "less_than"):
-        words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-        ((sign, limit),) = context.items()
-        return f"must be {words[sign]} {limit:,}"
-    if kind in ("too_short", "too_long"):
-        key, words = ("min_length", "at least") if kind == "too_short" else ("max_length", "at most")
-        return f"must have {words} {context[key]} entries"
+    for key, words in _LIMITS.items():
+        if key in context:
+            return words.format(context[key])
     return f"must be {_WANTED[kind]}" if kind in _WANTED else problem["msg"].lower()
 
 
@@ -311,9 +287,7 @@ def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
 
 def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
     def constant(word: str) -> Any:
-        raise InputError(
-            f'{name}: {word} is not a number that a {what} can hold (infinities are the text "inf")'
-        )
+        raise InputError(f'{name}: {word} is no number of a {what} (infinities are the text "inf")')
 
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
         if (twice := repeated(key for key, _ in members)) is not None:

@@ -14,7 +14,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from mechdesign.core.errors import InputError
@@ -150,11 +150,11 @@ class NamelessFile:
             with suppress(OSError):
                 self._descriptor = os.open(folder or tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR, MODE)
             if self._descriptor < 0:
-                self._descriptor, name = _named(folder)
+                self._descriptor, name = tempfile.mkstemp(".part", ".mechdesign-", folder)
                 os.unlink(name)
             self.path = DESCRIPTORS / str(self._descriptor)
         else:
-            self._descriptor, self._name = _named(folder)
+            self._descriptor, self._name = tempfile.mkstemp(".part", ".mechdesign-", folder)
             self.path = Path(self._name)
 
     def close(self) -> None:
@@ -165,10 +165,6 @@ class NamelessFile:
         if self._name is not None:
             Path(self._name).unlink(missing_ok=True)
             self._name = None
-
-
-def _named(folder: Path | None) -> tuple[int, str]:
-    return tempfile.mkstemp(prefix=".mechdesign-", suffix=".part", dir=folder)
 
 
 HELD = frozenset({errno.EAGAIN, errno.EACCES, errno.EDEADLK})
@@ -200,8 +196,9 @@ def open_locked(path: Path, *, busy: str) -> int:
     What the file held stays in it.
     """
     while True:
-        descriptor = _opened(path)
-        try:
+        with ExitStack() as opened:
+            descriptor = _opened(path)
+            opened.callback(os.close, descriptor)
             try:
                 _lock(descriptor)
             except OSError as error:
@@ -209,11 +206,8 @@ def open_locked(path: Path, *, busy: str) -> int:
                 raise InputError(busy if error.errno in HELD else why) from None
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor)):
+                    opened.pop_all()
                     return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
 
 
 def _opened(path: Path) -> int:

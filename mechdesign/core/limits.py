@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from mechdesign.core.numbers import at_least, distance_at_most, factor_at_least, factor_at_most
 from mechdesign.core.numbers import budget as shown_budget
-from mechdesign.core.numbers import distance_at_most, factor_at_least, factor_at_most
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +138,8 @@ class PowerMean:
     def condition(self, inverse: bool, budget: float) -> str:
         """The bound in words; l is how many times as likely as before a symbol is."""
         lift = "(1/l)" if inverse else "l"
-        return f"the mean of {lift}^{self.order:g} is at most exp({self.order:g} * {shown_budget(budget)})"
+        order = at_least(self.order)  # rounded down: power means grow with the order, so this is true as well
+        return f"the mean of {lift}^{order} is at most exp({order} * {shown_budget(budget)})"
 
 
 Mean: TypeAlias = DistanceMean | PowerMean

@@ -13,18 +13,12 @@ from mechdesign.core.numbers import fraction_of_text, quoted
 
 def share_of(name: str, value: object) -> Fraction:
     """A number strictly between 0 and 1, as written (90% is 0.9); a float is the shortest decimal that names it."""
-    number = _number(name, value, "strictly between 0 and 1, as in 0.9 or 90%")
-    if 0 < number < 1:
-        return number
-    raise InputError(f"{name} ({value}) must be strictly between 0 and 1, as in 0.9 or 90%")
+    return _number(name, value, "strictly between 0 and 1, as in 0.9 or 90%", Fraction(0), Fraction(1))
 
 
 def at_most_times(value: object) -> float:
     """The largest budget (nats) with exp of it at most a factor above 1."""
-    factor = _number("--at-most-times", value, "above 1, as in 2")
-    if factor <= 1:
-        raise InputError(f"--at-most-times ({value}) must be above 1, as in 2")
-    return log_at_most(factor)
+    return log_at_most(_number("--at-most-times", value, "above 1, as in 2", Fraction(1)))
 
 
 def at_least_times(value: object) -> float:
@@ -39,9 +33,12 @@ def log_at_most(factor: Fraction) -> float:
     return -double_above(lambda: -arb(fmpq(factor.numerator, factor.denominator)).log())
 
 
-def _number(name: str, value: object, allowed: str) -> Fraction:
+def _number(name: str, value: object, allowed: str, low: Fraction, high: Fraction | None = None) -> Fraction:
     text = str(value).strip()
     try:
-        return fraction_of_text(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        number = fraction_of_text(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except InputError:
         raise InputError(f"{name} ({quoted(value)}) must be a number {allowed}") from None
+    if low < number and (high is None or number < high):
+        return number
+    raise InputError(f"{name} ({value}) must be {allowed}")

@@ -32,12 +32,12 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import listed, quoted
 
 
-def integers_of(array: Any) -> NDArray[np.integer[Any]]:
-    """The integers of a pyarrow array that has no nulls."""
-    data = array.buffers()[1]
+def integers_of(array: Any) -> NDArray[Any]:
+    """The integers, or floats, of a pyarrow array; in the place of nulls stands anything."""
+    data, kind = array.buffers()[1], array.type.to_pandas_dtype()
     if data is None:
-        return np.zeros(0, str(array.type))
-    return np.frombuffer(data, str(array.type))[array.offset : array.offset + len(array)]
+        return np.zeros(0, kind)
+    return np.frombuffer(data, kind)[array.offset : array.offset + len(array)]
 
 
 def arrow_integers(array: NDArray[np.integer[Any]]) -> Any:
@@ -273,11 +273,9 @@ def _arrow_texts(values: Any, name: str) -> list[str | None]:
     if types.is_timestamp(kind) or types.is_time(kind):
         return [text and _plain_time(text) for text in values.cast(pa.string()).to_pylist()]
     if types.is_floating(kind):
-        shown = values.to_numpy(zero_copy_only=False)
-        return [
-            None if math.isnan(number) or not valid else str(number)
-            for number, valid in zip(shown, values.is_valid().to_pylist(), strict=True)
-        ]
+        valid = values.is_valid().to_pylist()
+        pairs = zip(integers_of(values), valid, strict=True)
+        return [str(number) if there and not math.isnan(number) else None for number, there in pairs]
     texts = (types.is_string, types.is_large_string, types.is_string_view)
     simple = (*texts, types.is_integer, types.is_boolean, types.is_decimal, types.is_date, types.is_null)
     if any(test(kind) for test in simple):

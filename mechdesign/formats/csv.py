@@ -8,7 +8,7 @@ import codecs
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, BinaryIO, Literal
 
@@ -140,6 +140,13 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             sizes = np.frombuffer(out.buffers()[1], np.int32)
             self._put(memoryview(out.buffers()[2])[: sizes[len(out)]] if len(out) else b"")
         self.records += batch.num_rows
+
+    def write_packed(self, part: Any) -> None:
+        """Write lines, as `CsvBatch.packed` gives them."""
+        lines = part.column(0)
+        ends = np.frombuffer(lines.buffers()[1], np.int32)[lines.offset : lines.offset + len(lines) + 1]
+        self._put(memoryview(lines.buffers()[2])[ends[0] : ends[-1]])
+        self.records += len(lines)
 
     def close(self) -> None:
         """Write what is left; the target stays open."""
@@ -333,6 +340,18 @@ class CsvBatch:
         starts[:, 1:] = ends[:, :-1] + 1
         texts, width = self._texts(starts.ravel(), ends.ravel()).to_pylist(), ends.shape[1]
         return [texts[first : first + width] for first in range(0, len(texts), width)]
+
+    def some(self, step: int, /) -> CsvBatch:
+        """Every so manieth record, to be looked at."""
+        block = replace(self.block, starts=self.block.starts[::step], ends=self.block.ends[::step])
+        return CsvBatch(block, self._header, self.quote, self._encode)
+
+    def packed(self) -> Any:
+        """The lines as an arrow batch of one column, for `CsvSink.write_packed`."""
+        import pyarrow as pa
+
+        bounds = np.append(self.block.starts, self.block.size).astype(np.int32)
+        return pa.RecordBatch.from_arrays([pieces_of(self.block.text, bounds)], [""])
 
     def select(self, rows: NDArray[np.bool_], /) -> CsvBatch:
         """Some of the records, to be written."""

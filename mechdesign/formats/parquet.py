@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import reason
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import encode, require_column
+from mechdesign.formats.cells import arrow_integers, encode, require_column
 from mechdesign.formats.compression import Compression, LeftOpen
 from mechdesign.formats.inputs import RawInput
 from mechdesign.formats.outputs import (
@@ -68,24 +68,32 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
         """Write a batch of the source, with the columns that were written anew."""
-        import pyarrow as pa
-
         fresh = iter(written)
-        columns = [
+        self._put([
             batch.stored.column(output.position)
             if isinstance(output, KeptColumn)
             else _coded(next(fresh))
             if output.kind is None
             else _plain(next(fresh), output.kind)
             for output in self._outputs
-        ]
+        ])  # fmt: skip
+        if batch.end in self._ends and self._pending:
+            self._flush()
+
+    def write_packed(self, part: Any) -> None:
+        """Write a record batch of the output."""
+        self._put(part.columns)
+
+    def _put(self, columns: Sequence[Any]) -> None:
+        import pyarrow as pa
+
         if self._writer is None:
             self._writer = self._begun([column.type for column in columns])
         part = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         self._pending.append(part)
         self._pending_bytes += part.nbytes
-        self.records += batch.num_rows
-        if batch.end in self._ends or self._pending_bytes > PENDING:
+        self.records += part.num_rows
+        if self._pending_bytes > PENDING:
             self._flush()
 
     def _flush(self) -> None:
@@ -263,6 +271,7 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
                 metadata=self.metadata,
                 pre_buffer=False,
                 buffer_size=BUFFER,
+                page_checksum_verification=True,
             ) as file,
         ):
             for group in range(file.num_row_groups):
@@ -341,6 +350,15 @@ class ParquetBatch:
         if name not in self._encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
             return column
         return column.dictionary_encode()
+
+    def some(self, step: int, /) -> ParquetBatch:
+        """Every so manieth record."""
+        at = arrow_integers(np.arange(0, self.num_rows, step))
+        return self if step == 1 else ParquetBatch(self.stored.take(at), self._encode, self.end)
+
+    def packed(self) -> Any:
+        """The records as an arrow batch, for `ParquetSink.write_packed`."""
+        return self.stored
 
     def select(self, rows: NDArray[np.bool_], /) -> ParquetBatch:
         """Some of the records, to be written."""

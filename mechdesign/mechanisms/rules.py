@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import columns_on, demands_of
-from mechdesign.auditing.lifts import Demand
+from mechdesign.auditing.demands import Demand, columns_on, demands_of
 from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows

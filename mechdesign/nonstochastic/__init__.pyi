@@ -1,6 +1,5 @@
 from .blurring import BlurringPolicy, blurred_measure, preimage_epsilon
 from .boxes import Boxes
-from .designs import design_quantizer
 from .domains import finite, integers, interval
 from .hypothesis import TestingProblem, finite_problem, leakage_bound
 from .indistinguishability import (
@@ -23,14 +22,12 @@ from .information import (
 from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
 from .microaggregation import identifiable_partition
-from .noiseless import FibreCertificate, Ledger, certify, certify_table
+from .noiseless import FibreCertificate, Ledger, certify, design_quantizer
 from .optimise_thresholds import least_distortion, most_levels
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
     LinearQuery,
-    MonotoneQuery,
     OrderStatistic,
-    TabulatedQuery,
     count_query,
     identity_query,
     linear_query,
@@ -49,10 +46,8 @@ __all__ = [
     "Ledger",
     "LinearQuery",
     "MechanismFile",
-    "MonotoneQuery",
     "OrderStatistic",
     "Quantizer",
-    "TabulatedQuery",
     "TestingProblem",
     "averaging_leakage",
     "blurred_measure",
@@ -60,7 +55,6 @@ __all__ = [
     "brute_force_leakage",
     "capacity_bounds",
     "certify",
-    "certify_table",
     "composed_maximal_leakage",
     "count_query",
     "design_quantizer",

@@ -9,10 +9,10 @@ Memory grows with the groups and the individuals, not with the records' other co
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, Numbering
+from mechdesign.formats.opening import Batch, Source
+from mechdesign.tables.reading import coded_columns
+from mechdesign.tables.tally import Missing
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
 """What is a number: digits in the plain or the scientific notation, nothing of NaN or infinity."""
@@ -35,6 +38,7 @@ FINEST = 1130
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
+Indices = NDArray[np.int64]
 
 
 class BadCell(InputError):
@@ -57,6 +61,55 @@ class Numbers:
     def each(self) -> Floats:
         """The number of each record."""
         return self.values[self.codes]
+
+
+def usable_records(
+    table: Source,
+    names: Sequence[str],
+    missing: str,
+    *,
+    stored: str | None = None,
+    whole: bool = False,
+    advise: bool = True,
+) -> Iterator[tuple[Batch, Indices, list[Any]]]:
+    """Batches, which records of the table they are (from 0), and their columns `names`, coded; those of an empty cell
+    are left out or refused as `missing` says. A column `stored` as numbers in a Parquet file stays an array.
+    """
+    from pyarrow import types
+
+    if missing not in get_args(Missing):
+        raise InputError(f"missing ({quoted(missing)}) must be one of {', '.join(get_args(Missing))}")
+    first, read = 0, [name for name in names if name == stored]
+    for batch in table.batches(encode=[name for name in names if name != stored], read=read, whole=whole):
+        arrays = {name: batch.column(name) for name in read}
+        arrays = {n: a for n, a in arrays.items() if types.is_integer(a.type) or types.is_floating(a.type)}
+        coded = iter(coded_columns(table, batch, [name for name in names if name not in arrays]))
+        columns = [arrays[name] if name in arrays else next(coded) for name in names]
+        rows = np.arange(first, first + batch.num_rows)
+        empty = [c.codes < 0 if isinstance(c, Encoded) else np.asarray(c.is_null()) for c in columns]
+        some = np.logical_or.reduce(empty)
+        first += len(some)
+        if missing == "refuse" and some.any():
+            at = int(some.argmax())
+            name = next(name for name, gaps in zip(names, empty, strict=True) if gaps[at])
+            advice = "; say --missing symbol (a value of its own) or --missing drop" if advise else ""
+            raise InputError(
+                f"{table.where(int(rows[at]))}: the column {quoted(name)} is empty there{advice}"
+            )
+        if missing == "drop" and some.any():
+            batch, rows, columns = (
+                batch.select(~some),
+                rows[~some],
+                [_chosen(column, ~some) for column in columns],
+            )
+        if len(rows):
+            yield batch, rows, columns
+
+
+def _chosen(column: Any, rows: NDArray[np.bool_]) -> Any:
+    if isinstance(column, Encoded):
+        return Encoded(column.codes[rows], column.texts, column.is_float)
+    return column.filter(rows)
 
 
 def numbers_of(column: Any, name: str) -> Numbers:

@@ -128,15 +128,14 @@ def blurred_measure(
     policy: BlurringPolicy,
     domain: Sequence[tuple[Any, Any]],
     *,
-    monotone: Sequence[int] | None = None,
-    slopes: Sequence[float] | None = None,
+    monotone: Sequence[int],
     cells: int = 1000,
 ) -> BlurredMeasure:
     """Enclose the privacy of a blurring policy on a product of intervals.
 
     The other coordinates are cut into cells; on each, the boundary lies between two values, and the
     part of a fibre within 1/rho of the boundary is a concave function of it. So sums of least and
-    of largest values enclose the integrals. The truth of `monotone` or `slopes` is the caller's.
+    of largest values enclose the integrals. The truth of `monotone` is the caller's.
 
     Parameters
     ----------
@@ -147,26 +146,23 @@ def blurred_measure(
     monotone
         For each other coordinate, in order: +1 if the boundary rises (or is constant) in it, -1 if
         it falls.
-    slopes
-        Or instead: bounds of the absolute partial derivatives.
     cells
         Cells along each of the other coordinates.
 
     Raises
     ------
     InputError
-        On an unusable domain, or if neither or both of `monotone` and `slopes` are given.
+        On an unusable domain, or a boundary that is not monotone as said.
     """
     box = read_box("domain", list(domain))
     if policy.coordinate >= len(box):
         raise InputError(f"coordinate ({policy.coordinate}) must be below the {len(box)} of the domain")
     others = [side for k, side in enumerate(box) if k != policy.coordinate]
-    if (monotone is None) == (slopes is None):
+    signs = np.asarray(monotone)
+    if signs.shape != (len(others),) or not bool(np.isin(signs, (-1, 1)).all()):
         raise InputError(
-            "give either monotone (a sign for each other coordinate) or slopes, to bound the boundary"
+            f"monotone must hold +1 (rises) or -1 (falls) for each of the {len(others)} other coordinate(s)"
         )
-    if len(monotone if monotone is not None else slopes or ()) != len(others):
-        raise InputError(f"monotone or slopes must have {len(others)} entries, one for each other coordinate")
     total = math.prod((high - low for low, high in box), start=Fraction(1))
     if total == 0:
         raise InputError("the domain has measure zero: some coordinate cannot vary")
@@ -174,7 +170,7 @@ def blurred_measure(
         raise InputError(
             f"cells ({cells}) must be positive, and at most {LARGEST_CELLS:,} over all coordinates"
         )
-    least, largest, volumes = _enclose(policy, others, monotone, slopes, cells)
+    least, largest, volumes = _enclose(policy, others, signs, cells)
     low, high = (float(end) for end in box[policy.coordinate])
     radius = 1 / policy.rho
     summit = [np.clip(kink, least, largest) for kink in (low + radius, high - radius)]
@@ -199,31 +195,15 @@ def _within(limit: Points, low: float, high: float, radius: float) -> Points:
 
 
 def _enclose(
-    policy: BlurringPolicy,
-    others: Sequence[tuple[Fraction, Fraction]],
-    monotone: Sequence[int] | None,
-    slopes: Sequence[float] | None,
-    cells: int,
+    policy: BlurringPolicy, others: Sequence[tuple[Fraction, Fraction]], signs: NDArray[Any], cells: int
 ) -> tuple[Points, Points, Points]:
     """Least and largest value of the boundary on every cell, and the volume of every cell."""
     cuts = [np.linspace(float(low), float(high), cells + 1) for low, high in others]
-    starts = _grid([axis[:-1] for axis in cuts])
-    stops = _grid([axis[1:] for axis in cuts])
-    if monotone is not None:
-        signs = np.asarray(monotone)
-        if not bool(np.isin(signs, (-1, 1)).all()):
-            raise InputError("monotone must hold +1 (rises) or -1 (falls) for each other coordinate")
-        least = policy.evaluate(np.where(signs > 0, starts, stops))
-        largest = policy.evaluate(np.where(signs > 0, stops, starts))
-        if bool((least > largest).any()):
-            raise InputError("the boundary is not monotone as said: check the signs, or give slopes instead")
-    else:
-        bounds = np.asarray(slopes, dtype=np.float64)
-        if not bool(np.isfinite(bounds).all()) or bool((bounds < 0).any()):
-            raise InputError("slopes must be finite numbers, none negative")
-        middle = policy.evaluate((starts + stops) / 2)
-        reach = ((stops - starts) / 2) @ bounds
-        least, largest = middle - reach, middle + reach
+    starts, stops = _grid([axis[:-1] for axis in cuts]), _grid([axis[1:] for axis in cuts])
+    least = policy.evaluate(np.where(signs > 0, starts, stops))
+    largest = policy.evaluate(np.where(signs > 0, stops, starts))
+    if bool((least > largest).any()):
+        raise InputError("the boundary is not monotone as said: check the signs")
     slack = BOUNDARY_ERROR * np.maximum(np.abs(least), np.abs(largest))
     return least - slack, largest + slack, np.prod(stops - starts, axis=1)
 

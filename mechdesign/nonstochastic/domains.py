@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,13 @@ def exact_number(name: str, value: object) -> Fraction:
         return fraction_of(value)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+
+
+def check_whole(name: str, value: object) -> int:
+    """`value` as an integer of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} ({quoted(value)}) must be an integer of at least 1")
+    return value
 
 
 def doubles(name: str, values: Any) -> NDArray[np.float64]:
@@ -94,9 +101,7 @@ def interval(lo: object, hi: object) -> IntervalDomain:
     InputError
         If an end is not a finite number, or lo > hi.
     """
-    return IntervalDomain(
-        exact_number("lower end of the range", lo), exact_number("upper end of the range", hi)
-    )
+    return IntervalDomain(cast("Fraction", lo), cast("Fraction", hi))
 
 
 def finite(values: Iterable[object]) -> FiniteDomain:
@@ -107,7 +112,7 @@ def finite(values: Iterable[object]) -> FiniteDomain:
     InputError
         If there are none, or one is not a finite number.
     """
-    return FiniteDomain(tuple(exact_number("domain", v) for v in values))
+    return FiniteDomain(tuple(cast("Iterable[Fraction]", values)))
 
 
 def integers(lo: int, hi: int) -> FiniteDomain:
@@ -118,9 +123,9 @@ def integers(lo: int, hi: int) -> FiniteDomain:
     InputError
         If an end is not an integer, lo > hi, or there are more than `MOST_INTEGERS`.
     """
-    for name, end in (("lower", lo), ("upper", hi)):
+    for end in (lo, hi):
         if isinstance(end, bool) or not isinstance(end, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"{name} end of the range ({quoted(end)}) must be an integer")
+            raise InputError(f"an end of the range ({quoted(end)}) must be an integer")
     if lo > hi:
         raise InputError(f"the range ({lo}, {hi}) is reversed; give lower,upper")
     if hi - lo >= MOST_INTEGERS:

@@ -18,18 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, SolverFailure
-from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
 from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import quantizer_between
-from mechdesign.nonstochastic.queries import (
-    EvenMedian,
-    LinearQuery,
-    MonotoneQuery,
-    OrderStatistic,
-    Query,
-    TabulatedQuery,
-)
+from mechdesign.nonstochastic.queries import LinearQuery, Query
 from solvers.programs.highs import Program, Solution, SparseRows
 
 LARGEST_FIBRES = 20_000_000
@@ -95,28 +87,7 @@ def gap_problem(query: Query) -> GapProblem:
     """The gap problem of a query on finite domains."""
     if isinstance(query, LinearQuery):
         return _linear(query, query)
-    if isinstance(query, OrderStatistic | EvenMedian):
-        _finite(query.domain)
-        return _linear(query, query.largest_fibre[0])
-    table = query if isinstance(query, TabulatedQuery) else _table_of(query)
-    fibres: list[Indices] = []
-    for axis in range(table.ranks.ndim):
-        lines = np.moveaxis(table.ranks, axis, -1).reshape(-1, table.ranks.shape[axis])
-        fibres.append(np.unique(np.sort(lines, axis=1), axis=0))
-    return GapProblem(query, table.values, tuple(fibres))
-
-
-def _finite(domain: object) -> FiniteDomain:
-    if not isinstance(domain, FiniteDomain):
-        raise InputError(
-            "optimal thresholds need finite domains (use finite(...) or integers(lo, hi)); "
-            "for intervals use design_quantizer with layout 'widest' or 'levels'"
-        )
-    return domain
-
-
-def _table_of(query: MonotoneQuery) -> TabulatedQuery:
-    return TabulatedQuery.from_function(query, [_finite(domain) for domain in query.domains])
+    return _linear(query, query.largest_fibre[0])
 
 
 def _linear(query: Query, linear: LinearQuery) -> GapProblem:
@@ -125,9 +96,11 @@ def _linear(query: Query, linear: LinearQuery) -> GapProblem:
     For order statistics `linear` stands for the query: its fibres are the maximal ones.
     """
     blocks = linear.blocks
-    for block in blocks:
-        if not is_finite(block):
-            _finite(block.domain)
+    if not all(is_finite(block) for block in blocks):
+        raise InputError(
+            "optimal thresholds need finite domains (use finite(...) or integers(lo, hi)); "
+            "for intervals use design_quantizer with layout 'widest' or 'levels'"
+        )
     unit = lattice_unit(blocks)
     answers = base_sums(blocks, unit)
     if answers is None:

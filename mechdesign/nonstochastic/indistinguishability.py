@@ -15,8 +15,9 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.numbers import fraction_of
 from mechdesign.nonstochastic.boxes import read_interval
+from mechdesign.nonstochastic.domains import check_whole
 from mechdesign.nonstochastic.levels import allowance
 
 LARGEST_LEVELS = 1_000_000
@@ -88,7 +89,7 @@ def box_difference(coefficients: Iterable[Any], bounds: Any, levels: int) -> int
     places; all of them are compared. It equals that count unless one individual dominates, so
     that the interval is short and leaves its old cells altogether.
     """
-    if levels < 1 or levels > LARGEST_LEVELS:
+    if check_whole("levels", levels) > LARGEST_LEVELS:
         raise InputError(f"levels ({levels}) must be from 1 to {LARGEST_LEVELS}")
     influences = _influences(coefficients, bounds)
     width = sum(influences, Fraction(0))
@@ -125,8 +126,7 @@ def averaging_leakage(n: int, levels: int) -> float:
     The end cells are the smallest: their volume is that of {sum < n / levels} in the cube, an exact
     rational (Irwin 1927, Hall 1927).
     """
-    _check_counts(n, levels)
-    reach = Fraction(n, levels)
+    reach = Fraction(check_whole("n", n), check_whole("levels", levels))
     volume = sum(
         ((-1) ** k * math.comb(n, k) * (reach - k) ** n for k in range(math.floor(reach) + 1)), Fraction(0)
     )
@@ -139,11 +139,4 @@ def individual_leakage(n: int, levels: int) -> float:
 
     In an end cell each value lies in [0, min(1, n / levels)]; no other cell tells more.
     """
-    _check_counts(n, levels)
-    return max(0.0, math.log(levels / n))
-
-
-def _check_counts(n: int, levels: int) -> None:
-    for name, value in (("n", n), ("levels", levels)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"{name} ({quoted(value)}) must be a positive integer")
+    return max(0.0, math.log(check_whole("levels", levels) / check_whole("n", n)))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.levels import smallest_cell
+from mechdesign.nonstochastic.levels import log2_above, smallest_cell
 from mechdesign.nonstochastic.ranges import JointRange
 
 
@@ -191,12 +191,7 @@ def identifiable_epsilon(joint: JointRange) -> float:
 
     It is L0(X;Y) rounded upwards, so that `is_identifiable` says yes at this very number.
     """
-    epsilon = max(range_leakage(joint), 0.0)
-    while not is_identifiable(joint, epsilon):
-        epsilon = math.nextafter(epsilon, math.inf)
-    while epsilon > 0 and is_identifiable(joint, math.nextafter(epsilon, 0.0)):
-        epsilon = math.nextafter(epsilon, 0.0)
-    return epsilon
+    return log2_above(Fraction(joint.x_total, joint.smallest_x))
 
 
 def is_one_shot(joint: JointRange, feature: Callable[[Any], Hashable]) -> bool:

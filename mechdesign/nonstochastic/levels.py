@@ -13,11 +13,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
+from mechdesign.core.balls import double_above, precision
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic.domains import exact_number
+from mechdesign.nonstochastic.domains import check_whole, exact_number
 
 LARGEST_EPSILON = 10_000
 """In bits. 2^epsilon is kept as an integer; the sum of a thousand generous releases still fits."""
@@ -63,26 +63,29 @@ def _check(epsilon: object) -> Fraction:
     return value
 
 
-def _enclosed_power(exponent: Fraction, precision: int) -> Any:
-    """2^exponent as an Arb interval of `precision` bits."""
-    import flint
-
-    with flint.ctx.workprec(precision):
-        power = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator))
-        return (power * flint.arb.const_log2()).exp()
-
-
 def _floor_of_power(exponent: Fraction, scale: int = 1) -> int:
     """floor(scale * 2^exponent); exponent is not an integer, so the enclosures settle it."""
     import flint
 
-    precision = FIRST_PRECISION + abs(int(exponent)) + scale.bit_length()
+    bits = FIRST_PRECISION + abs(int(exponent)) + scale.bit_length()
     while True:
-        with flint.ctx.workprec(precision):
-            floor = (_enclosed_power(exponent, precision) * scale).floor().unique_fmpz()
+        with precision(bits):
+            power = flint.arb(flint.fmpq(exponent.numerator, exponent.denominator)) * flint.arb.const_log2()
+            floor = (power.exp() * scale).floor().unique_fmpz()
         if floor is not None:
             return int(floor)
-        precision *= 2
+        bits *= 2
+
+
+def log2_above(ratio: Fraction) -> float:
+    """The smallest double at or above log2 of a positive number, exact for a power of two."""
+    import flint
+
+    top, bottom = ratio.as_integer_ratio()
+    power = top.bit_length() - bottom.bit_length()
+    if ratio == Fraction(2) ** power:
+        return float(power)
+    return double_above(lambda: (flint.arb(top) / bottom).log() / flint.arb.const_log2())
 
 
 def outputs_allowed(epsilon: object) -> int:
@@ -112,17 +115,10 @@ def epsilon_for(outputs: int) -> float:
     InputError
         If `outputs` is not an integer between 1 and 2^`LARGEST_EPSILON`.
     """
-    if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"outputs ({quoted(outputs)}) must be an integer from 1 to 2^{LARGEST_EPSILON}")
-    if outputs > 1 << LARGEST_EPSILON:
+    if check_whole("outputs", outputs) > 1 << LARGEST_EPSILON:
         # Python refuses to write integers of thousands of digits.
         raise InputError(f"outputs (some 2^{outputs.bit_length() - 1}) must be at most 2^{LARGEST_EPSILON}")
-    epsilon = math.log2(outputs)
-    while outputs_allowed(epsilon) < outputs:
-        epsilon = math.nextafter(epsilon, math.inf)
-    while epsilon > 0 and outputs_allowed(math.nextafter(epsilon, 0.0)) >= outputs:
-        epsilon = math.nextafter(epsilon, 0.0)
-    return epsilon
+    return log2_above(Fraction(outputs))
 
 
 def allowance(epsilon: object) -> Allowance:
@@ -169,23 +165,16 @@ class RangePromise:
     meaning: str
 
 
-def estimation_error(outputs: int, width: object, density: object = None, power: int = 2) -> Fraction:
-    """Least mean |x_i - estimate|^p of anyone who knows all the others (Theorem 4, corrected).
+def estimation_error(outputs: int, width: object) -> Fraction:
+    """Least mean |x_i - estimate| of anyone who knows all the others, if x_i is uniform (Theorem 4, corrected).
 
-    E >= rho_c mu^(p+1) / (2^p (p+1) K^p): in each of the K cells the best guess is the middle, and
-    equal cells make the sum smallest. Reached by K equal cells under the uniform density.
+    E >= mu / (4 K): in each of the K cells the best guess is the middle, and equal cells make the sum
+    smallest. Reached by K equal cells.
     """
     mu = exact_number("width", width)
     if mu <= 0:
         raise InputError(f"width ({float(mu):g}) must be positive")
-    rho = 1 / mu if density is None else exact_number("density", density)
-    if not 0 < rho * mu <= 1:
-        raise InputError(f"density ({float(rho):g}) must be positive and at most 1/width = {float(1 / mu):g}")
-    if isinstance(outputs, bool) or not isinstance(outputs, int) or outputs < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"outputs ({outputs!r}) must be an integer of at least 1")
-    if isinstance(power, bool) or not isinstance(power, int) or power < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"power ({power!r}) must be an integer of at least 1")
-    return rho * mu ** (power + 1) / ((2 * outputs) ** power * (power + 1))
+    return mu / (4 * check_whole("outputs", outputs))
 
 
 def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
@@ -211,7 +200,7 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
         RangePromise("maximal leakage", "Theorem 5", bits, "bits", "stochastic maximal leakage under any prior"),
     ]  # fmt: skip
     if width is not None and exact_number("width", width) > 0:
-        least = float(estimation_error(outputs, width, power=1))
+        least = float(estimation_error(outputs, width))
         found.append(
             RangePromise(
                 "estimation error", "Theorem 4, corrected", math.nextafter(least, 0.0), "units of the column",

@@ -1,37 +1,31 @@
-"""Noiseless privacy, certified exactly, of one release and of several (Farokhi 2020).
+"""Noiseless privacy, certified exactly, of one release and of several, and quantisers for a budget (Farokhi 2020).
 
 A mechanism is epsilon-noiselessly private if, whoever varies and whatever the others are, its
 output takes at most 2^epsilon values (Definitions 1 and 2). A certificate is that number of values:
 counted, attained by a witness where it is exact, and never taken from a theorem that only bounds it.
 The outputs of several mechanisms on one fibre are at most the product of their numbers (Theorem 6),
-which a ledger keeps as an exact integer. Quantisers of the same query are counted together instead:
-releasing all their cells is releasing the cells of their common refinement, and that costs less.
+which a ledger keeps as an exact integer.
+
+Quantisers are designed from two numbers, the query's range R and its sensitivity S: every fibre lies in an interval
+of length at most S, so the designs hold for every query. Theorem 8 allows q <= 2^epsilon R / S equal cells; that is
+false, because an interval of length S can straddle one cell more (theory.md, section 9). An interval of length S
+meets at most min(q, ceil(q S / R) + 1) of q equal cells, and this is attained.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
+from typing import Literal
 
 from mechdesign.core.balls import quotient_above
-from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.nonstochastic.fibres import most_outputs, most_outputs_monotone
-from mechdesign.nonstochastic.levels import LARGEST_EPSILON, LARGEST_NAMED, epsilon_for, outputs_allowed
-from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.nonstochastic.queries import (
-    EvenMedian,
-    LinearQuery,
-    MonotoneQuery,
-    OrderStatistic,
-    Query,
-    factorised,
-    fibre_counts,
-)
+from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.nonstochastic.domains import check_whole
+from mechdesign.nonstochastic.fibres import most_outputs
+from mechdesign.nonstochastic.levels import LARGEST_EPSILON, Allowance, allowance, epsilon_for
+from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer, uniform_quantizer
+from mechdesign.nonstochastic.queries import LinearQuery, OrderStatistic, Query
 
 
 @dataclass(frozen=True)
@@ -44,15 +38,12 @@ class FibreCertificate:
         Proven: no fibre has more.
     attained
         A fibre has this many; equal to `outputs` if the certificate is exact.
-    method
-        How it was counted: "structure", "enumeration" or "bounds".
     witness
         A fibre with `attained` outputs, in words.
     """
 
     outputs: int
     attained: int
-    method: str
     witness: str
 
     @property
@@ -65,16 +56,12 @@ class FibreCertificate:
         """The smallest budget (bits, a double rounded upwards) that the mechanism keeps."""
         return epsilon_for(self.outputs)
 
-    def satisfies(self, epsilon: object) -> bool:
-        """Whether the mechanism is proven epsilon-noiselessly private (epsilon in bits)."""
-        return self.outputs <= outputs_allowed(epsilon)
-
 
 def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
     """The most outputs that ``quantizer`` of ``query`` gives while one individual varies.
 
-    Exact for linear queries (sums, means, counts, the identity), order statistics and medians,
-    and for anything tabulated; for monotone queries a proven bound, mostly exact.
+    Exact for linear queries (sums, means, counts, the identity), order statistics and medians, unless there
+    are too many sums to list: then a proven bound.
 
     Raises
     ------
@@ -89,57 +76,116 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
         )
     if isinstance(query, LinearQuery):
         return _linear(query, quantizer)
-    if isinstance(query, OrderStatistic | EvenMedian):
-        linear, where = query.largest_fibre
-        found = _linear(linear, quantizer)
-        return replace(
-            found, witness=where if isinstance(query, OrderStatistic) else f"{where}; {found.witness}"
-        )
-    if isinstance(query, MonotoneQuery):
-        outputs, attained, data = most_outputs_monotone(query, quantizer.thresholds)
-        witness = f"individual {data[0] + 1} varies, the others are {_listed(data[1])}"
-        return FibreCertificate(outputs, attained, "structure" if outputs == attained else "bounds", witness)
-    cells = [bisect_right(quantizer.thresholds, value) for value in query.values]
-    return certify_table(np.asarray(cells, dtype=np.int64)[query.ranks])
+    linear, where = query.largest_fibre
+    found = _linear(linear, quantizer)
+    return replace(found, witness=where if isinstance(query, OrderStatistic) else f"{where}; {found.witness}")
 
 
 def _linear(query: LinearQuery, quantizer: Quantizer) -> FibreCertificate:
     count = most_outputs(query, quantizer.thresholds)
     who = query.blocks[count.block]
     witness = f"an individual of weight {who.weight}, the others contribute {count.base}"
-    method = "structure" if count.outputs == count.attained else "bounds"
-    return FibreCertificate(count.outputs, count.attained, method, witness)
+    return FibreCertificate(count.outputs, count.attained, witness)
 
 
-def certify_table(outputs: Any) -> FibreCertificate:
-    """The most outputs of any mechanism, given by its output on every dataset of a finite domain.
+Layout = Literal["uniform", "widest", "levels"]
+LAYOUTS: tuple[Layout, ...] = ("uniform", "widest", "levels")
+
+LARGEST_LEVELS = 100_000
+"""Cells of a design: finer than five digits, no release needs to be, and thresholds are kept one by one."""
+
+
+@dataclass(frozen=True)
+class QuantizerDesign:
+    """A quantiser for a query, with its proof."""
+
+    query: Query
+    quantizer: Quantizer
+    allowance: Allowance
+    certificate: FibreCertificate
+    layout: str
+
+
+def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
+    """The largest q with ``min(q, ceil(q S / R) + 1) <= outputs`` (1 for a constant query)."""
+    if span == 0 or sensitivity == 0:
+        return 1
+    return max(outputs, math.floor((outputs - 1) * span / sensitivity))
+
+
+def _spaced(lo: Fraction, hi: Fraction, spacing: Fraction) -> Quantizer:
+    """As many thresholds at this spacing as fit inside (lo, hi), the end cells equal."""
+    count = math.ceil((hi - lo) / spacing)
+    first = lo + ((hi - lo) - (count - 1) * spacing) / 2
+    return Quantizer(lo, hi, EvenThresholds(first, spacing, count))
+
+
+def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:
+    """(K - 1) ceil(R / S) thresholds: groups of K - 1, each group S above the one before.
+
+    No quantiser has more when the fibres are all intervals of length S: the thresholds j and
+    j + K - 1 cannot be closer than S, so the first of group ceil(R / S) + 1 would be above hi.
+    """
+    groups = math.ceil((hi - lo) / sensitivity)
+    room = (hi - lo) - (groups - 1) * sensitivity
+    within = [room * (2 * b + 1) / (2 * (outputs - 1)) for b in range(outputs - 1)]
+    return Quantizer(lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within))
+
+
+def lay_out(
+    lo: Fraction,
+    hi: Fraction,
+    sensitivity: Fraction,
+    outputs: int,
+    layout: Layout,
+    most: int = LARGEST_LEVELS,
+) -> Quantizer:
+    """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
+    if layout not in LAYOUTS:
+        raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
+    span = hi - lo
+    if outputs == 1 or span == 0 or sensitivity == 0:
+        return Quantizer(lo, hi)
+    outputs = min(outputs, most)
+    sensitivity = max(sensitivity, span * (outputs - 1) / most)
+    if layout == "uniform":
+        return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
+    if layout == "levels":
+        return _most(lo, hi, sensitivity, outputs)
+    if span / outputs < sensitivity / (outputs - 1):
+        return uniform_quantizer(lo, hi, outputs)
+    return _spaced(lo, hi, sensitivity / (outputs - 1))
+
+
+def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest") -> QuantizerDesign:
+    """A quantiser that makes the query epsilon-noiselessly private, counted exactly afterwards.
 
     Parameters
     ----------
-    outputs : (d_1, ..., d_n) array of labels (numbers or text)
-        One axis for each individual.
+    query
+        Any query; only its range and its sensitivity are used for the design.
+    epsilon
+        Budget in bits; floor(2^epsilon) outputs are allowed.
+    layout
+        See `lay_out`.
 
     Raises
     ------
     InputError
-        If the table is empty or has more datasets than can be enumerated.
+        If the budget is not usable.
+    SolverFailure
+        If the count exceeds the budget after all.
     """
-    labels = factorised(outputs, "outputs")[1]
-    most, witness = 0, ""
-    for axis in range(labels.ndim):
-        counts = fibre_counts(labels, axis)
-        place = int(counts.argmax())
-        if counts[place] > most:
-            most = int(counts[place])
-            rest = [d for k, d in enumerate(labels.shape) if k != axis]
-            at = tuple(int(c) for c in np.unravel_index(place, rest)) if rest else ()
-            witness = f"individual {axis + 1} varies, the others have the values numbered {at}"
-    return FibreCertificate(most, most, "enumeration", witness)
-
-
-def _listed(values: tuple[Fraction, ...], most: int = 8) -> str:
-    shown = ", ".join(str(v) for v in values[:most])
-    return f"({shown}{', ...' if len(values) > most else ''})"
+    allowed = allowance(epsilon)
+    lo, hi = query.range
+    quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), allowed.outputs, layout)
+    certificate = certify(query, quantizer)
+    if certificate.outputs > allowed.outputs:
+        raise SolverFailure(
+            f"the quantiser gives up to {certificate.outputs} outputs where {allowed.outputs} are allowed; "
+            "please report it"
+        )
+    return QuantizerDesign(query, quantizer, allowed, certificate, layout)
 
 
 @dataclass(frozen=True)
@@ -152,34 +198,14 @@ class LedgerEntry:
 
     def __post_init__(self) -> None:
         for what, value in (("outputs", self.outputs), ("times", self.times)):
-            whole = isinstance(value, int) and not isinstance(value, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-            if not whole or value < 1:
-                raise InputError(f"{what} ({value!r}) of {self.name!r} must be an integer of at least 1")
+            check_whole(f"{what} of {self.name!r}", value)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """What has been released from one dataset, under a limit that it never exceeds.
+    """What has been released from one dataset."""
 
-    Parameters
-    ----------
-    limit
-        Total budget in bits, or None for a ledger that only adds up.
-    """
-
-    limit: float | None = None
     releases: tuple[LedgerEntry, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.limit is None:
-            return
-        allowed = outputs_allowed(self.limit)
-        if self._bits > LARGEST_EPSILON or self.outputs > allowed:
-            raise NotPrivate(
-                f"the releases allow {_count(self)} outputs together, more than the "
-                f"{allowed if allowed < LARGEST_NAMED else f'2^{self.limit:g}'} "
-                f"of the limit of {self.limit:g} bits; release less, or raise the limit"
-            )
 
     @property
     def outputs(self) -> int:
@@ -187,40 +213,21 @@ class Ledger:
         return math.prod(r.outputs**r.times for r in self.releases)
 
     @property
-    def _bits(self) -> Fraction:
-        """The sum of the budgets of the single releases, each rounded upwards."""
-        each = (Fraction(epsilon_for(r.outputs)) * r.times for r in self.releases)
-        return sum(each, Fraction(0))
-
-    @property
     def epsilon(self) -> float:
         """log2 of the product (bits, rounded upwards): the sum of the budgets spent."""
-        bits = self._bits
+        bits = sum((Fraction(epsilon_for(r.outputs)) * r.times for r in self.releases), Fraction(0))
+        # Beyond, the product has thousands of digits, and the sum of budgets rounded upwards is as good.
         return (
             epsilon_for(self.outputs) if bits <= LARGEST_EPSILON else quotient_above(*bits.as_integer_ratio())
         )
-
-    @property
-    def remaining(self) -> int | None:
-        """The outputs that one more release may have; None without a limit."""
-        return None if self.limit is None else outputs_allowed(self.limit) // self.outputs
 
     def add(self, name: str, released: FibreCertificate | int, times: int = 1) -> Ledger:
         """The ledger with one more release. Post-processing of a release adds nothing (Theorem 7).
 
         Raises
         ------
-        NotPrivate
-            If the limit would be exceeded.
         InputError
             If `released` or `times` is below 1.
         """
         outputs = released.outputs if isinstance(released, FibreCertificate) else released
         return replace(self, releases=(*self.releases, LedgerEntry(name, outputs, times)))
-
-
-def _count(ledger: Ledger) -> str:
-    """The product in words: an integer of thousands of digits helps nobody, and Python refuses to write it."""
-    bits = ledger.epsilon
-    small = bits <= LARGEST_EPSILON and ledger.outputs < LARGEST_NAMED
-    return str(ledger.outputs) if small else f"some 2^{bits:g}"

@@ -1,23 +1,22 @@
 """Optimal thresholds for a noiseless budget on a finite domain: the most levels, or the least mean squared error.
 
 Farokhi 2020 (noiseless privacy) offers equal cells only; theory.md, section 7, has the programs. The most levels are
-found from left to right or by integer programming. A budget forbids K = floor(2^epsilon) thresholds inside one fibre,
-so for the least distortion a dynamic program from left to right must remember the last K - 1 thresholds; an integer
-program needs not. Every answer is counted again on the original query before it is returned.
+found from left to right or by integer programming, the least distortion by integer programming. Every answer is
+counted again on the original query before it is returned.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from operator import mul
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import exact_number
@@ -158,18 +157,8 @@ def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tup
     return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
 
 
-DistortionMethod = Literal["auto", "dp", "milp"]
-
-LARGEST_COSTS = 3_000
-"""Answers of which all cells are priced: 72 MB."""
-
-LARGEST_MEMORY = 20_000_000
-"""States of the dynamic program: 160 MB."""
-
-LARGEST_MILP = 150
-"""Answers up to which "auto" tries the MILP (11,000 cells)."""
-
-Floats = NDArray[np.float64]
+LARGEST_COSTS = 400
+"""Answers of which all cells are priced: 80,000 columns of the integer program."""
 
 
 def exact_weights(weights: Sequence[object] | None, size: int) -> list[Fraction]:
@@ -194,16 +183,23 @@ class CellLoss:
     values: Sequence[Fraction]
     weights: Sequence[Fraction]
 
+    @cached_property
+    def _sums(self) -> list[list[Fraction]]:
+        """Weights, weighted values and weighted squares, each summed up to every place."""
+        powers = [self.weights]
+        for _ in range(2):
+            powers.append(list(map(mul, powers[-1], self.values)))
+        return [list(itertools.accumulate(each, initial=Fraction(0))) for each in powers]
+
     def representative(self, a: int, b: int) -> Fraction:
         """What is released for the cell [a, b): the weighted mean."""
-        shares = self.weights[a:b] if any(self.weights[a:b]) else [Fraction(1)] * (b - a)
-        return sum(map(mul, shares, self.values[a:b]), Fraction(0)) / sum(shares, Fraction(0))
+        mass, moment, _ = (sums[b] - sums[a] for sums in self._sums)
+        return moment / mass if mass else sum(self.values[a:b], Fraction(0)) / (b - a)
 
     def cost(self, a: int, b: int) -> Fraction:
         """The loss of the cell [a, b), not divided by the total weight."""
-        middle = self.representative(a, b)
-        pairs = zip(self.weights[a:b], self.values[a:b], strict=True)
-        return sum((w * (v - middle) ** 2 for w, v in pairs), Fraction(0))
+        mass, moment, square = (sums[b] - sums[a] for sums in self._sums)
+        return square - moment**2 / mass if mass else Fraction(0)
 
     def total(self, edges: Sequence[int]) -> Fraction:
         """The mean squared error of the cells between consecutive edges."""
@@ -211,33 +207,11 @@ class CellLoss:
         return sum(costs, Fraction(0)) / sum(self.weights, Fraction(0))
 
 
-def cost_matrix(values: Floats, weights: Floats) -> Floats:
-    """Cost of every cell [a, b): (m + 1, m + 1), infinite unless a < b.
-
-    Cells grow one value at a time (Welford), which keeps the relative accuracy.
-    """
-    size = values.size
-    costs = np.full((size + 1, size + 1), np.inf)
-    mass, mean, cost = np.zeros(size), np.zeros(size), np.zeros(size)
-    for length in range(1, size + 1):
-        starts = np.arange(size - length + 1)
-        new, weight = values[starts + length - 1], weights[starts + length - 1]
-        grown = mass[starts] + weight
-        share = np.divide(weight, grown, out=np.zeros_like(grown), where=grown > 0)
-        shift = new - mean[starts]
-        cost[starts] += mass[starts] * share * shift**2
-        mean[starts] += share * shift
-        mass[starts] = grown
-        costs[starts, starts + length] = cost[starts]
-    return costs
-
-
 def least_distortion(
     query: Query | GapProblem,
     epsilon: object,
     *,
     weights: Sequence[object] | None = None,
-    method: DistortionMethod = "auto",
     time_limit: float = TIME_LIMIT,
 ) -> OptimalQuantizer:
     """The epsilon-noiselessly private quantiser of a finite query with least mean squared error.
@@ -247,10 +221,8 @@ def least_distortion(
     weights : one for each answer (`GapProblem.values`)
         How much each counts, for example its prior probability; equal by default. They must not
         be taken from the private data.
-    method
-        - "dp": every threshold inside a fibre counts; exact if each fibre is a run of answers.
-        - "milp": exact for all fibres.
-        - "auto": "dp" if exact and its memory suffices, else "milp" if small, else "dp".
+    time_limit
+        As in `most_levels`.
 
     Returns
     -------
@@ -261,43 +233,24 @@ def least_distortion(
     Raises
     ------
     InputError
-        If an argument is not usable, or the problem too large for the method.
+        If an argument is not usable, or there are more than `LARGEST_COSTS` answers.
     """
     problem = query if isinstance(query, GapProblem) else gap_problem(query)
-    allowed, outputs = allowance(epsilon), allowance(epsilon).outputs
-    if method not in ("auto", "dp", "milp"):
-        raise InputError(f"method ({method!r}) must be auto, dp or milp")
-    size = len(problem.values)
+    allowed, size = allowance(epsilon), len(problem.values)
     exact = CellLoss(problem.values, exact_weights(weights, size))
     if size > LARGEST_COSTS:
         raise InputError(
             f"{size:,} answers are too many to price all cells ({LARGEST_COSTS:,} at most); use fewer"
         )
-    costs = cost_matrix(*(np.array([float(v) for v in each]) for each in (problem.values, exact.weights)))
-    fits = (size + 1) ** _memory(problem, outputs) <= LARGEST_MEMORY
-    if method == "auto":
-        method = "dp" if fits and (problem.runs or size > LARGEST_MILP) else "milp"
-    if method == "milp":
-        gaps, bound, optimal = _distortion_by_milp(problem, outputs, costs, time_limit)
-        because = PROVEN_BY_SEARCH if optimal else STOPPED
-    elif not fits:
-        raise InputError(
-            f"remembering {outputs - 1} thresholds among {size} answers needs more than {LARGEST_MEMORY:,} states; "
-            "use method='milp', or fewer answers"
-        )
-    else:
-        gaps, value = _by_dp(problem, outputs, costs)
-        optimal = problem.runs
-        bound = value if optimal else 0.0
-        because = "dynamic programming over the last thresholds" if optimal else SUFFICIENT
+    gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
     edges = edges_of(gaps, size)
     return _counted(
         problem,
         gaps,
         allowed,
-        method=method,
+        method="milp",
         optimal=optimal,
-        because=because,
+        because=PROVEN_BY_SEARCH if optimal else STOPPED,
         bound=bound / float(sum(exact.weights)),
         distortion=float(exact.total(edges)),
         representatives=tuple(exact.representative(a, b) for a, b in itertools.pairwise(edges)),
@@ -309,85 +262,26 @@ def edges_of(gaps: Sequence[int], size: int) -> list[int]:
     return [0, *(g + 1 for g in gaps), size]
 
 
-def _memory(problem: GapProblem, outputs: int) -> int:
-    """How many last edges the program must remember; 1 if no fibre has room for K thresholds."""
-    longest = int(np.diff(problem.intervals, axis=1).max(initial=0))
-    return 1 if longest < outputs else max(outputs - 1, 1)
-
-
-def _by_dp(problem: GapProblem, outputs: int, costs: Floats) -> tuple[list[int], float]:
-    """States are the last K - 1 edges (0 where there are fewer); a new edge c is allowed after the
-    K - 1 edges t_0 < .. iff c is beyond the reach of t_0.
-    """
-    size = len(problem.values)
-    if outputs == 1:
-        gaps = earliest(problem, 1)
-        return gaps, math.fsum(costs[a, b] for a, b in itertools.pairwise(edges_of(gaps, size)))
-    memory = _memory(problem, outputs)
-    # Edge p is gap p - 1; it reaches to gap reach[p - 1], that is edge reach[p - 1] + 1. Edge 0 is no threshold.
-    beyond = np.concatenate(([0], problem.reach() + 1))
-    if memory < outputs - 1:
-        beyond[:] = 0
-    table = np.full((size + 1,) * memory, np.inf)
-    table[(0,) * memory] = 0.0
-
-    def free(c: int) -> int:
-        """Number of first edges t_0 that allow the edge c; the last edge is no threshold."""
-        return c if c == size else min(c, int(np.searchsorted(beyond, c, side="right")))
-
-    best = np.full((size + 1,) * (memory - 1), np.inf)
-    before = 0
-    for c in range(1, size + 1):
-        now = free(c)
-        if memory == 1:
-            table[c] = (table[:now] + costs[:now, c]).min()
-            continue
-        if now > before and c > 1:
-            older = np.s_[..., : c - 1]
-            best[older] = np.minimum(best[older], table[before:now][older].min(axis=0))
-        best[..., c - 1] = table[:now, ..., c - 1].min(axis=0)
-        table[..., :c, c] = best[..., :c] + costs[:c, c]
-        before = now
-    return _trace(table, costs, free, memory)
-
-
-def _trace(table: Floats, costs: Floats, free: Callable[[int], int], memory: int) -> tuple[list[int], float]:
-    """Walk back from the best final state to the first edge, 0."""
-    size = table.shape[0] - 1
-    last = np.unravel_index(int(np.argmin(table[..., size])), table.shape[:-1])
-    value = float(table[(*last, size)])
-    state = (*(int(k) for k in last), size)
-    edges: list[int] = []
-    while (edge := state[-1]) > 0:
-        edges.append(edge)
-        before = slice(0, free(edge))
-        choices = table[(before, *state[:-1])]
-        if memory == 1:
-            choices = choices + costs[before, edge]
-        state = (int(np.argmin(choices)), *state[:-1])
-    return sorted(e - 1 for e in edges if e < size), value
-
-
 def _distortion_by_milp(
-    problem: GapProblem, outputs: int, costs: Floats, time_limit: float
+    problem: GapProblem, outputs: int, exact: CellLoss, time_limit: float
 ) -> tuple[list[int], float, bool]:
     """A path of cells from 0 to m; an inner node on the path is a threshold."""
     size, gaps = len(problem.values), problem.gaps
     if gaps == 0:
         return [], 0.0, True
     model = budget_model(problem, outputs)
-    tails, heads = np.nonzero(np.isfinite(costs))
-    first, rows = model.columns, model.rows
-    price = costs[tails, heads]
+    cells = list(itertools.combinations(range(size + 1), 2))
+    price = np.array([float(exact.cost(a, b)) for a, b in cells])
+    (tails, heads), first, rows = np.array(cells).T, model.columns, model.rows
     worst = float(price.max()) or 1.0
     for node in range(size + 1):
         for ends, exists in ((tails, node < size), (heads, node > 0)):
             if exists:
-                cells = (first + np.flatnonzero(ends == node)).tolist()
+                here = (first + np.flatnonzero(ends == node)).tolist()
                 if 0 < node < size:
-                    rows.add([*cells, node - 1], [1.0] * len(cells) + [-1.0], 0.0, 0.0)
+                    rows.add([*here, node - 1], [1.0] * len(here) + [-1.0], 0.0, 0.0)
                 else:
-                    rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
+                    rows.add(here, [1.0] * len(here), 1.0, 1.0)
     extra = price / worst
     known = earliest(problem, outputs)
     edges = np.array(edges_of(known, size))

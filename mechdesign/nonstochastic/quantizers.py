@@ -8,33 +8,22 @@ is compared with them without rounding.
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.balls import quotient_above
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import doubles, exact_number, interval
-
-Outside = Literal["refuse", "clip"]
-
+from mechdesign.nonstochastic.domains import check_whole, doubles, exact_number, interval
 
 MOST_LEVELS = 1_000_000
 """Cells of a uniform quantiser, whose thresholds are kept one by one: some 200 MB."""
-
-
-def common_integers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
-    """Integers and a scale: every number is its integer divided by the scale."""
-    scale = math.lcm(*{v.denominator for v in numbers})
-    return [v.numerator * (scale // v.denominator) for v in numbers], scale
 
 
 @dataclass(frozen=True)
@@ -152,67 +141,50 @@ class Quantizer:
         cuts = self.thresholds
         if isinstance(cuts, EvenThresholds):
             return max(cuts.first - self.lo, cuts.step, self.hi - cuts[-1])
-        edges, scale = common_integers(self.edges)
-        return Fraction(max(b - a for a, b in itertools.pairwise(edges)), scale)
+        return max(b - a for a, b in itertools.pairwise(self.edges))
 
-    def cell(self, answer: object, outside: Outside = "refuse") -> int:
+    def cell(self, answer: object) -> int:
         """Index of the cell of one exact answer (0 for the lowest).
 
         Raises
         ------
         InputError
-            If it is no number, or lies outside [lo, hi] and `outside` is "refuse".
+            If it is no number, or lies outside [lo, hi].
         """
         value = exact_number("answer", answer)
-        if not self.lo <= value <= self.hi and outside == "refuse":
+        if not self.lo <= value <= self.hi:
             raise InputError(self._outside_message(1))
         return bisect_right(self.thresholds, value)
 
-    def cells(self, answers: Any, outside: Outside = "refuse") -> NDArray[np.int64]:
-        """Indices of the cells of many doubles, exact for each double.
-
-        Parameters
-        ----------
-        answers : (n,) array of floats
-        outside
-            What to do with answers outside [lo, hi]: "refuse" them, or "clip" them to the end cells.
-
-        Returns
-        -------
-        (n,) integers
+    def cells(self, answers: Any) -> NDArray[np.int64]:
+        """Indices of the cells of an array of doubles, exact for each double.
 
         Raises
         ------
         InputError
-            On NaN, and on answers outside the range unless told to clip.
+            On NaN, and on answers outside the range.
         """
-        if outside not in ("refuse", "clip"):
-            raise InputError(f"outside ({outside!r}) must be 'refuse' or 'clip'")
         values = doubles("the answers", answers)
         if bool(np.isnan(values).any()):
             raise InputError("the data contain NaN, which lies in no cell; drop it first")
         beyond = (values < quotient_above(*self.lo.as_integer_ratio())) | (
             values > -quotient_above(*(-self.hi).as_integer_ratio())
         )
-        if outside == "refuse" and bool(beyond.any()):
+        if bool(beyond.any()):
             raise InputError(self._outside_message(int(np.count_nonzero(beyond))))
         return np.searchsorted(self._cuts, values, side="right").astype(np.int64)
 
-    def release(self, answers: Any, outside: Outside = "refuse") -> NDArray[np.float64]:
+    def release(self, answers: Any) -> NDArray[np.float64]:
         """The midpoints (nearest doubles) of the cells of `answers`; errors as in `cells`."""
-        return np.array([float(m) for m in self.midpoints])[self.cells(answers, outside)]
+        return np.array([float(m) for m in self.midpoints])[self.cells(answers)]
 
     def _outside_message(self, count: int) -> str:
         # Which value it is stays untold: messages end up in logs, and it is somebody's.
         verb = "lies" if count == 1 else "lie"
         return (
             f"{count} of the values {verb} outside the range {float(self.lo):g} to {float(self.hi):g}; "
-            "widen the range, or ask for clipping"
+            "widen the range, or clip them"
         )
-
-    def used(self, answers: Iterable[object]) -> int:
-        """Number of cells that hold at least one of these exact answers."""
-        return len({self.cell(answer) for answer in answers})
 
 
 def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
@@ -224,8 +196,8 @@ def uniform_quantizer(lo: object, hi: object, levels: int) -> Quantizer:
         If `levels` is not from 1 to `MOST_LEVELS`, or is above 1 on a range without width.
     """
     domain = interval(lo, hi)
-    if isinstance(levels, bool) or not isinstance(levels, int) or not 1 <= levels <= MOST_LEVELS:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InputError(f"levels ({quoted(levels)}) must be an integer from 1 to {MOST_LEVELS:,}")
+    if check_whole("levels", levels) > MOST_LEVELS:
+        raise InputError(f"levels ({levels}) must be at most {MOST_LEVELS:,}")
     span = domain.hi - domain.lo
     if span == 0 and levels > 1:
         raise InputError("a range without width has one level; give a range with lower < upper")

@@ -3,152 +3,22 @@
 A fibre is the set of answers {f(x_i, x_-i) : x_i in its domain} that one individual can bring about
 while all the others stay as they are (Farokhi 2020, Definition 1). Its structure is what makes an
 exact certificate possible without enumerating all datasets. Sums of independent members of finite
-sets are kept as the bits of one long integer: adding a set to a set is then a few shifts, because
-sumsets are made of few runs of consecutive values. Tables over small finite domains have one axis for
-each individual, and everything about them is counted.
+sets are kept as runs of consecutive values, of which they are made of few.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import Domain, FiniteDomain, exact_number, finite, width
-
-LARGEST_TABLE = 5_000_000
-"""Datasets that are enumerated: some 10 s of Python calls, 40 MB of indices."""
-
-Indices = NDArray[np.int64]
-
-
-def fibre_counts(outputs: Indices, axis: int) -> Indices:
-    """Number of distinct outputs on each fibre along `axis`."""
-    lines = np.moveaxis(outputs, axis, -1).reshape(-1, outputs.shape[axis])
-    ordered = np.sort(lines, axis=1)
-    return 1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)
-
-
-def factorised(table: Any, what: str) -> tuple[list[Any], Indices]:
-    r"""The distinct entries of a table, and for each entry which of them it is (the shape of the table).
-
-    Arrays of numbers are compared by NumPy; everything else by Python, because NumPy would turn
-    1 and "1" into one text, cut "a\0" to "a", and round integers that stand beside floats.
-    """
-    array = table if isinstance(table, np.ndarray) else np.asarray(table, dtype=object)
-    if array.ndim == 0 or array.size == 0:
-        raise InputError(f"the table of {what} is empty; give one axis for each individual")
-    check_size(array.shape)
-    if array.dtype.kind in "biuf":
-        distinct, inverse = np.unique(array.reshape(-1), return_inverse=True)
-        return distinct.tolist(), np.asarray(inverse, dtype=np.int64).reshape(array.shape)
-    place: dict[Any, int] = {}
-    try:
-        codes = [place.setdefault(entry, len(place)) for entry in array.reshape(-1).tolist()]
-    except TypeError:
-        raise InputError(
-            f"the table of {what} must have one entry for each dataset, and equal rows"
-        ) from None
-    return list(place), np.array(codes, dtype=np.int64).reshape(array.shape)
-
-
-def check_size(shape: Sequence[int]) -> None:
-    """Refuse a domain with more than `LARGEST_TABLE` datasets."""
-    if math.prod(shape) > LARGEST_TABLE:
-        raise InputError(
-            f"the domain has {math.prod(shape):,} datasets, more than {LARGEST_TABLE:,}: too many to enumerate; "
-            "a sum, mean, count, linear or monotone query, a median or an order statistic needs no enumeration: "
-            "use linear_query, mean_query, median_query, OrderStatistic or MonotoneQuery"
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class TabulatedQuery:
-    """A query with exact answers on every dataset of a finite domain.
-
-    Parameters
-    ----------
-    values : (m,) tuple of Fractions
-        The distinct answers, sorted.
-    ranks : (d_1, ..., d_n) integers
-        ``values[ranks[x]]`` is the answer on dataset x (indices into the domains).
-    """
-
-    values: tuple[Fraction, ...]
-    ranks: Indices = field(repr=False)
-
-    @property
-    def individuals(self) -> int:
-        """Number of individuals."""
-        return self.ranks.ndim
-
-    @property
-    def range(self) -> tuple[Fraction, Fraction]:
-        """Smallest and largest answer."""
-        return self.values[0], self.values[-1]
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """sup |f - f'| over two datasets that differ in one individual."""
-        widest = Fraction(0)
-        for axis in range(self.ranks.ndim):
-            pairs = np.stack([self.ranks.min(axis=axis).ravel(), self.ranks.max(axis=axis).ravel()], axis=1)
-            distinct: list[list[int]] = np.unique(pairs, axis=0).tolist()
-            widest = max([widest, *(self.values[high] - self.values[low] for low, high in distinct)])
-        return widest
-
-    @classmethod
-    def from_array(cls, answers: Any) -> TabulatedQuery:
-        """From an array of numbers, one axis for each individual; floats are what their bits say.
-
-        Raises
-        ------
-        InputError
-            If it is empty, too large, or holds something that is no finite number.
-        """
-        distinct, codes = factorised(answers, "the query")
-        values, ranks = _ranked(distinct)
-        return cls(values, ranks[codes])
-
-    @classmethod
-    def from_function(
-        cls, function: Callable[[tuple[Fraction, ...]], object], domains: Sequence[FiniteDomain]
-    ) -> TabulatedQuery:
-        """By enumeration of every dataset of the product of `domains`.
-
-        Raises
-        ------
-        InputError
-            If there are more than `LARGEST_TABLE` datasets, or an answer is no finite number.
-        """
-        shape = [len(domain.values) for domain in domains]
-        if not shape:
-            raise InputError("a query needs at least one individual")
-        check_size(shape)
-        values, ranks = _ranked(function(data) for data in itertools.product(*(d.values for d in domains)))
-        return cls(values, ranks.reshape(shape))
-
-
-def _ranked(answers: Iterable[object]) -> tuple[tuple[Fraction, ...], Indices]:
-    """The distinct answers, sorted, and which of them each answer is."""
-    exact = [exact_number("query", answer) for answer in answers]
-    values = sorted(set(exact))
-    place = {value: rank for rank, value in enumerate(values)}
-    return tuple(values), np.array([place[v] for v in exact], dtype=np.int64)
-
-
-def check_individuals(count: object) -> int:
-    """`count` as a number of individuals, at least 1."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"individuals ({count!r}) must be an integer of at least 1")
-    return count
+from mechdesign.nonstochastic.domains import Domain, check_whole, exact_number, finite, width
 
 
 @dataclass(frozen=True)
@@ -215,111 +85,65 @@ class LinearQuery:
         return max(block.width for block in self.blocks)
 
 
+class _OfOrder:
+    """A query whose answers lie in the common domain, and whose largest fibre is that of a linear one."""
+
+    domain: Domain
+
+    @property
+    def largest_fibre(self) -> tuple[LinearQuery, str]:
+        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less."""
+        raise NotImplementedError
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """Smallest and largest answer."""
+        return self.domain.lo, self.domain.hi
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """sup |f - f'| over two datasets that differ in one individual."""
+        return self.largest_fibre[0].sensitivity
+
+
 @dataclass(frozen=True)
-class OrderStatistic:
+class OrderStatistic(_OfOrder):
     """The `rank`-th smallest of the data of `individuals` people with one common domain."""
 
     rank: int
     individuals: int
     domain: Domain
 
+    def __post_init__(self) -> None:
+        if check_whole("rank", self.rank) > check_whole("individuals", self.individuals):
+            raise InputError(f"rank ({self.rank}) must be at most {self.individuals}, the individuals")
+
     @property
     def largest_fibre(self) -> tuple[LinearQuery, str]:
-        """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less."""
+        """The others can lie so that the answer is x_i itself."""
         return identity_query(self.domain), "the others at the ends of the domain"
-
-    def __post_init__(self) -> None:
-        check_individuals(self.individuals)
-        whole = isinstance(self.rank, int) and not isinstance(self.rank, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not whole or not 1 <= self.rank <= self.individuals:
-            raise InputError(
-                f"rank ({self.rank!r}) must be an integer from 1 to {self.individuals}, the individuals"
-            )
-
-    @property
-    def range(self) -> tuple[Fraction, Fraction]:
-        """Smallest and largest answer."""
-        return self.domain.lo, self.domain.hi
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """The whole width: the others can lie so that the answer is x_i itself."""
-        return width(self.domain)
 
 
 @dataclass(frozen=True)
-class EvenMedian:
+class EvenMedian(_OfOrder):
     """The mean of the two middle values of an even number of people with one common domain."""
 
     individuals: int
     domain: Domain
 
-    @property
-    def largest_fibre(self) -> tuple[LinearQuery, str]:
-        """As of `OrderStatistic`: with one at z and the others at both ends the answer is (x_i + z) / 2."""
-        return mean_query(2, self.domain), "two in the middle, the others at the ends"
-
     def __post_init__(self) -> None:
-        if check_individuals(self.individuals) % 2:
+        if check_whole("individuals", self.individuals) % 2:
             raise InputError(
                 f"individuals ({self.individuals}) must be even here; an odd median is an OrderStatistic"
             )
 
     @property
-    def range(self) -> tuple[Fraction, Fraction]:
-        """Smallest and largest answer."""
-        return self.domain.lo, self.domain.hi
-
-    @property
-    def sensitivity(self) -> Fraction:
-        """Half the width: x_i is averaged with the other middle value."""
-        return width(self.domain) / 2
+    def largest_fibre(self) -> tuple[LinearQuery, str]:
+        """With one at z and the others at both ends the answer is (x_i + z) / 2."""
+        return mean_query(2, self.domain), "two in the middle, the others at the ends"
 
 
-@dataclass(frozen=True)
-class MonotoneQuery:
-    """A query that never falls when one individual's data grows.
-
-    Parameters
-    ----------
-    function
-        Takes a tuple of Fractions, one for each individual, and returns an int or a Fraction
-        (floats would make the certificate inexact). On interval domains it must be continuous.
-    domains
-        One for each individual: all intervals or all finite.
-    """
-
-    function: Callable[[tuple[Fraction, ...]], Fraction | int]
-    domains: tuple[Domain, ...]
-
-    def __post_init__(self) -> None:
-        if not self.domains:
-            raise InputError("a query needs at least one individual")
-        if len({isinstance(d, FiniteDomain) for d in self.domains}) > 1:
-            raise InputError("a monotone query needs domains of one kind: all intervals or all finite")
-
-    @property
-    def individuals(self) -> int:
-        """Number of individuals."""
-        return len(self.domains)
-
-    def __call__(self, data: tuple[Fraction, ...]) -> Fraction:
-        """The exact answer on one dataset."""
-        answer = self.function(data)
-        if isinstance(answer, bool) or not isinstance(answer, int | Fraction):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(
-                f"the query returned {answer!r}; a monotone query must return an int or a Fraction, "
-                "so that comparing it with a threshold is exact"
-            )
-        return Fraction(answer)
-
-    @property
-    def range(self) -> tuple[Fraction, Fraction]:
-        """Smallest and largest answer."""
-        return self(tuple(d.lo for d in self.domains)), self(tuple(d.hi for d in self.domains))
-
-
-Query: TypeAlias = LinearQuery | OrderStatistic | EvenMedian | MonotoneQuery | TabulatedQuery
+Query: TypeAlias = LinearQuery | OrderStatistic | EvenMedian
 
 
 def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) -> LinearQuery:
@@ -339,18 +163,20 @@ def linear_query(weights: Sequence[object], domains: Sequence[Domain] | Domain) 
 
 def mean_query(individuals: int, domain: Domain) -> LinearQuery:
     """The mean of the data of `individuals` people."""
-    n = check_individuals(individuals)
+    n = check_whole("individuals", individuals)
     return LinearQuery("mean", (Stratum(Fraction(1, n), domain, n),))
 
 
 def sum_query(individuals: int, domain: Domain) -> LinearQuery:
     """The sum of the data of `individuals` people."""
-    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_individuals(individuals)),))
+    return LinearQuery("sum", (Stratum(Fraction(1), domain, check_whole("individuals", individuals)),))
 
 
 def count_query(individuals: int) -> LinearQuery:
     """How many of `individuals` people have a property: a sum of zeros and ones."""
-    return LinearQuery("count", (Stratum(Fraction(1), finite((0, 1)), check_individuals(individuals)),))
+    return LinearQuery(
+        "count", (Stratum(Fraction(1), finite((0, 1)), check_whole("individuals", individuals)),)
+    )
 
 
 def identity_query(domain: Domain) -> LinearQuery:
@@ -360,7 +186,7 @@ def identity_query(domain: Domain) -> LinearQuery:
 
 def median_query(individuals: int, domain: Domain) -> OrderStatistic | EvenMedian:
     """The median of the data of `individuals` people."""
-    n = check_individuals(individuals)
+    n = check_whole("individuals", individuals)
     return OrderStatistic((n + 1) // 2, n, domain) if n % 2 else EvenMedian(n, domain)
 
 

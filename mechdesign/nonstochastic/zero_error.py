@@ -34,8 +34,10 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.core.balls import precision
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
+from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.ranges import JointRange, product
 from mechdesign.nonstochastic.solving import solution_of
 from solvers.errors import BackendFailure
@@ -220,7 +222,7 @@ def _exceeds_eigenvalues(bound: float, matrix: np.ndarray) -> bool:
     import flint
 
     size = len(matrix)
-    with flint.ctx.workprec(BALL_BITS):
+    with precision(BALL_BITS):
         factor: list[list[Any]] = []
         for i in range(size):
             row: list[Any] = []
@@ -241,13 +243,10 @@ def _exceeds_eigenvalues(bound: float, matrix: np.ndarray) -> bool:
 
 def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
     """A lower and an upper bound of log2(value) / uses, equal where value is a power of two and uses is 1."""
-    bits = math.log2(value.numerator) - math.log2(value.denominator)
-    if value == Fraction(2) ** round(bits) and uses == 1:
-        return float(round(bits)), float(round(bits))
-    # Each logarithm is off by at most one unit in its last place, and the larger one has the largest.
-    slack = 2 * math.ulp(math.log2(max(value.numerator, value.denominator)))
-    ends = max(bits - slack, 0.0) / uses, (bits + slack) / uses
-    return ends if uses == 1 else (math.nextafter(ends[0], 0.0), math.nextafter(ends[1], math.inf))
+    low, high = 0.0 - log2_above(1 / value), log2_above(value)
+    return (
+        (low, high) if uses == 1 else (math.nextafter(low / uses, 0.0), math.nextafter(high / uses, math.inf))
+    )
 
 
 def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) -> tuple[Any, float]:

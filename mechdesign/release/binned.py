@@ -65,7 +65,7 @@ def symbols_released(channel: Releasable) -> list[int] | None:
 
 
 def _bins_of(channel: Releasable, part: int, form: str) -> Bins:
-    bins = channel.useful.bins[part] if channel.useful.bins else None
+    bins = channel.useful.bins_of(part)
     name = quoted(channel.useful.columns[part])
     if bins is None:
         raise InputError(f"{form} is for columns that are released in bins (--bin), and {name} is not")
@@ -89,7 +89,7 @@ def numbers_released(channel: Releasable, form: str = REPRESENTATIVE) -> tuple[t
 
 def _numbers(channel: Releasable, part: int, known: list[int] | None, form: str) -> tuple[str, ...]:
     bins = _bins_of(channel, part, form)
-    shown = dict(zip(bins.labels, bins.representatives or (), strict=True))
+    shown = bins.shown
     own = [shown.get(symbol[part]) or "" for symbol in channel.useful.symbols]
     if known is not None:
         return tuple(own[x] for x in known)
@@ -179,9 +179,8 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
         rank = {label: k for k, label in enumerate(bins.labels)}
         places = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
         in_bin = np.equal.outer(np.arange(len(bins)), places).astype(np.float64)
-        shown_as = np.equal.outer([shown.index(text) for text in texts], np.arange(len(shown))).astype(
-            np.float64
-        )
+        shown_at = [shown.index(text) for text in texts]
+        shown_as = np.equal.outer(shown_at, np.arange(len(shown))).astype(np.float64)
         weights = channel.joint.p_x[:, None] * channel.matrix
         masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
         masses /= masses.sum()

@@ -138,8 +138,11 @@ class Release:
             self._posterior = posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            self.texts, self._inner = map(tuple, zip(*inner_samplers(channel, form), strict=True))  # type: ignore[assignment]
+            inner = inner_samplers(channel, form)
+            self.texts, self._inner = tuple(texts for texts, _ in inner), [sampler for _, sampler in inner]
             self._posterior = symbol_sampler(channel)
+        self.codes: Integers = np.zeros(0, dtype=np.int64)
+        """Of the records that were drawn last, as `symbol_counts` counts them."""
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)
         self.output_counts: Integers = np.zeros(
             len(channel.useful) if form in OF_SYMBOLS else len(channel.outputs), dtype=np.int64
@@ -150,7 +153,7 @@ class Release:
 
     def draw(self, columns: Sequence[Encoded], records: Records) -> list[NDArray[np.int32]]:
         """What to publish for each record: for every released column codes into its `texts`."""
-        codes = self._rows(columns)
+        codes = self.codes = self._rows(columns)
         self.symbol_counts += np.bincount(codes, minlength=len(self.symbol_counts))
         known = self._known(codes, records) if isinstance(records, Identifiers) else codes
         drawn = self._drawn(known, records, self._key)
@@ -164,12 +167,9 @@ class Release:
         if not self._inner:
             return [drawn] * len(self.texts)
         symbols = drawn.astype(np.int64)
-        return [
-            drawn
-            if inner is None
-            else inner.draw(symbols, records.source(self._key.derived(records.kind, WITHIN, name)))
-            for inner, name in zip(self._inner, self.names, strict=True)
-        ]
+        sources = (records.source(self._key.derived(records.kind, WITHIN, name)) for name in self.names)
+        pairs = zip(self._inner, sources, strict=True)
+        return [drawn if inner is None else inner.draw(symbols, source) for inner, source in pairs]
 
     def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
         drawn = self._sampler.draw(codes, records.source(key.derived(records.kind, "output")))

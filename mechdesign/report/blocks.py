@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from mechdesign.comparison.curve import Curve
 from mechdesign.report.record import Lifts
@@ -27,36 +26,31 @@ MOST_MAP_COLUMNS = 16
 """Rows and columns of a heat map that can be told apart, on a page and on a telephone."""
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A paragraph."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Remark:
+class Remark(NamedTuple):
     """A paragraph about the report itself: what was left out, shortened or put together."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Bullets:
+class Bullets(NamedTuple):
     """A list of sentences."""
 
     items: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Names and what is said of them, one a line."""
 
     items: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A text; `strength` in [0, 1] shades its ground, `tint` in [-1, 1] colours it."""
 
     text: str
@@ -69,8 +63,7 @@ def cells(*texts: str) -> tuple[Cell, ...]:
     return tuple(map(Cell, texts))
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A table: the first `heads` cells of each row name it, the cells in `left` are words, the others numbers.
 
     `folded` says that a picture shows the same.
@@ -84,8 +77,7 @@ class Grid:
     folded: bool = False
 
 
-@dataclass(frozen=True)
-class CurveChart:
+class CurveChart(NamedTuple):
     """Pictures of a trade-off curve: utility, largest gain and largest loss of belief."""
 
     title: str
@@ -93,16 +85,14 @@ class CurveChart:
     curve: Curve
 
 
-@dataclass(frozen=True)
-class Maps:
+class Maps(NamedTuple):
     """Tables of tinted cells that stand side by side; `scale` are the steps of their colours, from pale to dark."""
 
     maps: tuple[Grid, ...]
     scale: tuple[Cell, ...]
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(NamedTuple):
     """Lines for a shell, each with its purpose."""
 
     items: tuple[tuple[str, str], ...]
@@ -111,8 +101,7 @@ class Lines:
 Block: TypeAlias = Text | Remark | Bullets | Facts | Grid | CurveChart | Maps | Lines
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """A heading with an anchor, and what stands under it."""
 
     anchor: str
@@ -120,8 +109,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """A laid out report; `banner` says who may read it, `highlights` are its few main facts."""
 
     title: str
@@ -154,16 +142,13 @@ def grid(
     what: str,
     left: tuple[int, ...] = (),
 ) -> list[Block]:
-    """A table of the rows that a page has room for, and what is said where these are not all."""
-    shown, said = (
-        tuple(rows[:MOST_ROWS]),
-        f"The first {MOST_ROWS:,} of {len(rows):,} ({what}) are shown. {ALL_IN_JSON}",
-    )
-    return [Grid(caption, header, shown, left=left), *([Remark(said)] * (len(rows) > MOST_ROWS))]
+    """A table of the rows that a page has room for, and what is said where these are not all; nothing for none."""
+    said = f"The first {MOST_ROWS:,} of {len(rows):,} ({what}) are shown. {ALL_IN_JSON}"
+    table = Grid(caption, header, tuple(rows[:MOST_ROWS]), left=left)
+    return [*[table] * bool(rows), *[Remark(said)] * (len(rows) > MOST_ROWS)]
 
 
-@dataclass(frozen=True)
-class Blocked:
+class Blocked(NamedTuple):
     """Lifts with X or Y down and S along, neighbours put together; `note` says so, empty if none are."""
 
     rows: tuple[str, ...]

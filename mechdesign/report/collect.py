@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -17,7 +16,7 @@ from mechdesign.auditing.population import audit, set_behind
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.files import PathLike
+from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
@@ -65,8 +64,7 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
     """The design of a channel from a file, audited again; its bound is the one that the file has kept."""
     chosen = set_behind(channel, joint)
     verdict = audit(channel, joint, notion, population=chosen)
-    kept: Certificate | None = None
-    figures = channel.record.certificate or {}
+    kept, figures = None, channel.record.certificate or {}
     match [figures.get(key) for key in ("upper_bound_nmi", "gap_nmi", "scope")]:
         case [float() | int() as bound, float() | int() as gap, str() as scope]:
             kept = Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
@@ -175,9 +173,10 @@ def attributed(
         for name, path in (files or {}).items():
             base = os.path.basename(path)
             changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
-            with open(path, "rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            facts += [Fact(name, f"{base}, last changed {changed}"), Fact(f"SHA-256 of {base}", digest)]
+            facts += [
+                Fact(name, f"{base}, last changed {changed}"),
+                Fact(f"SHA-256 of {base}", sha256_of(path)),
+            ]
     return replace(report, written=written, provenance=tuple(facts), commands=tuple(commands))
 
 

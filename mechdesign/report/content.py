@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from mechdesign.auditing.demands import allowed_sides
 from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
@@ -23,6 +24,7 @@ from mechdesign.report.sentences import population_sentences
 from mechdesign.report.wording import about, achieved_text, at_most, count, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
+from mechdesign.tables.variable import Variable
 
 NAMELESS = "the sensitive column"
 
@@ -59,13 +61,11 @@ VOIDS = (
     "budgets together.",
 )
 
+SHANNON = "mutual information with {s} (Shannon; Sibson and Arimoto of every order)"
+
 MEASURES: Mapping[str, tuple[str, str, str | None]] = {
     "ldp": ("local differential privacy with respect to {s}", "nats", "max_log_lift_ratio"),
-    "information": (
-        "mutual information with {s} (Shannon; Sibson and Arimoto of every order)",
-        "nats",
-        "mutual_information",
-    ),
+    "information": (SHANNON, "nats", "mutual_information"),
     "total_variation": ("total variation T({s};released)", "", "total_variation"),
     "l1_lift": ("l1-lift", "", "l1_lift"),
     "chi2_lift": ("chi2-lift, and chi2({s};released)", "", "chi2_lift"),
@@ -93,10 +93,9 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     origin = {key: channel.record.provenance.get(key) for key in ("mechanism", "method")}
     record = ChannelRecord(provenance=origin, objective=channel.record.objective)
     bare = replace(channel, joint=None, record=record)
-    asked = _asked(bare, notion)
+    asked, confidence = _asked(bare, notion), channel.record.confidence
     sensitive, useful = names_of(asked)
     verdict = VERDICTS[satisfied] + ("" if satisfied is None else ", with the table that is not shown here.")
-    confidence = channel.record.confidence
     about_whom = [PUBLIC_SAMPLE] if confidence is None else scope_of(confidence)
     covers = _covers(notion, sensitive, useful, _promised(notion).eps_ldp)
     return r.Report(
@@ -129,28 +128,24 @@ def summary_report(
     found, after = verdict or design, channel.record.after
     said = [f"{VERDICTS[design.verified]}.", *achieved_texts(found.achieved, found.used)]
     said += [] if verdict is None else [worst_text(verdict.worst)]
-    names = [name for each in joint.sensitive.secret_names for name in each]
-    shares = [share for secret in joint.secrets for share in secret.p_s]
-    ranges = zip(names, shares, belief_ranges(channel, joint), strict=True)
-    promise = _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained)
+    shares = [float(share) for secret in joint.secrets for share in secret.p_s]
+    ranges = zip(asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True)
+    promise = replace(
+        _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained),
+        achieved=asdict(found.achieved),
+        used=None if found.used is None else asdict(found.used),
+        worst=None if verdict is None else asdict(verdict.worst),
+        allowed=_allowed(notion, joint.sensitive),
+        beliefs=tuple(r.Belief(name, before, low, high) for name, before, (low, high) in ranges),
+    )
+    if population is not None:
+        sentences = tuple(population_sentences(population, design.confidence, joint.total))
+        population = r.Population(population.level, **asdict(population.achieved), sentences=sentences)
     return r.Report(
         audience="internal",
         asked=asked,
-        promise=replace(
-            promise,
-            achieved=asdict(found.achieved),
-            used=None if found.used is None else asdict(found.used),
-            worst=None if verdict is None else asdict(verdict.worst),
-            allowed=_allowed(notion, names),
-            beliefs=tuple(r.Belief(name, float(before), low, high) for name, before, (low, high) in ranges),
-        ),
-        population=None
-        if population is None
-        else r.Population(
-            level=population.level,
-            **asdict(population.achieved),
-            sentences=tuple(population_sentences(population, design.confidence, joint.total)),
-        ),
+        promise=promise,
+        population=population,
         holds_for=(
             *([_sample(asked)] if design.confidence is None else []),
             *([ZERO_CELLS.format(sensitive=sensitive, useful=useful)] if asked.zero_cells else []),
@@ -182,17 +177,17 @@ def full_report(
     absent: dict[str, str],
 ) -> r.Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
-    names = tuple(name for each in joint.sensitive.secret_names for name in each)
+    names = summary.asked.sensitive_symbols
     before: list[list[float]] = []
     after: list[list[float]] = []
     for secret in joint.secrets:
         released = secret.p @ channel.matrix
         before += secret.lift.tolist()
         after += (released / secret.p_s[:, None] / released.sum(axis=0)).tolist()
-    meanings = [
-        r.Meaning(out.output, out.probability, _largest_first(posterior), out.min_lift, out.max_lift)
-        for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True)
-    ]
+    meanings: list[r.Meaning] = []
+    for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True):
+        largest_first = tuple(sorted(posterior.items(), key=lambda item: -item[1]))
+        meanings.append(r.Meaning(out.output, out.probability, largest_first, out.min_lift, out.max_lift))
     return replace(
         summary,
         curve=curve,
@@ -203,22 +198,21 @@ def full_report(
     )
 
 
-def _allowed(notion: Notion, names: Sequence[str]) -> tuple[tuple[float, float], ...]:
+def _allowed(notion: Notion, sensitive: Variable) -> tuple[tuple[float, float], ...]:
     """The smallest and largest lift of each symbol, where some have budgets of their own."""
-    limits, own = notion.limits, {name: budgets for name, *budgets in notion.own}
-    if not own:
-        return ()
-    both = [own.get(name, (limits.lower, limits.upper)) for name in names]
-    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in both)
-
-
-def _largest_first(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
-    return tuple(sorted(shares.items(), key=lambda item: -item[1]))
+    sides = allowed_sides(sensitive, notion) if notion.own else []
+    return tuple((math.exp(-lower), math.exp(upper)) for lower, upper in sides)
 
 
 def names_of(asked: r.Asked) -> tuple[str, str]:
     """The sensitive and the useful columns, as one name each."""
-    return title(asked.sensitive_columns) or NAMELESS, title(asked.useful_columns)
+    sensitive = title(asked.sensitive_columns, " or " if asked.each else " x ")
+    return sensitive or NAMELESS, title(asked.useful_columns)
+
+
+def protected(asked: r.Asked) -> str:
+    """What the promise protects: ``race``, ``race x sex``, ``each of race and sex``."""
+    return f"each of {title(asked.sensitive_columns, ' and ')}" if asked.each else names_of(asked)[0]
 
 
 def _least(channel: Channel) -> r.LeastKept | None:
@@ -239,15 +233,11 @@ def origin_of(channel: Channel, key: str) -> str | None:
 
 def achieved_texts(achieved: Achieved, used: Used | None) -> list[str]:
     """The budgets that a channel keeps to, in words: those of its own notion if that is an average, and all lifts."""
-    own = (
-        ""
-        if used is None
-        else f"eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)} (nats, rounded up)."
-    )
-    return [
-        *([f"Of its own budgets it uses {own}"] if own else []),
-        f"Achieved: {achieved_text(achieved)} (nats, rounded up).",
-    ]
+    texts = [f"Achieved: {achieved_text(achieved)} (nats, rounded up)."]
+    if used is not None:
+        own = f"eps_l {at_most(used.eps_l)}, eps_u {at_most(used.eps_u)}"
+        texts.insert(0, f"Of its own budgets it uses {own} (nats, rounded up).")
+    return texts
 
 
 def worst_text(worst: Worst) -> str:
@@ -261,17 +251,15 @@ def worst_text(worst: Worst) -> str:
 
 
 def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> r.Asked:
-    hidden = channel.sensitive
+    hidden, columns, symbols = channel.sensitive, (), ()
     cells = None if joint is None else [cell for row in joint.counts for cell in row]
-    columns = () if hidden is None else hidden.columns
-    if hidden is not None and hidden.each:
-        columns = (f"{' and '.join(columns)} (each)",)
+    if hidden is not None:
+        columns, symbols = hidden.columns, tuple(name for each in hidden.secret_names for name in each)
     return r.Asked(
         sensitive_columns=columns,
+        each=hidden is not None and hidden.each,
         useful_columns=channel.useful.columns,
-        sensitive_symbols=()
-        if hidden is None
-        else tuple(name for each in hidden.secret_names for name in each),
+        sensitive_symbols=symbols,
         useful_symbols=channel.useful.names,
         outputs=len(channel.outputs),
         notion=to_record(notion),
@@ -353,10 +341,8 @@ def _sample(asked: r.Asked) -> str:
 
 def _covers(notion: Notion, sensitive: str, useful: str, eps_ldp: float) -> list[str]:
     """Against whom the promise holds, and what it leaves open."""
-    texts = [
-        COVERS,
-        *(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]) for side in notion.limits.free_sides),
-    ]
+    free = notion.limits.free_sides
+    texts = [COVERS, *(FREE_SIDE.format(sensitive=sensitive, how=FREE[side]) for side in free)]
     if math.isfinite(eps_ldp):
         texts.append(OTHER_PRIOR.format(sensitive=sensitive, useful=useful, eps_ldp=at_most(eps_ldp)))
     return texts

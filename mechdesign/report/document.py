@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
-from mechdesign.report.content import names_of
-from mechdesign.report.record import Asked, Kept, LeastKept, Lifts, Promise, Report
+from mechdesign.report.content import names_of, protected
+from mechdesign.report.record import Asked, Kept, LeastKept, Promise, Report
 
 LIFT = (
     "The lift of a {sensitive} at a released value says how many times as likely that value makes it: 1 means that "
@@ -44,44 +44,40 @@ ABOVE, BELOW = "▲", "▼"
 
 def document_of(report: Report) -> b.Document:
     """The document that every renderer writes: what matters most comes first."""
-    asked = report.asked
-    sensitive, useful = names_of(asked)
-    sections = summary_sections(report)
-    if report.curve is not None or "curve" in report.absent:
-        sections.append(b.Section("curve", "Privacy against utility", _curve(report)))
-    if report.before is not None and report.after is not None:
-        sections.append(b.Section("lifts", "Before and after", _lifts(report, report.before, report.after)))
-    sections.append(b.Section("channel", "The channel", _channel(report)))
-    if report.codebook is not None:
-        sections.append(b.Section("codebook", "Codebook", _codebook(report)))
-    if report.promise.bounds:
-        sections.append(b.Section("measures", "Other measures of leakage", measure_blocks(report.promise)))
+    asked, useful = report.asked, names_of(report.asked)[1]
     facts = b.Facts(tuple((fact.name, w.label(fact.text)) for fact in report.provenance))
-    sections += [
-        b.Section("asked", "What was asked", _asked(asked)),
-        b.Section("provenance", "Provenance", (facts,)),
-    ]
-    if report.commands:
-        again = b.Lines(tuple((c.purpose, c.line) for c in report.commands))
-        sections.append(b.Section("reproduce", "Do it again", (again,)))
+    again = b.Lines(tuple((c.purpose, c.line) for c in report.commands))
+    blocks: dict[tuple[str, str], Sequence[b.Block]] = {
+        ("curve", "Privacy against utility"): _curve(report),
+        ("lifts", "Before and after"): _lifts(report),
+        ("channel", "The channel"): _channel(report),
+        ("codebook", "Codebook"): _codebook(report),
+        ("measures", "Other measures of leakage"): measure_blocks(report.promise),
+        ("asked", "What was asked"): _asked(asked),
+        ("provenance", "Provenance"): [facts],
+        ("reproduce", "Do it again"): [again] if report.commands else [],
+    }
     return b.Document(
-        title=f"Release of {useful}, protecting {sensitive}",
+        title=f"Release of {useful}, protecting {protected(asked)}",
         banner=BANNERS[report.audience],
         internal=report.audience == "internal",
         lead=lead_of(asked),
         highlights=_highlights(report, useful),
-        sections=tuple(sections),
+        sections=(*summary_sections(report), *_sections(blocks)),
         footer=f"Written {report.written} by mechdesign.",
     )
 
 
+def _sections(blocks: Mapping[tuple[str, str], Sequence[b.Block]]) -> list[b.Section]:
+    return [b.Section(*name, tuple(shown)) for name, shown in blocks.items() if shown]
+
+
 def lead_of(asked: Asked) -> str:
     """Who is protected, and what is released instead of what."""
-    sensitive, useful = names_of(asked)
     symbols = f" ({w.count(len(asked.sensitive_symbols), 'symbol')})" if asked.sensitive_symbols else ""
     return (
-        f"{useful} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
-        f"{w.count(asked.outputs, 'output')}; {sensitive}{symbols} is protected."
+        f"{names_of(asked)[1]} ({w.count(len(asked.useful_symbols), 'symbol')}) is released as "
+        f"{w.count(asked.outputs, 'output')}; {protected(asked)}{symbols} is protected."
     )
 
 
@@ -98,45 +94,42 @@ def summary_sections(report: Report) -> list[b.Section]:
         ("scope", "For whom it holds"): (*map(b.Text, population), b.Bullets(report.holds_for)),
         ("voids", "What voids it"): (b.Bullets(report.voided_by),),
     }
-    return [b.Section(*name, tuple(shown)) for name, shown in blocks.items() if shown]
+    return _sections(blocks)
 
 
 def _highlights(report: Report, useful: str) -> tuple[tuple[str, str], ...]:
-    promise, kept, asked = report.promise, report.kept, report.asked
-    items: list[tuple[str, str]] = []
-    if promise.low is not None or promise.high is not None:
-        low = "0" if promise.low is None else w.at_least(promise.low)
-        high = "any" if promise.high is None else w.at_most(promise.high)
-        items.append(("Times as likely as before", f"{low} to {high}"))
-    items.append(("Promise", asked.notion_text))
-    verdict = {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied]
-    items.append(("Verified", verdict))
-    if report.least is not None and report.least.truth is not None:
-        items.append(("Records that stay true", w.percent_at_least(report.least.truth)))
-    if kept is not None:
-        items.append((f"Information in {useful} kept", w.percent_at_least(kept.nmi)))
-        if kept.upper_bound_nmi is not None:
-            items.append(("No channel keeps more than", w.percent_at_most(kept.upper_bound_nmi)))
-    if asked.records is not None:
-        items.append(("Records in the table", f"{asked.records:,}"))
-    return tuple(items)
+    promise, kept, least, records = report.promise, report.kept, report.least, report.asked.records
+    low = "0" if promise.low is None else w.at_least(promise.low)
+    high = "any" if promise.high is None else w.at_most(promise.high)
+    truth = None if least is None else least.truth
+    bound = None if kept is None else kept.upper_bound_nmi
+    items = {
+        "Times as likely as before": None if (low, high) == ("0", "any") else f"{low} to {high}",
+        "Promise": report.asked.notion_text,
+        "Verified": {True: "yes, exactly", False: "VIOLATED", None: "not checked here"}[promise.satisfied],
+        "Records that stay true": None if truth is None else w.percent_at_least(truth),
+        f"Information in {useful} kept": None if kept is None else w.percent_at_least(kept.nmi),
+        "No channel keeps more than": None if bound is None else w.percent_at_most(bound),
+        "Records in the table": None if records is None else f"{records:,}",
+    }
+    return tuple((name, text) for name, text in items.items() if text is not None)
 
 
 def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ...]:
-    statement = b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
-    rows = [
-        b.cells(
-            b.short(one.symbol),
-            w.percent(one.before),
-            w.percent_at_least(one.lowest),
-            w.percent_at_most(one.highest),
-        )
-        for one in promise.beliefs
-    ]
-    header = (sensitive, "before", "lowest after", "highest after")
-    caption = f"Probability of each {sensitive} before and after any released value is seen"
-    table = b.grid(caption, header, rows, sensitive) if rows else []
-    return (statement, *table, b.Text(f"This is {notion}. {promise.verdict}"))
+    rows: list[tuple[b.Cell, ...]] = []
+    for one in promise.beliefs:
+        after = w.percent_at_least(one.lowest), w.percent_at_most(one.highest)
+        rows.append(b.cells(b.short(one.symbol), w.percent(one.before), *after))
+    return (
+        b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}"),
+        *b.grid(
+            f"Probability of each {sensitive} before and after any released value is seen",
+            (sensitive, "before", "lowest after", "highest after"),
+            rows,
+            sensitive,
+        ),
+        b.Text(f"This is {notion}. {promise.verdict}"),
+    )
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
@@ -154,7 +147,7 @@ def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
 
 def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
     """What a record costs on average, what no channel does better, and which symbols stay as they are."""
-    asked, cost, bound = least.asked, least.cost, least.cost_lower_bound
+    asked, cost, bound, moved = least.asked, least.cost, least.cost_lower_bound, least.frequency_deviation
     texts: list[str] = []
     if least.truth is not None and cost is not None and bound is not None:
         kept = f"{w.percent_at_least(least.truth)} of the records are released with their own {useful} (expected)"
@@ -167,19 +160,13 @@ def _least(least: LeastKept, useful: str) -> tuple[b.Block, ...]:
             said = f"{what[asked['distance']]} {w.at_most(cost)}"
             texts.append(f"{said}; {best} comes below {w.at_least(bound)}. {kept}.")
     if asked["keep_frequencies"]:
-        size = (
-            ", up to the rounding to integers"
-            if least.frequency_deviation is None
-            else f", to within {w.at_most(least.frequency_deviation)}"
-        )
-        texts.append(f"The expected share of every {useful} is that of the table{size}.")
-    elif least.frequency_deviation is not None:
-        most = w.percent_at_most(least.frequency_deviation)
-        texts.append(f"Expected shares of {useful} change by at most {most} of all.")
+        size = "up to the rounding to integers" if moved is None else f"to within {w.at_most(moved)}"
+        texts.append(f"The expected share of every {useful} is that of the table, {size}.")
+    elif moved is not None:
+        texts.append(f"Expected shares of {useful} change by at most {w.percent_at_most(moved)} of all.")
     if asked["forbid"]:
-        texts.append(
-            f"{w.count(len(asked['forbid']), 'pair')} of symbols is never released one for the other."
-        )
+        pairs = w.count(len(asked["forbid"]), "pair")
+        texts.append(f"{pairs} of symbols is never released one for the other.")
     rows = [b.cells(b.short(name), w.percent_at_least(share)) for name, share in least.by_symbol]
     caption = f"Probability that each {useful} is released as it is"
     return (*map(b.Text, texts), *b.grid(caption, (useful, "stays true"), rows, useful))
@@ -190,14 +177,13 @@ def _numbers(numbers: Sequence[Moved]) -> tuple[b.Block, ...]:
     blocks: list[b.Block] = []
     for each in numbers:
         column, step = w.label(each.column), -(-len(each.labels) // MOST_BARS)
-        said = f"; original and released numbers have the correlation {w.about(each.correlation or 0.0)}"
-        blocks.append(
-            b.Text(
-                f"{column} is in {w.count(len(each.labels), 'bin')}. Published as medians (apply --as representative), "
-                f"its numbers are expected to move by {distance_text(each.distance, each.kind)}"
-                f"{'' if each.correlation is None else said}."
-            )
+        said = (
+            f"{column} is in {w.count(len(each.labels), 'bin')}. Published as medians (apply --as representative), its "
+            f"numbers are expected to move by {distance_text(each.distance, each.kind)}"
         )
+        if each.correlation is not None:
+            said += f"; original and released numbers have the correlation {w.about(each.correlation)}"
+        blocks.append(b.Text(f"{said}."))
         rows: list[tuple[b.Cell, ...]] = []
         for k in range(0, len(each.labels), step):
             low, high = each.labels[k], each.labels[min(k + step, len(each.labels)) - 1]
@@ -218,33 +204,28 @@ def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     """What follows for other measures: from the promise, for every channel; and what this channel attains."""
     attained = any(bound.attained is not None for bound in promise.bounds)
     header = ("measure", "every channel with this promise, at most", "this channel")[: 2 + attained]
-    rows = [
-        b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values[: 1 + attained]))
-        for bound in promise.bounds
-        for values in [(bound.promised, bound.attained)]
-    ]
+    rows: list[tuple[b.Cell, ...]] = []
+    for bound in promise.bounds:
+        values = (bound.promised, bound.attained)[: 1 + attained]
+        rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
     caption = "What the promise bounds" + (", and what this channel attains" if attained else "")
-    return (b.Grid(caption, header, tuple(rows)),)
+    return (b.Grid(caption, header, tuple(rows)),) if rows else ()
 
 
 def _asked(asked: Asked) -> tuple[b.Block, ...]:
-    sensitive, useful = names_of(asked)
-    facts = [
-        ("Protected", f"{sensitive}: {_names(asked.sensitive_symbols)}"),
-        ("Released", f"{useful}: {_names(asked.useful_symbols)}"),
-        ("Notion and budgets", f"{asked.notion_text}, in nats"),
-    ]
-    if asked.mechanism is not None:
-        by = f", by {w.label(asked.method)}" if asked.method is not None else ""
-        facts.append(("Mechanism", f"{w.label(asked.mechanism)}{by}"))
-    if asked.table is not None:
-        facts.append(("Table", w.label(asked.table)))
-    if asked.cells is not None and asked.zero_cells is not None:
-        size = "probabilities or weights" if asked.records is None else w.count(asked.records, "record")
-        facts.append(
-            ("Size of the table", f"{size}; {asked.zero_cells:,} of {w.count(asked.cells, 'cell')} zero")
-        )
-    return (b.Facts(tuple(facts)), *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
+    method = "" if asked.method is None else f", by {w.label(asked.method)}"
+    size = "probabilities or weights" if asked.records is None else w.count(asked.records, "record")
+    zero = f"{size}; {asked.zero_cells or 0:,} of {w.count(asked.cells or 0, 'cell')} zero"
+    facts = {
+        "Protected": f"{protected(asked)}: {_names(asked.sensitive_symbols)}",
+        "Released": f"{names_of(asked)[1]}: {_names(asked.useful_symbols)}",
+        "Notion and budgets": f"{asked.notion_text}, in nats",
+        "Mechanism": None if asked.mechanism is None else f"{w.label(asked.mechanism)}{method}",
+        "Table": None if asked.table is None else w.label(asked.table),
+        "Size of the table": None if asked.cells is None else zero,
+    }
+    known = tuple((name, text) for name, text in facts.items() if text is not None)
+    return (b.Facts(known), *b.label_remarks([*asked.sensitive_symbols, *asked.useful_symbols]))
 
 
 def _names(names: Sequence[str]) -> str:
@@ -259,7 +240,7 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
     """The curve as pictures and as a table, or why there is none."""
     curve = report.curve
     if curve is None:
-        return (b.Remark(report.absent["curve"]),)
+        return (b.Remark(report.absent["curve"]),) if "curve" in report.absent else ()
     chosen = curve.chosen
     mechanisms = list(dict.fromkeys(row.mechanism for row in curve.rows))
     bounded = any(row.upper_bound_nmi is not None for row in curve.rows)
@@ -294,18 +275,20 @@ def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
     return b.cells(f"{row.epsilon:g}{'*' if chosen else ''}", *kept, w.at_most(row.max_log_lift), smallest)
 
 
-def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.Block, ...]:
+def _lifts(report: Report) -> tuple[b.Block, ...]:
     """Heat maps of the lifts of the table and of the release."""
-    sensitive, useful = w.title(report.asked.sensitive_columns), w.title(report.asked.useful_columns)
-    low, high = report.promise.low, report.promise.high
-    before, after = b.blocked(lifts_before, useful, sensitive), b.blocked(lifts_after, "outputs", sensitive)
+    if report.before is None or report.after is None:
+        return ()
+    promise, (sensitive, useful) = report.promise, names_of(report.asked)
+    before, after = b.blocked(report.before, useful, sensitive), b.blocked(report.after, "outputs", sensitive)
     ends = _ends(before, after)
-    bounded = low is not None or high is not None
+    bounded = promise.low is not None or promise.high is not None
     marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
     powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
+    scale = [b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers]
     maps = (
-        _map("Before", before, useful, sensitive, report.promise, ends),
-        _map("After", after, "output", sensitive, report.promise, ends),
+        _map("Before", before, useful, sensitive, promise, ends),
+        _map("After", after, "output", sensitive, promise, ends),
     )
     return (
         b.Text(LIFT.format(sensitive=sensitive)),
@@ -314,9 +297,7 @@ def _lifts(report: Report, lifts_before: Lifts, lifts_after: Lifts) -> tuple[b.B
             f"released value is seen (after). Pale is less likely, dark more likely; the colours end at "
             f"{1.0 / ends:g} and {ends:g}.{marks}"
         ),
-        b.Maps(
-            maps, tuple(b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers)
-        ),
+        b.Maps(maps, tuple(scale)),
         *[b.Remark(f"{n}: {map_.note}") for n, map_ in (("Before", before), ("After", after)) if map_.note],
     )
 
@@ -331,23 +312,20 @@ def _map(name: str, table: b.Blocked, down: str, across: str, promise: Promise, 
     low, high = promise.low or 0.0, math.inf if promise.high is None else promise.high
     own = promise.allowed or ((low, high),) * len(table.columns)
     wide = -(-len(own) // len(table.columns))
-    parts = [own[k : k + wide] for k in range(0, len(own), wide)]
-    ends_of = [(max(low for low, _ in part), min(high for _, high in part)) for part in parts]
-    allowed = [(low * (1.0 - ROUNDING), high * (1.0 + ROUNDING)) for low, high in ends_of]
-    marks = [
-        [
-            BELOW if v < low else ABOVE if v > high else ""
-            for v, (low, high) in zip(line, allowed, strict=True)
-        ]
-        for line in table.values
-    ]
-    outside = sum(mark != "" for line in marks for mark in line)
+    allowed: list[tuple[float, float]] = []
+    for k in range(0, len(own), wide):
+        lows, highs = zip(*own[k : k + wide], strict=True)
+        allowed.append((max(lows) * (1.0 - ROUNDING), min(highs) * (1.0 + ROUNDING)))
+    rows: list[tuple[b.Cell, ...]] = []
+    outside = 0
+    for short_name, line in zip(table.rows, table.values, strict=True):
+        both = zip(line, allowed, strict=True)
+        marks = [BELOW if v < least else ABOVE if v > most else "" for v, (least, most) in both]
+        outside += len(marks) - marks.count("")
+        lifts = (_lift(v, mark, ends) for v, mark in zip(line, marks, strict=True))
+        rows.append((b.Cell(short_name), *lifts))
     cells = w.count(len(table.rows) * len(table.columns), "cell")
     said = f"; {outside:,} of {cells} outside what is allowed" if low > 0.0 or high < math.inf else ""
-    rows = (
-        (b.Cell(short_name), *(_lift(v, mark, ends) for v, mark in zip(line, marked, strict=True)))
-        for short_name, line, marked in zip(table.rows, table.values, marks, strict=True)
-    )
     return b.Grid(f"{name}: lift of each {across} at each {down}{said}", (down, *table.columns), tuple(rows))
 
 
@@ -364,39 +342,39 @@ def _lift(value: float, mark: str, ends: float) -> b.Cell:
 
 def _channel(report: Report) -> tuple[b.Block, ...]:
     """The matrix, or where it is too large what becomes of each symbol."""
-    channel, useful = report.channel, w.title(report.asked.useful_columns)
-    outputs = range(len(channel.outputs))
-    blocks: list[b.Block] = [
-        b.Text(
-            f"Each {useful} is replaced by one of {w.count(len(channel.outputs), 'output')}, drawn with these "
-            f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
+    channel, (_, useful) = report.channel, names_of(report.asked)
+    whole = len(channel.outputs) <= MOST_MATRIX_OUTPUTS and len(channel.symbols) <= MOST_MATRIX_SYMBOLS
+    rows: list[tuple[b.Cell, ...]] = []
+    for name, row in zip(channel.symbols, channel.rows, strict=True):
+        shares = {entry.output: entry.share for entry in row}
+        if whole:
+            shown = [
+                b.Cell(_tenths(shares[y]), shares[y]) if y in shares else b.Cell("")
+                for y in range(len(channel.outputs))
+            ]
+        else:
+            shown = b.cells(_listed([(channel.outputs[y], share) for y, share in shares.items()]))
+        rows.append((b.Cell(b.short(name)), *shown))
+    said = (
+        f"Each {useful} is replaced by one of {w.count(len(channel.outputs), 'output')}, drawn with these "
+        f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
+    )
+    if whole:
+        caption, header = (
+            f"P(output | {useful}) in %; an empty cell is exactly zero",
+            map(b.short, channel.outputs),
         )
-    ]
-    if len(channel.outputs) <= MOST_MATRIX_OUTPUTS and len(channel.symbols) <= MOST_MATRIX_SYMBOLS:
-        rows: list[tuple[b.Cell, ...]] = []
-        for name, row in zip(channel.symbols, channel.rows, strict=True):
-            shares = {entry.output: entry.share for entry in row}
-            shown = [b.Cell(_tenths(shares[y]), shares[y]) if y in shares else b.Cell("") for y in outputs]
-            rows.append((b.Cell(b.short(name)), *shown))
-        header = (useful, *map(b.short, channel.outputs))
-        blocks.append(
-            b.Grid(f"P(output | {useful}) in %; an empty cell is exactly zero", header, tuple(rows))
-        )
+        table = [b.Grid(caption, (useful, *header), tuple(rows))]
     else:
-        blocks.append(
-            b.Remark(
-                f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
-                f"{b.MOST_SHARES} most probable outputs of each {useful} are listed, the others put together. "
-                f"{b.ALL_IN_JSON}"
-            )
+        no_room = (
+            f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
+            f"{b.MOST_SHARES} most probable outputs of each {useful} are listed, the others put together. "
+            f"{b.ALL_IN_JSON}"
         )
-        listed = [
-            b.cells(b.short(name), _listed([(channel.outputs[e.output], e.share) for e in row]))
-            for name, row in zip(channel.symbols, channel.rows, strict=True)
-        ]
         header = (useful, "outputs, with their probabilities")
-        blocks += b.grid(f"What is released for each {useful}", header, listed, useful, left=(1,))
-    return (*blocks, *b.label_remarks([*channel.symbols, *channel.outputs]))
+        caption = f"What is released for each {useful}"
+        table = [b.Remark(no_room), *b.grid(caption, header, rows, useful, left=(1,))]
+    return (b.Text(said), *table, *b.label_remarks([*channel.symbols, *channel.outputs]))
 
 
 def _tenths(share: float) -> str:
@@ -420,24 +398,21 @@ def _listed(shares: Sequence[tuple[str, float]]) -> str:
 
 def _codebook(report: Report) -> tuple[b.Block, ...]:
     """What each output says of X, and how much of S."""
-    codebook, useful = report.codebook or (), w.title(report.asked.useful_columns)
-    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in codebook[: b.MOST_ROWS])
+    if report.codebook is None:
+        return ()
+    sensitive, useful = names_of(report.asked)
+    clipped = any(len(meaning.posterior) > b.MOST_SHARES for meaning in report.codebook[: b.MOST_ROWS])
     rest = [b.Remark(f"Of each output the {b.MOST_SHARES} most probable symbols are listed. {b.ALL_IN_JSON}")]
     header = ("output", "released", f"P({useful} | output)", "smallest lift", "largest lift")
-    rows = [
-        b.cells(
-            b.short(one.output),
-            f"{_tenths(one.probability)} %",
-            _listed(one.posterior),
-            w.at_least(one.lowest_lift),
-            w.at_most(one.highest_lift),
-        )
-        for one in codebook
-    ]
+    rows: list[tuple[b.Cell, ...]] = []
+    for one in report.codebook:
+        lifts = w.at_least(one.lowest_lift), w.at_most(one.highest_lift)
+        says = f"{_tenths(one.probability)} %", _listed(one.posterior)
+        rows.append(b.cells(b.short(one.output), *says, *lifts))
     return (
         b.Text(
             f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-            f"its smallest and its largest lift over {w.title(report.asked.sensitive_columns)}."
+            f"its smallest and its largest lift over {sensitive}."
         ),
         *b.grid("Posterior of each output", header, rows, "outputs", left=(2,)),
         *(rest if clipped else []),

@@ -27,27 +27,23 @@ DARK = 0.35
 SHADES = (0.02, 0.1, 0.3, 0.6, 0.9)
 """Shares from which on a cell has the next darker ground."""
 
-
 LEFT = ' class="left"'
+HATCHED = '<rect width="34" height="14" fill="#ededed"/><path d="M4 14L18 0M14 14L28 0" stroke="#bfbfbf"/>'
 
 
 def html_page(document: b.Document) -> str:
     """The whole file."""
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     kind = " internal" if document.internal else ""
-    head = (
-        "<!DOCTYPE html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="robots" content="noindex">\n'
-        f"<title>{escape(document.title)}</title>\n<style>\n{style}</style>\n</head>\n"
-    )
     links = "".join(
-        f'<li><a href="#{section.anchor}">{escape(section.title)}</a></li>' for section in document.sections
+        f'<li><a href="#{each.anchor}">{escape(each.title)}</a></li>' for each in document.sections
     )
     parts = [
-        head,
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+        '<meta name="robots" content="noindex">\n',
+        f"<title>{escape(document.title)}</title>\n<style>\n{style}</style>\n</head>\n",
         f'<body>\n<p class="banner{kind}">{escape(document.banner)}</p>\n<div class="page">\n<header>\n',
         f'<h1>{escape(document.title)}</h1>\n<p class="lead">{escape(document.lead)}</p>\n',
         f'<dl class="highlights">{_pairs(document.highlights, "<div>", "</div>")}</dl>\n',
@@ -125,10 +121,7 @@ def _curve(chart: b.CurveChart, anchor: str) -> str:
     key = [(_sample(line.colour, line.dashes[1]), line.label) for line in plots.curve_series(chart)]
     rows, chosen = chart.curve.rows, chart.curve.chosen
     if any(row.upper_bound_nmi is not None for row in rows):
-        hatched = (
-            '<rect width="34" height="14" fill="#ededed"/><path d="M4 14L18 0M14 14L28 0" stroke="#bfbfbf"/>'
-        )
-        key.append((_icon(hatched), "proven impossible"))
+        key.append((_icon(HATCHED), "proven impossible"))
     if chosen.eps_l is not None or chosen.eps_u is not None:
         key.append((_sample("#737373", plots.BUDGET_DASHES[1]), "budget of this side"))
     ring = f'<circle cx="17" cy="7" r="5" fill="none" stroke="{plots.INK}" stroke-width="2.5"/>'
@@ -150,9 +143,8 @@ def _maps(maps: b.Maps, anchor: str) -> str:
     grids = "".join(f"<div>{_grid(grid, f'{anchor}-{k}')}</div>\n" for k, grid in enumerate(maps.maps))
     wide = " wide" if any(len(grid.header) > SIDE_BY_SIDE + 1 for grid in maps.maps) else ""
     steps = "".join(f"<span{_tint(step)}>{step.text}</span>" for step in maps.scale)
-    return (
-        f'<figure class="maps{wide}">\n{grids}<figcaption class="scale">lift {steps}</figcaption></figure>\n'
-    )
+    caption = f'<figcaption class="scale">lift {steps}</figcaption>'
+    return f'<figure class="maps{wide}">\n{grids}{caption}</figure>\n'
 
 
 def _tint(cell: b.Cell) -> str:

@@ -8,12 +8,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mechdesign.comparison.recommending import falls
 from mechdesign.comparison.rows import ComparisonRow
@@ -27,10 +26,9 @@ COLOURS = ("#000000", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#56b4e9", "#c
 LOOKS = tuple(zip(COLOURS, "os^DvPX*", strict=True))
 """Colours of Okabe and Ito (2008), which colour-blind readers can tell apart; each has its marker for print in grey."""
 
-STROKES: tuple[tuple[float, ...], ...] = (
-    (), (4, 1.6), (6, 1.6, 1, 1.6), (1, 1.6), (3, 1, 1, 1, 1, 1), (1, 3)
+DASHES: tuple[tuple[float, tuple[float, ...]], ...] = (
+    (0, ()), (0, (4, 1.6)), (0, (6, 1.6, 1, 1.6)), (0, (1, 1.6)), (0, (3, 1, 1, 1, 1, 1)), (0, (1, 3))
 )  # fmt: skip
-DASHES: tuple[tuple[float, tuple[float, ...]], ...] = tuple((0, strokes) for strokes in STROKES)
 BUDGET_DASHES = (0, (1, 1))
 """Offset, and lengths of strokes and gaps in widths of the line."""
 
@@ -66,6 +64,9 @@ FONT_SIZE, TITLE_SIZE = 11.0, 13.0
 PAGE = {"font.size": FONT_SIZE, "axes.edgecolor": "#707070", "axes.labelcolor": INK, "hatch.color": "#bfbfbf"}
 """Parameters of matplotlib for pictures in a page."""
 
+SAID = ("Date", "Creator", "Format", "Type")
+"""What matplotlib would say of a picture, and a page does not need."""
+
 SMALLEST = 0.8
 """The picture is never shown smaller than this share of its natural size; its box scrolls instead."""
 
@@ -84,8 +85,7 @@ TIDY = (
 fonts, which are those of the page, and more digits than there are pixels."""
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(NamedTuple):
     """One line of the picture."""
 
     label: str
@@ -104,26 +104,30 @@ def check_matplotlib(what: str = "plots need", extra: str = "plots", besides: st
         )
 
 
+def check_ending(path: PathLike, what: str, endings: Sequence[str]) -> str:
+    """That of a file, if there is such a `what`."""
+    ending = Path(path).suffix.lower()
+    if ending not in endings:
+        raise InputError(
+            f"{os.fspath(path)}: a {what} must end in {', '.join(endings)}, not {ending or 'nothing'}"
+        )
+    return ending
+
+
 def check_plot(path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
     """Refuse a picture that cannot be drawn or written, before any work is done."""
-    ending = Path(path).suffix.lower()
-    if ending not in FORMATS:
-        raise InputError(
-            f"{os.fspath(path)}: a plot must end in {', '.join(FORMATS)}, not {ending or 'nothing'}"
-        )
+    check_ending(path, "plot", FORMATS)
     check_matplotlib()
     check_target(path, force=force, sources=sources)
 
 
-def save_plot(
-    rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool = False, title: str | None = None
-) -> None:
+def save_plot(rows: Sequence[ComparisonRow], path: PathLike, *, overwrite: bool = False) -> None:
     """Draw the rows and write a PNG, SVG or PDF, whole or not at all."""
     check_plot(path, force=overwrite)
     if not rows:
         raise InputError("there are no rows to draw")
     with settings():
-        save_figure(trade_off_figure(rows, title), path, overwrite=overwrite)
+        save_figure(trade_off_figure(rows), path, overwrite=overwrite)
 
 
 def save_figure(figure: Any, path: PathLike, *, overwrite: bool) -> None:
@@ -185,17 +189,19 @@ PANELS = (
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
 
-OF_LEAST_COST = (
-    Panel(
-        "Records that stay true", "expected share", lambda row: math.nan if row.truth is None else row.truth
-    ),
-    Panel("Distance moved", "expected distance", lambda row: _distance(row)),
-)
-"""Panels of channels on the column's own symbols, where there are such."""
+def _truth(row: ComparisonRow) -> float:
+    return math.nan if row.truth is None else row.truth
 
 
 def _distance(row: ComparisonRow) -> float:
     return math.nan if row.cost is None or row.mechanism != "distance" else row.cost
+
+
+OF_LEAST_COST = (
+    Panel("Records that stay true", "expected share", _truth),
+    Panel("Distance moved", "expected distance", _distance),
+)
+"""Panels of channels on the column's own symbols, where there are such."""
 
 
 def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Sequence[Series]) -> list[Any]:
@@ -292,12 +298,24 @@ def _budget_lines(
 
 
 def curve_pictures(chart: CurveChart, anchor: str) -> list[str]:
-    """A picture for each of `PANELS`; `anchor` makes their ids unique."""
-    lines = curve_series(chart)
-    pictures: list[str] = []
+    """A picture for each of `PANELS`, for use inside HTML: fluid, described, with ids of its own by `anchor`."""
+    lines, pictures = curve_series(chart), list[str]()
     for k, panel in enumerate(PANELS):
-        said = f"{panel.label} over the budget; {chart.description}"
-        pictures.append(_inline(partial(_panel, chart, panel, lines), f"{anchor}-{k}", panel.title, said))
+        name, written = f"{anchor}-{k}", io.StringIO()
+        with settings(**PAGE, **{"svg.hashsalt": name}):
+            figure = _panel(chart, panel, lines)
+            figure.savefig(written, format="svg", transparent=True, metadata=dict.fromkeys(SAID))
+        width, height = UNIT * figure.get_size_inches()
+        svg = written.getvalue()
+        for pattern, new in TIDY:
+            svg = re.sub(pattern, new, svg)
+        size = f"max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px"
+        words = f"{panel.label} over the budget; {chart.description}"
+        pictures.append(
+            f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{name}-title {name}-desc" '
+            f'style="{size}">\n<title id="{name}-title">{escape(panel.title)}</title>'
+            f'<desc id="{name}-desc">{escape(words)}</desc>\n{svg}'
+        )
     return pictures
 
 
@@ -324,22 +342,3 @@ def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
         looks = {"markersize": 10, "mfc": "white", "mec": INK, "mew": 2.5, "zorder": 5, "clip_on": False}
         axes.plot([chosen.epsilon], [value], "o", **looks)
     return figure
-
-
-def _inline(draw: Any, anchor: str, title: str, description: str) -> str:
-    """The figure that `draw` makes, for use inside HTML: fluid, described, with ids of its own."""
-    written = io.StringIO()
-    undated = {"Date": None, "Creator": None, "Format": None, "Type": None}
-    with settings(**PAGE, **{"svg.hashsalt": anchor}):
-        figure = draw()
-        figure.savefig(written, format="svg", transparent=True, metadata=undated)
-    width, height = UNIT * figure.get_size_inches()
-    svg = written.getvalue()
-    for pattern, new in TIDY:
-        svg = re.sub(pattern, new, svg)
-    size = f"max-width:{width:.0f}px;min-width:{width * SMALLEST:.0f}px"
-    names = f"{anchor}-title", f"{anchor}-desc"
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" aria-labelledby="{" ".join(names)}" style="{size}">\n'
-        f'<title id="{names[0]}">{escape(title)}</title><desc id="{names[1]}">{escape(description)}</desc>\n{svg}'
-    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
@@ -19,7 +19,7 @@ from mechdesign.nonstochastic.mechanism_file import (
     guarantee_record,
 )
 from mechdesign.nonstochastic.table_measures import TableMeasures
-from mechdesign.report.wording import about, at_least, at_most, count, item, label, paragraph
+from mechdesign.report.wording import about, aligned, at_least, at_most, count, item, label, paragraph, picked
 from mechdesign.sanitise.quantized import Quantised, released_number
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
@@ -32,25 +32,33 @@ LISTED = 6
 """Values of the worst attribute shown before the rest is counted."""
 
 
+MOST_ROWS = 12
+"""Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
+
+
 def quantize_text(done: Quantised) -> str:
     """The report of `quantize`, without a final newline."""
     made, (low, high, widest) = done.mechanism, _levels(done.mechanism)
     levels = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     answers = "every record" if made.query == "identity" else count(done.answers, "answer")
-    said = (
+    released = (
         f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
-        f"in {levels} levels (widest cell {about(widest)}).",
-        "Whatever the other records are, one individual can bring about at most "
-        f"{count(made.guarantee['outputs'], 'output')} of an answer (counted exactly; "
-        f"{outputs_allowed(made.epsilon):,} allowed).",
+        f"in {levels} levels (widest cell {about(widest)})."
     )
+    counted = _counted(made.guarantee["outputs"], outputs_allowed(made.epsilon))
+    said = f"Whatever the other records are, {counted}."
+    in_all = _in_all(done.answers_each, done.total_epsilon)
     promises = guarantee_record(made, done.answers_each)[2]
-    lines = [_flush(said[0]), "", _flush(said[1])]
-    return "\n".join([*lines, *_in_all(done.answers_each, done.total_epsilon), *_guaranteed(promises)])
+    return "\n".join([_flush(released), "", _flush(said), *in_all, *_guaranteed(promises)])
 
 
 def _flush(text: str) -> str:
     return paragraph(text, first="")
+
+
+def _counted(outputs: int, allowed: int) -> str:
+    said = f"one individual can bring about at most {count(outputs, 'output')} of an answer"
+    return f"{said} (counted exactly; {allowed:,} allowed)"
 
 
 def _in_all(answers: int | None, bits: float, source: str = "") -> list[str]:
@@ -76,7 +84,7 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     *levels, widest = _levels(made)
     return {
         "query": made.query,
-        **_picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
+        **picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
@@ -91,14 +99,12 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     }
 
 
-def _picked(source: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in names}
-
-
 def ranges_text(measured: TableMeasures) -> str:
     """The report of `nonstochastic measure`, without a final newline."""
     x, y = (" x ".join(map(label, names)) for names in (measured.x, measured.y))
-    info = measured.information
+    info, parts = measured.information, {"Guessing X from Y (bits)": _guessing(measured)}
+    parts["Testing a hypothesis (bits)"] = _hypothesis(measured)
+    parts["Communicating without error from X to Y (bits per use)"] = _capacity(measured)
     rows = [
         ("H0(X)", about(info.entropy), "H0(Y)", about(info.entropy_reverse)),
         ("H0(X|Y)", about(info.conditional_entropy), "H0(Y|X)", about(info.conditional_entropy_reverse)),
@@ -116,11 +122,7 @@ def ranges_text(measured: TableMeasures) -> str:
     ]
     for name, value, other, back in rows:
         lines.append(f"  {name:<{width}}  {value:>8}     {other:<7}  {back:>8}".rstrip())
-    lines += ["", "Guessing X from Y (bits)", *_guessing(measured)]
-    if measured.hypothesis is not None:
-        lines += ["", "Testing a hypothesis (bits)", *_hypothesis(measured)]
-    if measured.capacity is not None:
-        lines += ["", "Communicating without error from X to Y (bits per use)", *_capacity(measured)]
+    lines += [line for heading, said in parts.items() if said for line in ("", heading, *said)]
     return "\n".join([*lines, "", paragraph(SCOPE)])
 
 
@@ -179,57 +181,57 @@ def _capacity(measured: TableMeasures) -> list[str]:
 
 
 def _text(value: object) -> str:
-    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)  # type: ignore[arg-type]
+    return f"({', '.join(map(str, cast('Any', value)))})" if isinstance(value, tuple) else str(value)
 
 
 def ranges_record(measured: TableMeasures) -> dict[str, Any]:
     """What `nonstochastic measure --json` prints; all logarithms in bits."""
     tested, bounds, worst = measured.hypothesis, measured.capacity, measured.worst
-    code = None if bounds is None else bounds.code
-    attack = {"output": _text(worst.output), "merged": len(worst.merged), "values": worst.n_values}
-    found = {} if tested is None else {"epsilon": "inf" if tested.epsilon is None else float(tested.epsilon)}
-    proven = {
-        "codewords": None if code is None else code.size,
-        "codewords_upper_bound": None if code is None else code.upper_bound,
-        "proof": None if code is None else code.proof,
-    }
-    return {
+    record = {
         "unit": "bits",
-        **_picked(measured, "x", "y", "records", "pairs", "x_values", "y_values"),
-        **{key: value for key, value in asdict(measured.information).items() if key != "unit"},
-        **_picked(measured, "maximal_leakage", "identifiability", "identifiable", "stochastic_bound"),
-        "worst_attribute": attack,
+        **picked(measured, "x", "y", "records", "pairs", "x_values", "y_values"),
+        **(asdict(measured.information) | {"unit": "bits"}),
+        **picked(measured, "maximal_leakage", "identifiability", "identifiable", "stochastic_bound"),
+        "worst_attribute": {
+            "output": _text(worst.output),
+            "merged": len(worst.merged),
+            "values": worst.n_values,
+        },
         "feature": None if measured.feature is None else asdict(measured.feature),
-        "hypothesis": None if tested is None else asdict(tested) | found,
-        "zero_error": None if bounds is None else {"lower": bounds.lower, "upper": bounds.upper, **proven},
+        "hypothesis": None,
+        "zero_error": None,
     }
-
-
-MOST_ROWS = 12
-"""Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
+    if tested is not None:
+        epsilon = "inf" if tested.epsilon is None else float(tested.epsilon)
+        record["hypothesis"] = asdict(tested) | {"epsilon": epsilon}
+    if bounds is not None:
+        code = bounds.code
+        record["zero_error"] = {
+            **picked(bounds, "lower", "upper"),
+            "codewords": None if code is None else code.size,
+            "codewords_upper_bound": None if code is None else code.upper_bound,
+            "proof": None if code is None else code.proof,
+        }
+    return record
 
 
 def verdict_text(found: VerifiedMechanism) -> str:
     """The report of `audit MECHANISM`, without a final newline."""
     kept = "keeps" if found.satisfied else "DOES NOT keep"
-    said = (
-        f"The mechanism {kept} what its file says: {_what(found)}, and one individual can bring about at most "
-        f"{count(found.outputs, 'output')} of an answer (counted exactly; {found.allowed:,} allowed)."
-    )
-    lines = [_flush(said)]
+    said = f"The mechanism {kept} what its file says: {_what(found)}, and"
+    lines = [_flush(f"{said} {_counted(found.outputs, found.allowed)}.")]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
-    lines += _in_all(
-        found.answers_each, found.total_epsilon, " (as the file says, from data that are not here)"
-    )
+    source = " (as the file says, from data that are not here)"
+    lines += _in_all(found.answers_each, found.total_epsilon, source)
     return "\n".join([*lines, *_guaranteed(found.promises)])
 
 
 def verdict_record(found: VerifiedMechanism) -> dict[str, Any]:
     """What `audit MECHANISM --json` prints."""
     return {
-        **_picked(found.mechanism, "query", "column", "group_by", "epsilon"),
-        **_picked(found, "satisfied", "outputs", "answers_each", "total_epsilon", "disagreements"),
+        **picked(found.mechanism, "query", "column", "group_by", "epsilon"),
+        **picked(found, "satisfied", "outputs", "answers_each", "total_epsilon", "disagreements"),
         "outputs_allowed": found.allowed,
         "witnesses": [
             {"individuals": m.individuals, "outputs": m.certificate.outputs, "witness": m.certificate.witness}
@@ -304,33 +306,26 @@ def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
 
 def budget_text(found: VerifiedMechanism) -> str:
     """The report of `measure MECHANISM`: what each size of group spends, and what it gets for it."""
-    rows: Sequence[dict[str, Any]] = budget_rows(found)
-    lines = [
-        _flush(f"{_what(found)}: budget and error of an answer."),
-        "",
-        f"  {'individuals':>12} {'levels':>9} {'outputs':>9} {'bits':>8} {'worst error':>12}",
-    ]
-    lines += [
-        f"  {r['individuals']:>12,} {r['levels']:>9,} {r['outputs']:>9,} {at_most(r['epsilon']):>8} "
-        f"{at_most(r['worst_error']):>12}"
-        for r in rows[:MOST_ROWS]
-    ]
+    rows = budget_rows(found)
+    shown = [["individuals", "levels", "outputs", "bits", "worst error"]]
+    for r in rows[:MOST_ROWS]:
+        numbers = (f"{r[name]:,}" for name in shown[0][:3])
+        shown.append([*numbers, at_most(r["epsilon"]), at_most(r["worst_error"])])
+    lines = [_flush(f"{_what(found)}: budget and error of an answer."), "", *aligned(shown)]
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
     if least < found.outputs:
-        said = (
-            f"Some groups use {least} of the {found.allowed:,} outputs that are allowed: finer cells for them"
-        )
-        lines += ["", _flush(f"{said} would cost nothing.")]
+        use = f"Some groups use {least} of the {found.allowed:,} outputs that are allowed"
+        lines += ["", _flush(f"{use}: finer cells for them would cost nothing.")]
     return "\n".join(lines)
 
 
 def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
-    what = count(done.answers, "answer")
+    written = f"{count(done.answers, 'answer')} from {count(done.records, 'record')} written to {target}."
     lines = [
-        _flush(f"{what} from {count(done.records, 'record')} written to {target}."),
+        _flush(written),
         "",
         "For you alone, because it depends on the data",
         item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst"),
@@ -353,7 +348,6 @@ def release_check_text(found: CheckedRelease, path: str) -> str:
     lines = [f"{path} {can} a release of this mechanism ({count(found.answers, 'answer')})."]
     lines += [item(fault) for fault in found.wrong]
     if found.same is not None:
-        lines.append(
-            item(f"the data released again are {'the same bytes' if found.same else 'NOT this file'}")
-        )
+        same = "the same bytes" if found.same else "NOT this file"
+        lines.append(item(f"the data released again are {same}"))
     return "\n".join(lines)

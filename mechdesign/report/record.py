@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from mechdesign.auditing.guarantees import guarantees
-from mechdesign.auditing.measures import ChannelMeasures
 from mechdesign.auditing.population_promise import PopulationPromise
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -20,7 +19,7 @@ from mechdesign.mechanisms.result import Design
 from mechdesign.notions import to_record
 from mechdesign.release.binned import Moved, moved
 from mechdesign.report.sentences import population_record, spending_record
-from mechdesign.report.wording import plain
+from mechdesign.report.wording import picked, plain
 
 Audience: TypeAlias = Literal["internal", "public"]
 """An internal report shows the table; a public one shows nothing that is computed from it."""
@@ -41,10 +40,12 @@ class Fact:
 class Asked:
     """What was asked for: columns, symbols, notion and mechanism; if internal, the table and its size.
 
-    `sensitive_columns` is empty where the channel does not say what it protects.
+    `sensitive_columns` is empty where the channel does not say what it protects; `each` says that they are protected
+    each for itself, not their combinations.
     """
 
     sensitive_columns: tuple[str, ...]
+    each: bool
     useful_columns: tuple[str, ...]
     sensitive_symbols: tuple[str, ...]
     useful_symbols: tuple[str, ...]
@@ -105,7 +106,7 @@ class Promise:
     beliefs: tuple[Belief, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Population:
     """Budgets (nats, rounded up) that hold at this level for the population that the records were drawn from."""
 
@@ -224,19 +225,15 @@ def to_json(record: Mapping[str, Any]) -> str:
     return json.dumps(plain(record), ensure_ascii=False, allow_nan=False)
 
 
-def _picked(source: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in names}
-
-
 def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """What `design --json` prints."""
     achieved, joint, least = design.achieved, design.channel.joint, design.least
     return {
-        **_picked(
+        **picked(
             design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs", "messages"
         ),
-        **_picked(design, "repaired", "borrowed", "fallback_from", "verified", "as_published", "seconds"),
-        **_picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
+        **picked(design, "repaired", "borrowed", "fallback_from", "verified", "as_published", "seconds"),
+        **picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
         "notion": to_record(design.notion),
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
         "achieved": asdict(achieved),
@@ -271,14 +268,9 @@ def channel_record(channel: Channel) -> dict[str, Any]:
     """What `show --json` prints; the codebook is null for a public channel."""
     return {
         "useful": {"columns": channel.useful.columns, "symbols": channel.useful.symbols},
-        **_picked(channel, "outputs", "denominator"),
+        **picked(channel, "outputs", "denominator"),
         "rows": [list(row) for row in channel.rows],
         "matrix": channel.matrix.tolist(),
         "codebook": channel.codebook() if channel.joint is not None else None,
-        **_picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
+        **picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
     }
-
-
-def measures_record(measures: ChannelMeasures) -> dict[str, Any]:
-    """What `measure --json` prints."""
-    return asdict(measures)

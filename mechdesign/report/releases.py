@@ -11,7 +11,7 @@ from typing import Any
 from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
-from mechdesign.report.wording import at_most, count, item, label, paragraph
+from mechdesign.report.wording import aligned, at_most, count, item, label, paragraph, picked
 
 MOST_SHOWN = 10
 """Suspects named in the text; JSON has all."""
@@ -59,12 +59,9 @@ def _test(test: FrequencyTest) -> list[str]:
     if test.records == 0:
         return [paragraph("nothing to test.")]
     verdict = "plausible" if test.plausible else "not plausible"
-    lines = [
-        item(
-            f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} "
-            f"(a faithful release{_OF.get(test.against, '')} fails with a chance of at most {test.level:g})"
-        )
-    ]
+    chance = f"a faithful release{_OF.get(test.against, '')} fails with a chance of at most {test.level:g}"
+    said = f"{_AGAINST[test.against]}: {verdict}, p-value at most {at_most(test.p_value)} ({chance})"
+    lines = [item(said)]
     for suspect in test.suspects[:MOST_SHOWN]:
         said = f"{count(suspect.records, 'record')}, adjusted p-value at most {at_most(suspect.p_value)}"
         lines.append(paragraph(f"{label(suspect.name)}: {said}", "      "))
@@ -84,31 +81,24 @@ def check_record(check: ReleaseCheck) -> dict[str, Any]:
 
 def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
     """A line for each frequency, without a final newline."""
-    keys = ("name",) if by is None else ("name", "other")
-    titles = (column,) if by is None else (column, by)
-    records = result.rows()
-    texts = [[label(str(record[key])) for key in keys] for record in records]
-    widths = [max(len(titles[k]), *(len(text[k]) for text in texts)) for k in range(len(keys))]
-    head = "  ".join(f"{label(title):<{width}}" for title, width in zip(titles, widths, strict=True))
+    titles = [column] if by is None else [column, by]
+    rows = [[*map(label, titles), "estimate", "std.error", "interval"]]
+    for record in result.rows():
+        names = (label(str(record[key])) for key in ("name", "other")[: len(titles)])
+        known = record["standard_error"] == record["standard_error"]
+        error = f"{record['standard_error']:.5f}" if known else "-"
+        ends = f"{record['lower']:.5f} to {record['upper']:.5f}" if known else "not known from released data"
+        rows.append([*names, f"{record['estimate']:.5f}", error, ends])
     lines = [
         f"Frequencies of {' by '.join(map(label, titles))} from {count(result.records, 'released record')}, "
         f"{_METHODS[result.method]}; {100 * result.level:g} % intervals",
         f"{_TARGETS[result.target]}.",
         "",
-        f"  {head}  estimate  std.error  interval",
+        *aligned(rows, left=(*range(len(titles)), len(titles) + 2)),
     ]
-    for text, record in zip(texts, records, strict=True):
-        name = "  ".join(f"{cell:<{width}}" for cell, width in zip(text, widths, strict=True))
-        lines.append(f"  {name}  {record['estimate']:8.5f}  {_interval(record)}")
     if result.notices:
         lines += ["", "Note", *(item(label(notice)) for notice in result.notices)]
     return "\n".join(lines)
-
-
-def _interval(record: dict[str, Any]) -> str:
-    if record["standard_error"] != record["standard_error"]:
-        return "        -  not known from released data"
-    return f"{record['standard_error']:9.5f}  {record['lower']:.5f} to {record['upper']:.5f}"
 
 
 def estimate_csv(result: Frequencies | JointFrequencies, column: str, by: str | None = None) -> str:
@@ -128,7 +118,7 @@ def estimate_record(
     result: Frequencies | JointFrequencies, column: str, by: str | None = None
 ) -> dict[str, Any]:
     """What `estimate --json` prints."""
-    said = {name: getattr(result, name) for name in ("records", "method", "target", "level", "notices")}
+    said = picked(result, "records", "method", "target", "level", "notices")
     record: dict[str, Any] = {"column": column, "by": by, **said, "frequencies": result.rows()}
     if isinstance(result, Frequencies) and result.likelihood is not None:
         fit = result.likelihood

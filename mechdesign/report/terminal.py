@@ -34,6 +34,11 @@ MOST_LINES = 16
 MOST_BELIEFS = 6
 """Sensitive symbols whose beliefs fit on a line."""
 
+OF_OUTPUTS = (
+    "probability", "max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse"
+)  # fmt: skip
+"""The measures of each output that need no order."""
+
 WITHIN = f"{100 * (1 - NEARLY):g}%"
 
 
@@ -44,9 +49,8 @@ def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> 
     for section in summary_sections(_shortened(report)):
         lines = [line for block in section.blocks for line in _lines(block)]
         if section.anchor == "kept":
-            lines.append(
-                w.paragraph(f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s).")
-            )
+            said = f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s)."
+            lines.append(w.paragraph(said))
         parts += ["", section.title, *lines]
     return "\n".join([*parts, "", "Other measures of leakage", *_measures(report, all_measures)])
 
@@ -85,31 +89,28 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: the promise's own for every channel, then what this channel attains."""
     if all_measures:
         return [line for block in measure_blocks(report.promise) for line in _lines(block)]
-    sensitive, _ = names_of(report.asked)
     follows = [
         f"{bound.measure.split(' (')[0]} at most {amount(bound.promised, bound.unit)}"
         for bound in report.promise.bounds
         if bound.promised is not None and bound.unit
     ]
-    promised = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
-    reached = "" if report.promise.achieved is None else (
-        f"This one attains local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])} with respect to "
-        f"{sensitive}. "
-    )  # fmt: skip
-    return [w.paragraph(f"{promised}{reached}--all-measures lists them all.")]
+    said = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
+    if report.promise.achieved is not None:
+        reached = f"local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])}"
+        said += f"This one attains {reached} with respect to {names_of(report.asked)[0]}. "
+    return [w.paragraph(f"{said}--all-measures lists them all.")]
 
 
 def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
     """Verdict, achieved budgets, the worst cell and what holds for the population, without a final newline."""
-    verdict = (
-        f"{audit.notion.text}: {'satisfied' if audit.satisfied else 'VIOLATED'}, decided in exact arithmetic."
-    )
-    achieved = achieved_texts(audit.achieved, audit.used)
-    return "\n".join([verdict, *achieved, worst_text(audit.worst), *map(w.paragraph, population)])
+    verdict = "satisfied" if audit.satisfied else "VIOLATED"
+    texts = [f"{audit.notion.text}: {verdict}, decided in exact arithmetic."]
+    texts += achieved_texts(audit.achieved, audit.used)
+    return "\n".join([*texts, worst_text(audit.worst), *map(w.paragraph, population)])
 
 
 def matrix_csv(channel: Channel) -> str:
-    """The matrix W(y|x): useful symbols down, outputs along, exact decimals where they end."""
+    """The matrix W(y|x): useful symbols down, outputs along, exact decimals where they end; no final newline."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([",".join(channel.useful.columns), *channel.outputs])
@@ -117,7 +118,7 @@ def matrix_csv(channel: Channel) -> str:
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
         shares = (digits.divide(Decimal(entry), d).normalize(digits) for entry in row)
         writer.writerow([name, *(f"{share:f}" for share in shares)])
-    return text.getvalue()
+    return text.getvalue().removesuffix("\n")
 
 
 def channel_text(channel: Channel) -> str:
@@ -130,13 +131,11 @@ def channel_text(channel: Channel) -> str:
         "What is published for each symbol",
     ]
     for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
-        shares = {channel.outputs[y]: entry / channel.denominator for y, entry in row}
-        lines.append(_entry(name, shares))
-    lines.append("")
+        lines.append(_entry(name, {channel.outputs[y]: entry / channel.denominator for y, entry in row}))
     if channel.joint is None:
-        lines.append("No codebook: a public channel does not carry the table that it needs.")
+        lines += ["", "No codebook: a public channel does not carry the table that it needs."]
     else:
-        lines.append("What each output says (codebook)")
+        lines += ["", "What each output says (codebook)"]
         lines += [_entry(output, posterior) for output, posterior in channel.codebook().items()]
     return "\n".join(lines)
 
@@ -147,18 +146,17 @@ def _entry(name: str, shares: dict[str, float]) -> str:
     return f"  {w.label(name)}: {listed}"
 
 
-def measures_text(measures: ChannelMeasures) -> str:
-    """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline."""
+def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
+    """What is kept, what is said about the sensitive column, and what the theorems promise; no final newline.
+
+    With `per_output` also the probability of each output and its measures that need no order.
+    """
     width = max(map(len, [*measures.utility, *measures.leakage]))
-    promised = [
-        (
-            line.measure,
-            "?" if line.attained is None else w.about(line.attained),
-            f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}",
-            line.source,
-        )
-        for line in measures.guarantees
-    ]
+    promised: list[tuple[str, ...]] = []
+    for line in measures.guarantees:
+        attained = "?" if line.attained is None else w.about(line.attained)
+        bound = f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}"
+        promised.append((line.measure, attained, bound, line.source))
     kept, said = (
         [f"  {name:<{width}}  {w.about(value)}" for name, value in values.items()]
         for values in (measures.utility, measures.leakage)
@@ -170,18 +168,12 @@ def measures_text(measures: ChannelMeasures) -> str:
             promised, left=range(4)
         ),
     }
+    if per_output:
+        rows = [["output", *OF_OUTPUTS]]
+        for out in measures.outputs:
+            rows.append([w.label(out.output), *(w.about(getattr(out, name)) for name in OF_OUTPUTS)])
+        parts["Output by output"] = w.aligned(rows, left=range(len(OF_OUTPUTS) + 1))
     return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
-
-
-def outputs_text(measures: ChannelMeasures) -> str:
-    """One output a line: probability and the measures that need no order, without a final newline."""
-    lifts = ("max_lift", "min_lift", "l1_lift", "chi2_lift", "l1_lift_inverse", "chi2_lift_inverse")
-    names = ("probability", *lifts)
-    rows = [("output", *names)]
-    rows += [
-        (w.label(out.output), *(w.about(getattr(out, name)) for name in names)) for out in measures.outputs
-    ]
-    return "\n".join(w.aligned(rows, left=range(len(names) + 1)))
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:
@@ -199,34 +191,28 @@ def comparison_text(comparison: Comparison, recommendations: Sequence[Recommenda
 
 
 def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> str:
-    mechanisms = list(dict.fromkeys(row.mechanism for row in rows))
+    mechanisms = dict.fromkeys(row.mechanism for row in rows)
     at = {(row.mechanism, row.epsilon): row for row in rows}
     bounds = [((row.case.confidence, row.epsilon), row.upper_bound_nmi) for row in rows]
     proven = {key: bound for key, bound in bounds if bound is not None}
-    levels = list(dict.fromkeys(level for level, _ in proven))
+    levels = dict.fromkeys(level for level, _ in proven)
     budgets = sorted({row.epsilon for row in rows})
     step = -(-len(budgets) // MOST_LINES)
-    own = list(dict.fromkeys(row.mechanism for row in rows if row.truth is not None))
-    header = [
-        "epsilon",
-        *mechanisms,
-        *("at most" if level is None else f"at most@{level:g}" for level in levels),
-    ]
-    header += [f"{name}: stay true" for name in own]
-    lines = [header]
+    own = dict.fromkeys(row.mechanism for row in rows if row.truth is not None)
+    known = ("at most" if level is None else f"at most@{level:g}" for level in levels)
+    lines = [["epsilon", *mechanisms, *known, *(f"{name}: stay true" for name in own)]]
     for epsilon in budgets[::step]:
         kept = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
         most = [_hundredths(proven.get((level, epsilon)), ROUND_CEILING) for level in levels]
         true = [at.get((name, epsilon)) for name in own]
         stays = [_hundredths(row and row.truth, ROUND_FLOOR) for row in true]
         lines.append([f"{epsilon:g}", *kept, *most, *stays])
-    marks = [
-        f"{sign} {words}"
-        for sign, words in (("*", "repaired"), ("!", "violates its notion"))
-        if any(sign in cell for line in lines[1:] for cell in line)
-    ]
-    thinned = [f"one budget in {step}; the CSV has all"] if step > 1 else []
-    notes = "; ".join([*thinned, *marks])
+    said = {
+        f"one budget in {step}; the CSV has all": step > 1,
+        "* repaired": any("*" in cell for line in lines[1:] for cell in line),
+        "! violates its notion": any("!" in cell for line in lines[1:] for cell in line),
+    }
+    notes = "; ".join(text for text, holds in said.items() if holds)
     heading = f"{curve_name(*curve)}: % of the information kept" + (f" ({notes})" if notes else "")
     return "\n".join([heading, *w.aligned(lines)])
 
@@ -242,19 +228,15 @@ def _hundredths(share: float | None, rounding: str, digits: str = "0.01") -> str
 
 
 def _advice(found: Recommendation) -> str:
-    name = curve_name(found.notion, found.lam)
-    texts = [f"{name}:", _twice(found.twice)]
-    if found.most is not None:
-        texts.append(
-            f"Keeping {100 * MOST:g} % begins at epsilon {found.most.epsilon:g}, where {found.most.mechanism} keeps "
-            f"{w.percent_at_least(found.most.nmi)}"
-            + ("." if found.too_little is None else f"; with {found.too_little:g} no channel does (proven).")
-        )
-    elif found.with_optimum:
-        texts.append(f"No budget keeps {100 * MOST:g} %.")
-    else:
-        texts.append(f"The optimum was not run, so where keeping {100 * MOST:g} % begins is not said.")
-    return " ".join(texts)
+    most, less = found.most, found.too_little
+    said = f"{curve_name(found.notion, found.lam)}: {_twice(found.twice)}"
+    if most is not None:
+        proven = "" if less is None else f"; with {less:g} no channel does (proven)"
+        begins = f"Keeping {100 * MOST:g} % begins at epsilon {most.epsilon:g}"
+        return f"{said} {begins}, where {most.mechanism} keeps {w.percent_at_least(most.nmi)}{proven}."
+    if found.with_optimum:
+        return f"{said} No budget keeps {100 * MOST:g} %."
+    return f"{said} The optimum was not run, so where keeping {100 * MOST:g} % begins is not said."
 
 
 def _beliefs(found: Recommendation) -> str:
@@ -269,10 +251,8 @@ def _beliefs(found: Recommendation) -> str:
         cells = [f"{_tenths(low, ROUND_FLOOR)}..{_tenths(high, ROUND_CEILING)}" for low, high in ranges]
         lines.append([f"{at.epsilon:.4g}", _tenths(at.nmi, ROUND_FLOOR), *cells])
     part = "" if len(shown) == len(last) else f"; the {MOST_BELIEFS} of {len(last)} that can change most"
-    heading = (
-        f"Beliefs, {curve_name(found.notion, found.lam)}: % before, lowest..highest after a release{part}"
-    )
-    return "\n".join([heading, *w.aligned(lines)])
+    heading = f"Beliefs, {curve_name(found.notion, found.lam)}: % before, lowest..highest after a release"
+    return "\n".join([f"{heading}{part}", *w.aligned(lines)])
 
 
 def _tenths(share: float, rounding: str) -> str:
@@ -314,15 +294,14 @@ def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] |
 
 
 def _advised(found: Recommendation) -> dict[str, Any]:
-    most, named = found.most, ("mechanism", "epsilon", "nmi")
-    keeps = None
-    if most is not None:
-        keeps = {"share": MOST, "epsilon": most.epsilon, "nmi": most.nmi, "too_little": found.too_little}
+    most = found.most
     return {
         "notion": found.notion,
         "lam": found.lam,
-        "at_most_twice": [{name: getattr(row, name) for name in named} for row in found.twice],
-        "keeps_most": keeps,
+        "at_most_twice": [w.picked(row, "mechanism", "epsilon", "nmi") for row in found.twice],
+        "keeps_most": None
+        if most is None
+        else {"share": MOST, **w.picked(most, "epsilon", "nmi"), "too_little": found.too_little},
         "before": dict(zip(found.symbols, found.before, strict=True)),
         "beliefs": [
             {"epsilon": at.epsilon, "nmi": at.nmi, "ranges": dict(zip(found.symbols, at.ranges, strict=True))}

@@ -7,7 +7,7 @@ import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mechdesign.core.numbers import about as about
 from mechdesign.core.numbers import at_least as at_least
@@ -61,9 +61,9 @@ def isolated(shown: str) -> str:
     return shown
 
 
-def title(columns: tuple[str, ...]) -> str:
+def title(columns: tuple[str, ...], between: str = " x ") -> str:
     """The columns of a variable as one name."""
-    return " x ".join(isolated(label(c)) for c in columns)
+    return between.join(isolated(label(c)) for c in columns)
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
@@ -108,6 +108,11 @@ def aligned(rows: Sequence[Sequence[str]], *, left: Sequence[int] = ()) -> list[
     ]  # fmt: skip
 
 
+def picked(source: object, *names: str) -> dict[str, Any]:
+    """Attributes of this name, for a record."""
+    return {name: getattr(source, name) for name in names}
+
+
 def plain(value: Any) -> Any:
     """`value` with infinities as "inf" and "-inf", NaN as None, and mappings and sequences rebuilt."""
     if isinstance(value, float):
@@ -115,7 +120,8 @@ def plain(value: Any) -> Any:
             return None
         return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in value.items()}  # type: ignore[misc]
+        items = cast("Mapping[Any, Any]", value).items()
+        return {key if isinstance(key, str) else f"{key:g}": plain(item) for key, item in items}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]  # type: ignore[misc]
+        return [plain(item) for item in cast("Sequence[Any]", value)]
     return value

@@ -5,17 +5,15 @@ Markdown has the tables of GitHub, and leaves pictures to their tables of number
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, replacing
 from mechdesign.report import blocks as b
 from mechdesign.report.document import document_of
-from mechdesign.report.plots import check_matplotlib
+from mechdesign.report.plots import check_ending, check_matplotlib
 from mechdesign.report.record import FORMAT, VERSION, Report, to_json
 
 HTML = ".html"
@@ -26,12 +24,7 @@ def check_report(
     path: PathLike, *, force: bool, sources: tuple[PathLike, ...] = (), pictures: bool = True
 ) -> None:
     """Refuse a report that cannot be drawn or written, before any work is done."""
-    ending = Path(path).suffix.lower()
-    if ending not in ENDINGS:
-        raise InputError(
-            f"{os.fspath(path)}: a report must end in {', '.join(ENDINGS)}, not {ending or 'nothing'}"
-        )
-    if ending == HTML and pictures:
+    if check_ending(path, "report", ENDINGS) == HTML and pictures:
         check_matplotlib("an HTML report needs", "report", " (.md and .json reports need nothing)")
     check_target(path, force=force, sources=sources)
 
@@ -49,8 +42,7 @@ def report_text(report: Report, ending: str) -> str:
 
 def save_report(report: Report, path: PathLike, *, overwrite: bool = False) -> None:
     """Write the report, whole or not at all."""
-    pictures = report.before is not None
-    check_report(path, force=overwrite, pictures=pictures)
+    check_report(path, force=overwrite, pictures=report.before is not None)
     text = report_text(report, Path(path).suffix.lower())
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")

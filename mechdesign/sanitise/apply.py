@@ -14,7 +14,7 @@ from typing import Any, Unpack
 
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, part_of, real_path
+from mechdesign.core.files import NamelessFile, PathLike, part_of, real_path
 from mechdesign.core.numbers import listed
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression
@@ -30,6 +30,7 @@ from mechdesign.sanitise.ledger import Ledger, begins
 from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
+from mechdesign.sanitise.shuffling import shuffle_file
 from mechdesign.sanitise.target import Target, open_target
 from mechdesign.sanitise.writing import Sides, sides_hold, uses_of, write_release, write_sides
 
@@ -89,6 +90,7 @@ class Run:
     table: Source
     target: PathLike
     packing: Compression | None
+    folder: Path | None
     sides: Sides
     force: bool
     progress: Progress | None
@@ -113,7 +115,7 @@ class Run:
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
         if not self.recipe.options.keep_sensitive:
-            kept = [column.name for column in self.plan.columns if column.release is None]
+            kept = {*self.plan.others} - {*self.recipe.options.kept}
             refuse_inner(schema, kept, self.recipe.private_columns)
 
     def alone(self) -> Applied:
@@ -164,6 +166,7 @@ class Run:
             force=self.force,
             sources=(self.guarded.path,),
             sides=self.sides.paths,
+            private=() if self.sides.internal is None else (self.sides.internal,),
             leftover=leftover,
         )
 
@@ -178,7 +181,17 @@ class Run:
         drawer = Drawer(replace(self.recipe, keys=keys), self.table.header)
         if prepare is not None:
             prepare(drawer.releases)
-        records = write_release(drawer, self.table, out.part, self.packing, self._advance, look)
+        if self.recipe.options.shuffle:
+            plain = NamelessFile(self.folder)
+            try:
+                records = write_release(drawer, self.table, plain.path, None, self._advance, look)
+                key = keys[0].derived("order", self.guarded.sha256)
+                text = getattr(self.table, "options", None)
+                shuffle_file(plain.path, out.part, key, text, self.packing, self.folder)
+            finally:
+                plain.close()
+        else:
+            records = write_release(drawer, self.table, out.part, self.packing, self._advance, look)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
         self.guarded.check()
@@ -186,6 +199,11 @@ class Run:
 
     def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
+        try:
+            drawer.refuse_twins()
+            drawer.refuse_order()
+        except InputError as error:
+            raise InputError(f"{self.table.name}: {error}") from None
         sha256 = out.seal()
         write_sides(
             self.sides,
@@ -287,7 +305,7 @@ def sanitise_file(
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
         packing = compression or packing_of(table, target)
-        run = Run(recipe, guarded, table, target, packing, sides, force, progress)
+        run = Run(recipe, guarded, table, target, packing, folder, sides, force, progress)
         if ledger is None:
             return run.alone()
         book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files)
@@ -303,6 +321,9 @@ def sanitise_file(
                 "text": read,
                 "compression": packing,
                 "keep_sensitive": asked.keep_sensitive,
+                # Only where they are used: releases of earlier versions had none.
+                **({"shuffle": True} if asked.shuffle else {}),
+                **({"drop": asked.drop} if asked.drop else {}),
             },
             source=guarded.name,
             channels=recipe.channels,

@@ -82,7 +82,10 @@ class _PartitionWork:
         return self.__name__
 
     def __call__(self, part: Any, numbers: Any = None) -> Any:
-        return sanitised(part, Drawer(self._recipe, self._header), numbers=numbers)
+        drawer = Drawer(self._recipe, self._header)
+        released = sanitised(part, drawer, numbers=numbers)
+        drawer.refuse_order("a partition: ")
+        return released
 
 
 def _places(frame: Any) -> Any:

@@ -20,14 +20,17 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
+from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
+from mechdesign.release.draws import RowStream
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
+from mechdesign.sanitise.shuffling import permutation
 from mechdesign.sanitise.writing import uses_of
 from mechdesign.tables.columns import arrow_type, rebuild
 
@@ -73,8 +76,7 @@ def refuse_hidden(frame: Any, recipe: Recipe, plan: Plan) -> None:
         )
     schema = _arrow_schema(frame)
     if schema is not None:
-        kept = [column.name for column in plan.columns if column.release is None]
-        refuse_inner(schema, kept, secret)
+        refuse_inner(schema, {*plan.others} - {*recipe.options.kept}, secret)
 
 
 def _arrow_schema(frame: Any) -> Any:
@@ -138,7 +140,7 @@ def sanitise(
     columns = arrow_columns(frame)
     if asked.ledger is None:
         drawer = Drawer(recipe, header)
-        released = sanitised(frame, drawer, first_row=first_row)
+        released = _weighed(frame, columns, drawer, first_row)
         if asked.insecure_seed is None and not first_row and len(frame):
             _warn_of_draws(columns, len(frame), drawer)
         return released
@@ -147,8 +149,40 @@ def sanitise(
             "a ledger knows whole tables; name what identifies a record with identity in place of first_row"
         )
     return by_ledger(
-        columns, len(frame), recipe, header, lambda drawer: sanitised(frame, drawer), asked.ledger
+        columns, len(frame), recipe, header, lambda drawer: _weighed(frame, columns, drawer, 0), asked.ledger
     )
+
+
+def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) -> Any:
+    """The released frame; refuses columns that give the released one away, and warns of an order that does."""
+    released = sanitised(frame, drawer, first_row=first_row)
+
+    def some(step: int) -> Callable[[Any], Any]:
+        at = arrow_integers(np.arange(0, len(frame), step))
+        return lambda name: columns[drawer.header.index(name)].take(at)
+
+    drawer.look(len(frame), some)
+    drawer.refuse_twins()
+    if (told := drawer.ordered()) is not None:
+        warnings.warn(str(InputError(told)), stacklevel=4)
+    if not drawer.recipe.options.shuffle:
+        return released
+    census = Census()
+    key = drawer.recipe.keys[0].derived("order")
+    census.add(RowHasher(key.secret).columns(columns, len(frame)))
+    return _taken(released, permutation(RowStream(key.derived(census.content().ordered)).words(len(frame))))
+
+
+def _taken(frame: Any, order: Any) -> Any:
+    """The rows of a frame in this order; row numbers that pandas gave them as an index are given anew."""
+    import pyarrow as pa
+
+    if isinstance(frame, (pa.Table, pa.RecordBatch)):
+        return frame.take(arrow_integers(order))
+    if not hasattr(frame, "iloc"):
+        return frame[order]
+    plain = type(frame.index).__name__ == "RangeIndex" and frame.index.name is None
+    return frame.iloc[order].reset_index(drop=True) if plain else frame.iloc[order]
 
 
 REMEMBERED = 64
@@ -235,13 +269,18 @@ def by_ledger(
 def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
     options = recipe.options
+    if options.shuffle:
+        raise InputError(
+            "on a cluster the order of the rows is that of its partitions: shuffle them there, before or after"
+        )
     if recipe.keyless:
         raise InputError(
             "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
             "give a key (Key.fresh(), or the path of a key file), or a ledger"
         )
+    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
     if options.ledger is None:
-        return recipe
+        return lean
     if not options.identifiers:
         raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
     uses = uses_of(recipe, recipe.plan(header), header)
@@ -250,7 +289,7 @@ def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
     entry = job.entry(CLUSTER, None, 0)
     job.finish(entry)
     job.done(entry)
-    return replace(recipe, keys=job.keys)
+    return replace(lean, keys=job.keys)
 
 
 FRAME, CLUSTER = "a data frame", "a frame on a cluster"

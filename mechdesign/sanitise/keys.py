@@ -20,6 +20,9 @@ MODE = 0o600
 _LINE = re.compile(rf"{TAG}([0-9a-f]{{{2 * KEY_BYTES}}})\n?")
 _LARGEST = 4096
 
+_SECRET = re.compile(r"[\w+/=:\s-]{22,}")
+"""What may be a key and no path: 16 bytes or more as hexadecimal digits or in base 64."""
+
 
 def create_key(path: PathLike, key: Key) -> None:
     """Write a key file, complete or not at all, and on disk when this returns.
@@ -103,6 +106,11 @@ def key_of_draw(key: Key, draw: int) -> Key:
 
 def key_at(path: PathLike) -> Key:
     """The key of a key file; says what to do with what was one in earlier versions."""
+    if _SECRET.fullmatch(os.fspath(path)) and not os.path.lexists(path):
+        raise InputError(
+            "the key is the name of no file; if it is the key itself, which no message repeats, give it as "
+            "Key(bytes.fromhex(..)) or write it to a file (create_key)"
+        )
     if Path(path).suffix == ".json":
         raise InputError(
             f"{os.fspath(path)} is named like a job file of an earlier version: give it as the ledger (ledger=), which "

@@ -242,16 +242,14 @@ class Ledger:
             for (text,) in db.execute("SELECT entry FROM releases ORDER BY number")
         ]
 
-    @staticmethod
-    def last_of(db: sqlite3.Connection, target: str) -> Entry | None:
+    def last_of(self, db: sqlite3.Connection, target: str) -> Entry | None:
         """The latest release to a place."""
         row = db.execute(
             "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1", (target,)
         ).fetchone()
         return row and Entry.model_validate_json(row[0])
 
-    @staticmethod
-    def enter(db: sqlite3.Connection, entry: Entry, content: Content | None = None) -> None:
+    def enter(self, db: sqlite3.Connection, entry: Entry, content: Content | None = None) -> None:
         """Enter a release, or what has become of it."""
         db.execute(
             "INSERT INTO releases (id, target, entry) VALUES (?, ?, ?) "
@@ -267,8 +265,7 @@ class Ledger:
         db.execute("DELETE FROM releases WHERE id = ?", (entry.id,))
         db.execute("DELETE FROM known WHERE release = ?", (entry.id,))
 
-    @staticmethod
-    def take_over(db: sqlite3.Connection, old: Entry, new: Entry) -> None:
+    def take_over(self, db: sqlite3.Connection, old: Entry, new: Entry) -> None:
         """Remove a release for another one that has its records."""
         db.execute("UPDATE known SET release = ? WHERE release = ?", (new.id, old.id))
         db.execute("DELETE FROM releases WHERE id = ?", (old.id,))

@@ -119,6 +119,11 @@ def voids(manifest: Manifest) -> list[str]:
         told.append(
             f"{_named(others)} left in the data unchanged: whatever {tell} of a record voids the promise."
         )
+    if not manifest.shuffled:
+        told.append(
+            "The records stand in the order in which they came: whatever the place of a record tells of it voids the "
+            "promise."
+        )
     if len(uses) > 1 or manifest.other_channels:
         told.append(
             "Several channels have been applied to the same records: each keeps its own promise, but together they can "
@@ -231,6 +236,7 @@ class _Told(FileDocument):
     identity: tuple[str, ...]
     draw: Natural
     insecure_seed: bool
+    shuffled: bool = False
     versions: dict[str, str]
     covers: tuple[str, ...]
     voids: tuple[str, ...]
@@ -280,6 +286,7 @@ class Manifest:
     earlier: tuple[Entry, ...] = ()
     other_channels: bool = False
     insecure_seed: bool = False
+    shuffled: bool = False
 
     def text(self, audience: Audience) -> str:
         """The manifest as it is written: JSON with the hash of its content."""
@@ -303,7 +310,16 @@ class Manifest:
         return document_text(kind.model_validate(content))
 
 
-_AS_IT_IS = ("output", "records", "columns", "columns_before", "identity", "draw", "insecure_seed")
+_AS_IT_IS = (
+    "output",
+    "records",
+    "columns",
+    "columns_before",
+    "identity",
+    "draw",
+    "insecure_seed",
+    "shuffled",
+)
 
 
 def _public(column: InternalColumn) -> PublicColumn:

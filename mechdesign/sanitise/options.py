@@ -52,6 +52,10 @@ class FileKeywords(_Shared, total=False):
     columns: Mapping[str, str] | None
     into: AddedNames | None
     correlated: ColumnNames
+    drop: ColumnNames
+    keep: ColumnNames
+    shuffle: bool
+    keep_order: bool
 
 
 class StepKeywords(_Shared, _Keyed, total=False):
@@ -92,6 +96,14 @@ class ReleaseOptions:
         Whether sensitive and correlated columns may stay in the output.
     correlated : str or sequence of str
         Columns that must not stay either.
+    drop : str or sequence of str
+        Columns that are left out of the output.
+    keep : str or sequence of str
+        Columns that stay although they are called like the useful or a sensitive column, or stand for it in the data.
+    shuffle : bool
+        Whether the records are put in random order, which follows from the key and the data.
+    keep_order : bool
+        Whether records that stand in an order which tells of the useful column may stay in it.
     changed : {"refuse", "keep", "redraw"}
         With a ledger and an identity: what becomes of a record whose symbol is another one than when it was released
         before. It is an error; or its old output is released again; or it is drawn anew, independently, which adds
@@ -117,6 +129,10 @@ class ReleaseOptions:
     policy: Policy | None = None
     keep_sensitive: bool = False
     correlated: ColumnNames = ()
+    drop: ColumnNames = ()
+    keep: ColumnNames = ()
+    shuffle: bool = False
+    keep_order: bool = False
     insecure_seed: int | None = None
     changed: str = REFUSE
     fresh_draw: bool = False
@@ -130,11 +146,14 @@ class ReleaseOptions:
             raise InputError(f"the form ({quoted(self.form)}) must be one of {listed(FORMS)}")
         if self.changed not in CHANGES:
             raise InputError(f"changed ({quoted(self.changed)}) must be one of {listed(CHANGES)}")
-        if not isinstance(cast("object", self.keep_sensitive), bool):
-            raise InputError(f"keep_sensitive ({quoted(self.keep_sensitive)}) must be True or False")
+        for name in ("keep_sensitive", "shuffle", "keep_order"):
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} ({quoted(getattr(self, name))}) must be True or False")
         object.__setattr__(self, "columns", dict(self.columns or {}))
-        object.__setattr__(self, "identity", self._names("identity"))
-        object.__setattr__(self, "correlated", self._names("correlated"))
+        for name in ("identity", "correlated", "drop", "keep"):
+            object.__setattr__(self, name, self._names(name))
+        if self.shuffle and self.keep_order:
+            raise InputError("the order of the records is shuffled or kept: give --shuffle or --keep-order")
         if self.identity and self.row_numbers is not None:
             raise InputError(
                 "identity and row_numbers both say what identifies a record; give one of them (a job keeps to one)"
@@ -182,6 +201,16 @@ class ReleaseOptions:
     def more_private(self) -> tuple[str, ...]:
         """Columns that the user says must not stay either."""
         return cast("tuple[str, ...]", self.correlated)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Columns that are left out of the output."""
+        return cast("tuple[str, ...]", self.drop)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Columns that stay whatever they tell."""
+        return cast("tuple[str, ...]", self.keep)
 
     @property
     def rules(self) -> Policy:

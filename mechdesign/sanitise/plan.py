@@ -7,6 +7,7 @@ Sensitive columns must not stay, nor columns, or fields inside of columns, whose
 # pyright: basic
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,27 +21,25 @@ from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.options import ReleaseOptions
 
 
-def lookalikes(header: Sequence[Any], secret: Iterable[Any], known: Collection[Any]) -> list[tuple[Any, Any]]:
-    """Columns that are called like a sensitive one but for case, blanks, signs and invisible characters; which one."""
-    plain = {_plain(name): name for name in secret}
+def lookalikes(
+    header: Sequence[Any], secret: Iterable[Any], known: Collection[Any], *, endings: bool = True
+) -> list[tuple[Any, Any]]:
+    """Columns that are called like a sensitive one, at first sight or but for `ENDINGS`; which one."""
+    plain = {_plain(name, endings): name for name in secret}
     plain.pop("", None)
-    return [(name, plain[_plain(name)]) for name in header if name not in known and _plain(name) in plain]
+    names = ((name, _plain(name, endings)) for name in header if name not in known)
+    return [(name, plain[short]) for name, short in names if short in plain]
 
 
-def refuse_inner(schema: Any, kept: Collection[Any], secret: Iterable[Any]) -> None:
+def refuse_inner(schema: Any, kept: Collection[Any], secret: Collection[Any]) -> None:
     """Refuse columns that hold a field with the name of a sensitive column."""
-    plain = {_plain(name): name for name in secret}
-    plain.pop("", None)
     for field in schema:
-        if field.name not in kept:
-            continue
-        for inner in _inner_names(field.type):
-            if _plain(inner) in plain:
-                raise InputError(
-                    f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the sensitive "
-                    f"column {quoted(plain[_plain(inner)])} and would stay in the output; remove it from the input, "
-                    "or keep it knowingly (--keep-sensitive)"
-                )
+        for inner, like in lookalikes([*_inner_names(field.type)], secret, ()) if field.name in kept else ():
+            raise InputError(
+                f"the column {quoted(field.name)} holds the field {quoted(inner)}, which looks like the sensitive "
+                f"column {quoted(like)} and would stay in the output; leave it out (--drop), or keep it knowingly "
+                "(--keep)"
+            )
 
 
 def _inner_names(kind: Any) -> Iterator[str]:
@@ -59,10 +58,22 @@ def _inner_names(kind: Any) -> Iterator[str]:
             yield from _inner_names(kind.field(i).type)
 
 
-def _plain(name: Any) -> str:
-    """What is left of a name without what people overlook: letters and digits, in one case."""
-    text = unicodedata.normalize("NFKC", str(name)).casefold()
-    return "".join(sign for sign in text if sign.isalnum())
+ALIKE = str.maketrans("аеіјорсухѕԁһԛԝαικνορτυχγвмтнкʙ", "aeijopcyxsdhqwaiknoptuxybmthkb")
+"""Letters of other alphabets that look like those of the Latin one, and these."""
+
+ENDINGS = re.compile(
+    r"[0-9]+|codes?|id|nr|no|num|number|label|name|text|value|copy|orig|original|raw|old|new|x|y"
+)
+"""What is written behind the name of a column for another copy of it."""
+
+
+def _plain(name: Any, endings: bool) -> str:
+    """What is left of a name without what people overlook, its letters and digits, and without what they append."""
+    text = unicodedata.normalize("NFKD", str(name)).casefold().translate(ALIKE)
+    words = re.findall(r"[^\W_]+", text)
+    while endings and len(words) > 1 and ENDINGS.fullmatch(words[-1]):
+        words.pop()
+    return "".join(words).removesuffix("s" * endings) or "".join(words)
 
 
 FileChannel: TypeAlias = Releasable
@@ -93,6 +104,11 @@ class Plan:
         return tuple(column.name for column in self.columns)
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the columns that stay as they are."""
+        return tuple(column.name for column in self.columns if column.release is None)
+
+    @property
     def released(self) -> tuple[str, ...]:
         """Names of the released columns, in the order of the output."""
         return tuple(column.name for column in self.columns if column.release is not None)
@@ -113,7 +129,12 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
         require_column(name, header)
         if name in useful or name in secret:
             raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
-    replaced = useful if options.into is None else []
+    for name in (*options.dropped, *options.kept):
+        require_column(name, header)
+    gone = [name for name in options.dropped if name in useful]
+    if gone and options.into is None:
+        raise InputError(f"the column {quoted(gone[0])} is released and cannot be left out (--drop)")
+    replaced = [*(useful if options.into is None else []), *options.dropped]
     for kind, names in (("sensitive", secret), ("correlated", options.more_private)):
         left = [name for name in names if name in header and name not in replaced]
         if left and not options.keep_sensitive:
@@ -121,11 +142,17 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
                 f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
                 "knowingly (--keep-sensitive)"
             )
-    known = [*useful, *secret, *options.more_private]
-    for name, like in [] if options.keep_sensitive else lookalikes(header, secret, known):
+    known = [*useful, *secret, *options.more_private, *options.dropped, *options.kept]
+    looks = (
+        [] if options.keep_sensitive else [("sensitive", each) for each in lookalikes(header, secret, known)]
+    )
+    looks += [("useful", each) for each in lookalikes(header, useful, known, endings=False)] * (
+        options.into is None
+    )
+    for what, (name, like) in looks:
         raise InputError(
-            f"the column {quoted(name)} looks like the sensitive column {quoted(like)} and would stay in the output; "
-            "remove it from the input, rename it if it is another one, or keep it knowingly (--keep-sensitive)"
+            f"the column {quoted(name)} looks like the {what} column {quoted(like)} and would stay in the output; "
+            "leave it out (--drop), or keep it knowingly (--keep)"
         )
     notices = [_CANNOT_TELL] if any(channel.sensitive is None for channel in channels) else []
     if options.into is not None:
@@ -205,6 +232,7 @@ def _layout(
         columns = [OutputColumn(name, i) for i, name in enumerate(header)]
         for k, new in enumerate(added):
             columns += [OutputColumn(name, None, (k, part)) for part, name in enumerate(new)]
+    columns = [column for column in columns if column.release or column.name not in options.dropped]
     output = [column.name for column in columns]
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:

@@ -19,10 +19,10 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.designs import LAYOUTS, Layout
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
+from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
 
 
@@ -145,32 +145,16 @@ def quantise_table(
     beside the target (``TARGET.mechanism.json``) unless a path is given; all is written whole or not at all.
     """
     check_options(options)
-    domain = (
-        IntervalDomain(Fraction(0), Fraction(1))
-        if options.query == "count"
-        else parse_range(options.range_text, f"the {options.query} of {quoted(options.column)}")
-    )
-    told = {"tool": "mechdesign", "layout": options.layout}
-    told |= {"clipped": options.clip, "missing": options.missing}
-    made = MechanismFile(
-        query=options.query,
-        column=options.column,
-        group_by=options.group_by,
-        domain=domain,
-        epsilon=0.0,
-        mechanisms=(),
-        provenance=told,
-    )
-    notices: list[str] = []
-    if total_epsilon is None:
-        allowed = allowance(nearest_double(options.epsilon))
-        made, notices = replace(made, epsilon=float(allowed.epsilon)), [allowed.notice or ""]
-        if allowed.outputs == 1:
-            notices.append("epsilon allows one output: every answer is the same, and nothing is released")
-    elif options.individual is None:
+    if total_epsilon is not None and options.individual is None:
         raise InputError(
             "a total budget is one of an individual: name the column that identifies individuals (--individual)"
         )
+    made, notices = _undesigned(options), list[str]()
+    if total_epsilon is None:
+        allowed = allowance(nearest_double(options.epsilon))
+        made, notices = replace(made, epsilon=float(allowed.epsilon)), [allowed.notice]
+        if allowed.outputs == 1:
+            notices.append("epsilon allows one output: every answer is the same, and nothing is released")
 
     def designed(table: Source) -> MechanismFile:
         if total_epsilon is None or options.individual is None:
@@ -198,3 +182,27 @@ def quantise_table(
         **writing,
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))
+
+
+def _undesigned(options: QuantizeOptions) -> MechanismFile:
+    """The mechanism file without its budget and its thresholds."""
+    domain = (
+        IntervalDomain(Fraction(0), Fraction(1))
+        if options.query == "count"
+        else parse_range(options.range_text, f"the {options.query} of {quoted(options.column)}")
+    )
+    told = {
+        "tool": "mechdesign",
+        "layout": options.layout,
+        "clipped": options.clip,
+        "missing": options.missing,
+    }
+    return MechanismFile(
+        query=options.query,
+        column=options.column,
+        group_by=options.group_by,
+        domain=domain,
+        epsilon=0.0,
+        mechanisms=(),
+        provenance=told,
+    )

@@ -27,13 +27,19 @@ from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
-from mechdesign.formats.cells import Encoded, arrow_integers, arrow_texts, require_column
+from mechdesign.formats.cells import arrow_integers, arrow_texts, require_column
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
-from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of
-from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
+from mechdesign.nonstochastic.answering import (
+    BadCell,
+    Groups,
+    Numbers,
+    numbers_of,
+    truths_of,
+    usable_records,
+)
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
@@ -42,10 +48,9 @@ from mechdesign.nonstochastic.mechanism_file import (
     guarantee_record,
     read_verified,
 )
-from mechdesign.nonstochastic.noiseless import certify
+from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS, LAYOUTS, Layout, certify, lay_out
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.sanitise.target import Target, open_target
-from mechdesign.tables.reading import coded_columns
 
 Outside = Literal["refuse", "clip"]
 
@@ -55,9 +60,6 @@ would be one more output, which certificates do not count."""
 
 RECORDS = "records"
 """Header of the number of records of each group."""
-
-MISSING = ("refuse", "symbol", "drop")
-"""What an empty cell is: an error, a text of its own, or a reason to leave its record out."""
 
 LARGEST_DOUBLE = Fraction(sys.float_info.max)
 """Released numbers are doubles."""
@@ -190,8 +192,6 @@ class Answering:
         self.lo, self.hi = float(mechanism.domain.lo), float(mechanism.domain.hi)
         self.progress = progress
         self.missing = mechanism.provenance.get("missing", "refuse")
-        if self.missing not in MISSING:
-            raise InputError(f"missing ({quoted(self.missing)}) must be one of {', '.join(MISSING)}")
         self.records = self.answers = self.beyond = 0
         self.errors, self.worst = 0.0, 0.0
         self.each: int | None = None
@@ -202,41 +202,16 @@ class Answering:
         require_column(self.column, table.header)
 
     def batches(self, individual: str | None) -> Iterator[tuple[Batch, NDArray[np.int64], list[Any]]]:
-        """The records to release: batches, which records of the table they are, and their columns.
-
-        The columns are the numbers, the groups and, if it is named, the individual, all coded; only stored numbers stay
-        an array.
-        """
-        from pyarrow import types
-
-        names = [*self.mechanism.group_by, *([individual] if individual else [])]
-        for name in names:
+        """The records to release, as `usable_records` has them: the numbers, the groups, the individual if named."""
+        names = [self.column, *self.mechanism.group_by, *([individual] if individual else [])]
+        for name in names[1:]:
             require_column(name, self.table.header)
-        stored = self.table.kind == "Parquet" and self.mechanism.query != "count"
-        coded, plain = ([], [self.column]) if stored else ([self.column], [])
-        first, identity = 0, self.mechanism.query == "identity"
-        for batch in self.table.batches(encode=[*coded, *names], read=plain, whole=identity):
-            own = batch.column(self.column) if stored else None
-            numbers = own is not None and (types.is_integer(own.type) or types.is_floating(own.type))
-            texts = [] if numbers else [self.column]
-            columns: list[Any] = coded_columns(self.table, batch, [*texts, *names])
-            columns = columns if texts else [own, *columns]
-            rows = np.arange(first, first + batch.num_rows)
-            empty = [_is_empty(column) for column in columns]
-            some = np.logical_or.reduce(empty)
-            if self.missing == "refuse" and some.any():
-                at = int(some.argmax())
-                name = next(n for n, e in zip((self.column, *names), empty, strict=True) if e[at])
-                advice = "; say --missing symbol (a value of its own) or --missing drop" if self.fresh else ""
-                raise InputError(
-                    f"{self.table.where(at + first)}: the column {quoted(name)} is empty there{advice}"
-                )
-            if self.missing == "drop" and some.any():
-                batch, rows = batch.select(~some), rows[~some]
-                columns = [_chosen(column, ~some) for column in columns]
-            first += len(some)
-            if len(rows):
-                yield batch, rows, columns
+        stored = self.column if self.table.kind == "Parquet" and self.mechanism.query != "count" else None
+        whole = self.mechanism.query == "identity"
+        for found in usable_records(
+            self.table, names, self.missing, stored=stored, whole=whole, advise=self.fresh
+        ):
+            yield found
             if self.progress is not None:
                 self.progress(self.table.position, self.table.size)
 
@@ -390,16 +365,6 @@ class Answering:
             sha256=sha256,
             notices=tuple(notices),
         )
-
-
-def _is_empty(column: Any) -> NDArray[np.bool_]:
-    return column.codes < 0 if isinstance(column, Encoded) else np.asarray(column.is_null())
-
-
-def _chosen(column: Any, rows: NDArray[np.bool_]) -> Any:
-    if isinstance(column, Encoded):
-        return Encoded(column.codes[rows], column.texts, column.is_float)
-    return column.filter(rows)
 
 
 def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:

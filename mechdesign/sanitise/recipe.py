@@ -18,6 +18,8 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.release.drawing import LABEL, Release, key_of
 from mechdesign.release.draws import Identifiers, Key, NumberedRecords, Records, RowNumbers
+from mechdesign.release.policies import MARGINAL
+from mechdesign.sanitise.evidence import LEVEL, Order, Twins, decisive
 from mechdesign.sanitise.keys import key_at
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, OutputColumn, Plan, make_plan, secret_columns
@@ -78,6 +80,21 @@ class Recipe:
         return plan
 
 
+def without_table(channel: FileChannel, options: ReleaseOptions) -> FileChannel:
+    """A channel as far as draws need it: what is sent to other machines has no joint table in it."""
+    joint = getattr(channel, "joint", None)
+    if joint is None:
+        return channel
+    lean = channel.public()
+    if options.form == LABEL and MARGINAL not in (options.rules.unknown, options.rules.null):
+        return lean
+    # The frequencies of X alone.
+    hidden = replace(joint.sensitive, symbols=joint.sensitive.symbols[:1])
+    margin = replace(joint, sensitive=hidden, counts=(joint.useful_counts,), notices=())
+    record = replace(lean.record, budgets=())
+    return replace(lean, useful=channel.useful, joint=margin, sensitive=hidden, record=record)
+
+
 class BadRecord(InputError):
     """A record that cannot be released: at `position` of the part at hand, and `what` is wrong with it."""
 
@@ -116,6 +133,65 @@ class Drawer:
             )
             for channel, key in zip(recipe.channels, recipe.keys, strict=True)
         ]
+        options, plan = recipe.options, self.plan
+        wanted = not options.shuffle and not options.keep_order and options.into is None
+        self.orders = [Order(len(release.symbol_counts)) for release in self.releases if wanted]
+        # What is not to be read from other columns: X as it is and in its bins, and S where it is left out.
+        gone = [name for name in self.recipe.private_columns if name in options.dropped]
+        self._hidden: dict[tuple[str, int], Any] = {(name, -1): None for name in gone}
+        for k, places in enumerate(plan.inputs if options.into is None else ()):
+            for part, at in enumerate(places):
+                self._hidden[header[at], -1] = None
+                if any(recipe.channels[k].useful.bins):
+                    self._hidden[header[at], k] = recipe.channels[k].useful, part
+        kept = [
+            (name, -1)
+            for name in plan.others
+            if name not in (*options.kept, *plan.kept_private, *options.identifiers)
+        ]
+        self._twins = Twins(kept, [*self._hidden])
+
+    def look(self, count: int, some: Callable[[int], Callable[[Any], Any]]) -> None:
+        """See what columns tell of each other in the next records, of which `some` gives columns (`Twins.add`)."""
+
+        def coded(step: int) -> Callable[[tuple[str, int]], Encoded | None]:
+            column = some(step)
+
+            def cells(which: tuple[str, int]) -> Encoded | None:
+                binned = self._hidden.get(which)
+                try:
+                    return (
+                        encode_for(column(which[0]), which[0], *binned)
+                        if binned
+                        else encode(column(which[0]), which[0])
+                    )
+                except InputError:  # lists, records and the like are no symbols
+                    return None
+
+            return cells
+
+        self._twins.add(count, coded)
+
+    def refuse_twins(self) -> None:
+        """Raise InputError if a column would stay that tells outright what is protected."""
+        for (name, _), (other, _) in self._twins.found():
+            what = "sensitive" if other in self.recipe.private_columns else "useful"
+            raise InputError(
+                f"the column {quoted(name)} stands for the {what} column {quoted(other)}, which can be guessed from "
+                "it, and would stay in the output: leave it out (--drop), or keep it knowingly (--keep)"
+            )
+
+    def ordered(self) -> str | None:
+        """What is to be said where the records stand in an order that tells of what a channel protects."""
+        for order, release in zip(self.orders, self.releases, strict=False):
+            if decisive(order.evidence(), len(self.orders)):
+                return ORDERED.format(quoted(",".join(release.channel.useful.columns)), round(1 / LEVEL))
+        return None
+
+    def refuse_order(self, where: str = "") -> None:
+        """Raise InputError if there is something to be said of the order."""
+        if (told := self.ordered()) is not None:
+            raise InputError(where + told)
 
     @property
     def own(self) -> bool:
@@ -160,6 +236,8 @@ class Drawer:
                 parts = release.draw(symbols, records)
             except UnknownSymbol as error:
                 raise BadRecord(error.position, error.what, _named(records, error.position)) from None
+            for order in self.orders[k : k + 1]:
+                order.add(release.codes)
             for part, codes in enumerate(parts):
                 labels, place = self._labels[k, part]
                 released[k, part] = DrawnColumn(codes if len(labels) == len(place) else place[codes], labels)
@@ -174,6 +252,12 @@ class Drawer:
         if numbers is not None:
             return NumberedRecords(np.asarray(numbers))
         return RowNumbers(first_row, count)
+
+
+ORDERED = (
+    "the records stand in an order that tells of {} by their place (of random orders at most one in {:,} does): "
+    "release them in random order (--shuffle), or keep the order knowingly (--keep-order)"
+)
 
 
 def stands_for(plan: Plan, column: OutputColumn) -> int:

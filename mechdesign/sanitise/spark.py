@@ -107,6 +107,7 @@ def _partition_worker(recipe: Recipe, header: Sequence[str]) -> Callable[[Iterat
         drawer = Drawer(recipe, header)
         for batch in batches:
             yield sanitised_arrow(batch, drawer)
+        drawer.refuse_order("a partition: ")
 
     return sanitise_partition
 

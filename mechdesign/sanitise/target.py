@@ -12,6 +12,7 @@ import errno
 import hashlib
 import os
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -22,6 +23,7 @@ from typing import Any
 
 from mechdesign.core.errors import InputError, MechdesignError
 from mechdesign.core.files import (
+    MODE,
     NamelessFile,
     PathLike,
     check_target,
@@ -118,6 +120,13 @@ def uninterrupted(*, last: bool = True) -> Generator[None]:
             signal.raise_signal(signum)
 
 
+def keep_stoppable() -> None:
+    """Let signals stop the work of `stoppable` again, of which a part is done."""
+    for handler in map(signal.getsignal, ASKED):
+        if isinstance(handler, _Stop):
+            handler.done = False
+
+
 @contextmanager
 def _handlers(handler: Any) -> Generator[dict[int, Any]]:
     """Install a handler for every signal that is not ignored; gives those that were there."""
@@ -157,6 +166,7 @@ class Target:
         force: bool = False,
         sources: Sequence[PathLike] = (),
         sides: Sequence[PathLike] = (),
+        private: Sequence[PathLike] = (),
         leftover: bool = False,
     ) -> None:
         self.name = "standard output" if os.fspath(path) == STANDARD else os.fspath(path)
@@ -168,6 +178,7 @@ class Target:
         self._sources = tuple(sources)
         self._named = [Path(side) for side in sides]
         self._sides = {side: part_of(real_path(side)) for side in self._named}
+        self._secret = {part_of(real_path(side)) for side in private}
         self._locks: dict[Path, int] = {}
         self._ours: list[Path] = []
 
@@ -251,9 +262,22 @@ class Target:
         self._ours.append(part)
         # What a killed job wrote is worth nothing: the same job writes the same bytes again.
         os.ftruncate(descriptor, 0)
+        if sys.platform != "win32":  # which keeps permissions in access lists
+            mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+            os.fchmod(descriptor, mode & (MODE if part in self._secret else self._readable()))
+
+    def _readable(self) -> int:
+        """The permissions that a new file may have: who cannot read the input is not let read what comes of it."""
+        mode = 0o777
+        for source in self._sources:
+            status = os.stat(source)
+            if status.st_nlink:  # a copy of a pipe has no name, and tells nothing of permissions
+                mode &= status.st_mode | 0o700
+        return mode
 
     def _rename(self, part: Path, path: Path) -> None:
-        keep_mode(part, path)
+        if part not in self._secret:
+            keep_mode(part, path)
         if sys.platform == "win32":  # which renames no open file
             os.close(self._locks.pop(part))
         os.replace(part, path)
@@ -345,8 +369,9 @@ def open_target(
     force: bool = False,
     sources: Sequence[PathLike] = (),
     sides: Sequence[PathLike] = (),
+    private: Sequence[PathLike] = (),
     leftover: bool = False,
 ) -> Target:
-    """The target that `path` names; ``-`` is standard output."""
+    """The target that `path` names; ``-`` is standard output. Of the sides some may be `private`: for the owner."""
     kind = StandardOutput if os.fspath(path) == STANDARD else Target
-    return kind(path, force=force, sources=sources, sides=sides, leftover=leftover)
+    return kind(path, force=force, sources=sources, sides=sides, private=private, leftover=leftover)

@@ -86,6 +86,7 @@ def write_release(
                 raise InputError(f"{table.where(sink.records + error.position)}: {error.what}") from None
             except InputError as error:
                 raise InputError(f"{table.name}: {error}") from None
+            drawer.look(batch.num_rows, lambda step, batch=batch: batch.some(step).column)
             if look is not None:
                 look(batch)
             codes = {key: arrow_integers(drawn[key].codes.astype(np.int32, copy=False)) for key in kinds}
@@ -153,6 +154,7 @@ def write_sides(
         earlier=earlier.runs,
         other_channels=earlier.other_channels,
         insecure_seed=recipe.options.insecure_seed is not None,
+        shuffled=recipe.options.shuffle,
     )
     for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
         if path is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of_text, quoted
+from mechdesign.core.numbers import fraction_of_text, listed, quoted
 from mechdesign.tables.bins import DAY, MOST_VALUES, WHAT, Bins, Kind, kind_of, number_of, text_of_number
 
 MOST_BINS = 100_000
@@ -58,17 +58,15 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
     kind = given.kind if given else kind_of([text for text, _ in cells], most=True)
     if kind is None:
         raise InputError(f"{name} has no number, date or time in it, and --bin sorts numbers into bins")
-    weights: Counter[Fraction | None] = Counter()
-    bad = 0
-    for text, mass in cells:
-        value = number_of(text, kind)
-        bad += value is None
-        weights[value] += mass
-    if bad:
+    found = [(number_of(text, kind), mass) for text, mass in cells]
+    if bad := [value for value, _ in found].count(None):
         raise InputError(
-            f"{name} has {bad} different cell(s) that are no {WHAT[kind]}; correct them, or leave --bin out"
+            f"{name}: {bad} different cell(s) are no {WHAT[kind]}; correct them, or leave --bin out"
         )
-    numbers = sorted(cast("Mapping[Fraction, int]", weights).items())
+    weights: Counter[Fraction] = Counter()
+    for value, mass in cast("Numbers", found):
+        weights[value] += mass
+    numbers = sorted(weights.items())
     cuts = given.cuts if given else _edges(name, cast("str", spec), numbers, kind)
     dates = kind == "time" and not any(cut % DAY for cut in cuts if math.isfinite(cut))
     try:
@@ -78,17 +76,15 @@ def bins_for(column: str, spec: str | Bins, cells: Sequence[tuple[str, int]]) ->
             f"{name}: the bins would reach beyond the years 1 to 9999; give edges, the last of them inf"
         ) from None
     bins = Bins(kind=kind, edges=edges)
-    inside: list[Numbers] = [[] for _ in range(len(bins))]
-    outside = 0
-    for value, mass in numbers:
-        k = bins.bin_at(value)
-        outside += k < 0
-        inside[max(k, 0)].append((value, mass))
-    if outside:
+    places = [bins.bin_at(value) for value, _ in numbers]
+    if outside := sum(k < 0 for k in places):
         raise InputError(
             f"{name} has {outside} different value(s) outside the edges {edges[0]} to {edges[-1]}; add an edge below "
             "or above them, or -inf and inf"
         )
+    inside: list[Numbers] = [[] for _ in range(len(bins))]
+    for k, pair in zip(places, numbers, strict=True):
+        inside[k].append(pair)
     kept = [_thinned(part) for part in inside]
     return Bins(
         kind=kind,
@@ -106,10 +102,10 @@ def _edges(name: str, spec: str, numbers: Numbers, kind: Kind) -> Sequence[Fract
     if spec.startswith((QUANTILES, f"{AUTO}:")):
         word, _, typed = spec.partition(":")
         if not typed.isdecimal() or not 2 <= (count := int(typed)) <= MOST_BINS:
-            what = f"the number of bins must be a whole number from 2 to {MOST_BINS}"
-            raise InputError(f"--bin {quoted(spec)}: {what}")
-        least = word == AUTO
-        splits = least_distance(numbers, count)[-1][0] if least else quantile_splits(numbers, count)
+            raise InputError(
+                f"--bin {quoted(spec)}: the number of bins must be a whole number from 2 to {MOST_BINS}"
+            )
+        splits = least_distance(numbers, count)[-1][0] if word == AUTO else quantile_splits(numbers, count)
         # With open ends no bin tells the smallest or largest value; and no edge is longer than it must be.
         return [-math.inf, *(_roundest(numbers[k - 1][0], numbers[k][0], kind) for k in splits), math.inf]
     if "," in spec:
@@ -260,10 +256,7 @@ def specs_by_column(given: Any, columns: Sequence[str]) -> dict[str, Any]:
                 f"several columns are crossed: say which one is binned (--bin {columns[0]}=WIDTH), for each that is"
             )
         return {columns[0]: given}
-    chosen = cast("Mapping[str, Any]", given)
-    for name in chosen:
-        if name not in columns:
-            raise InputError(
-                f"--bin names the column {quoted(name)}, which is not useful: {', '.join(map(quoted, columns))}"
-            )
-    return dict(chosen)
+    chosen = dict(cast("Mapping[str, Any]", given))
+    for name in chosen.keys() - {*columns}:
+        raise InputError(f"--bin names the column {quoted(name)}, which is not useful: {listed(columns)}")
+    return chosen

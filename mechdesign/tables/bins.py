@@ -76,10 +76,9 @@ def _moment(text: str) -> tuple[Kind, Fraction]:
     if text == MIDNIGHT:
         return "clock", Fraction(DAY)
     day, clock, part, zone = found.groups()
+    whole = f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}"
     try:
-        moment = datetime.fromisoformat(f"{day or ORIGIN.date()}T{clock or '00:00'}{zone or 'Z'}").astimezone(
-            UTC
-        )
+        moment = datetime.fromisoformat(whole).astimezone(UTC)
     except OverflowError:  # the year 0 or 10000 in UTC
         raise ValueError(text) from None
     value = Fraction((moment - ORIGIN) // timedelta(seconds=1)) + Fraction(f"0{part or '.0'}")
@@ -128,10 +127,9 @@ def text_of_number(value: Fraction | float, kind: Kind) -> str:
     clock = moment.time().isoformat() + (_decimal(rest)[1:] if rest else "")
     if kind == "clock":
         return clock
-    day = moment.date().isoformat()
-    return (
-        day if kind == "date" and not value % DAY else f"{day} {clock}{'+00:00' if kind == 'instant' else ''}"
-    )
+    if kind == "date" and not value % DAY:
+        return moment.date().isoformat()
+    return f"{moment.date().isoformat()} {clock}{'+00:00' if kind == 'instant' else ''}"
 
 
 def _decimal(value: Fraction | int) -> str:
@@ -162,7 +160,7 @@ class Bins(Record):
         sizes = [None if parts is None else list(map(len, parts)) for parts in (self.values, self.counts)]
         if sizes[0] != sizes[1] or len(sizes[0] or self.labels) != len(self):
             raise InputError(
-                "values and counts must both have every bin and equally many of each, or both be left out"
+                "values and counts must both have every bin, equally many of each, or be left out"
             )
         for k, texts in enumerate(self.values or ()):
             numbers = [number for text in texts if (number := self.number(text)) is not None]
@@ -256,11 +254,8 @@ class Bins(Record):
             fits = fits and self.kind != "clock" and (self.kind == "instant") == (zone is not None)
         if not fits:
             return None
-        plain = (
-            column.cast(pa.float64(), safe=False)
-            if number
-            else column.cast(pa.timestamp("us", zone)).cast(pa.int64())
-        )
+        at = pa.float64() if number else pa.timestamp("us", zone)
+        plain = column.cast(at, safe=False) if number else column.cast(at).cast(pa.int64())
         missing = np.asarray(column.is_null())
         found, unsure = self._searched(integers_of(plain.fill_null(0)) - (0 if number else SINCE))
         unsure &= ~missing
@@ -274,14 +269,19 @@ class Bins(Record):
         """The median of every bin under the table, a value of the column; None for empty bins, and without values."""
         if self.values is None or self.counts is None:
             return None
-        return tuple(
-            texts[middle_of(counts)] if texts else None
-            for texts, counts in zip(self.values, self.counts, strict=True)
-        )
+        pairs = zip(self.values, self.counts, strict=True)
+        return tuple(texts[middle_of(counts)] if texts else None for texts, counts in pairs)
+
+    @property
+    def shown(self) -> dict[str, str | None]:
+        """`representatives` by the label of their bin."""
+        return dict(zip(self.labels, self.representatives or (), strict=False))
 
     def public(self) -> Bins:
         """Without what is computed from the table but the edges, for records are sorted by them."""
-        return self.model_copy(update={"values": None, "counts": None})
+        return Bins(
+            kind=self.kind, edges=self.edges
+        )  # made anew: a copy would keep what was computed from the values
 
 
 def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]:
@@ -294,11 +294,9 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
     InputError
         If the column is not one of numbers, dates or times.
     """
-    bins = variable.bins[part] if variable.bins else None
-    texts = [symbol[part] for symbol in variable.symbols]
+    bins, texts = variable.bins_of(part), [symbol[part] for symbol in variable.symbols]
     if bins is not None:
-        kind, shown = bins.kind, dict(zip(bins.labels, bins.representatives or (), strict=False))
-        texts = [shown.get(text) or "" for text in texts]
+        kind, texts = bins.kind, [bins.shown.get(text) or "" for text in texts]
     else:
         kind = kind_of([text for text in texts if text])
     if kind is None or not any(texts):

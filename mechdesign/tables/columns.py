@@ -48,9 +48,8 @@ def values_of(column: Any, variable: Variable) -> list[Encoded]:
         return encoded_columns(column, names)
     for position, value in enumerate(column):
         if not isinstance(value, tuple) or len(value) != len(names):
-            given = (
-                f"a tuple of {len(value)}" if isinstance(value, tuple) else f"of type {type(value).__name__}"
-            )
+            kind = type(value).__name__
+            given = f"a tuple of {len(value)}" if kind == "tuple" else f"of type {kind}"
             wanted = f"a tuple with one value for each of {', '.join(map(quoted, names))}"
             raise InputError(f"entry {position} must be {wanted}, not {given}")
     parts = zip(*column, strict=True) if column else ([] for _ in names)
@@ -65,10 +64,8 @@ def positions_of(columns: Sequence[Encoded], variable: Variable) -> Codes:
     """
     columns = _sorted_in(columns, variable)
     if len(columns) == 1:
-        keys, inverse = (
-            [(code,) for code in range(-1, len(columns[0].texts))],
-            columns[0].codes.astype(np.int64) + 1,
-        )
+        keys = [(code,) for code in range(-1, len(columns[0].texts))]
+        inverse = columns[0].codes.astype(np.int64) + 1
     else:
         distinct, inverse = distinct_records(columns)
         keys = [tuple(key) for key in distinct.tolist()]
@@ -80,13 +77,11 @@ def encode_for(column: Any, name: str, variable: Variable, part: int) -> Encoded
     """The cells of a column as text; where the variable has bins for it, those of numbers as the labels of theirs."""
     import pyarrow as pa
 
-    bins = variable.bins[part] if variable.bins else None
+    bins, found = variable.bins_of(part), None
     if bins is not None and isinstance(column, (pa.Array, pa.ChunkedArray)):
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         found = bins.sorted_values(whole, name)
-        if found is not None:
-            return found
-    return encode(column, name)
+    return encode(column, name) if found is None else found
 
 
 def _sorted_in(columns: Sequence[Encoded], variable: Variable) -> Sequence[Encoded]:
@@ -119,10 +114,8 @@ def _look_up(columns: Sequence[Encoded], key: tuple[int, ...], variable: Variabl
 
 def _empty_part(cells: Sequence[str], variable: Variable) -> int | None:
     """Which of the cells is empty where no symbol is, if any."""
-    for i, cell in enumerate(cells):
-        if not cell and all(symbol[i] for symbol in variable.symbols):
-            return i
-    return None
+    empty = (i for i, cell in enumerate(cells) if not cell)
+    return next((i for i in empty if all(symbol[i] for symbol in variable.symbols)), None)
 
 
 def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
@@ -136,12 +129,10 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
     for name, bins, cell in zip(variable.columns, variable.bins, cells, strict=False):
         if bins is not None and cell in (NO_NUMBER, OUTSIDE):
             return describe_outside(name, bins, cells)
-    text = ", ".join(cells)
+    text, columns = ", ".join(cells), ",".join(variable.columns)
     near = difflib.get_close_matches(text, variable.names, n=1)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""
-    return (
-        f"the channel does not know the symbol {quoted(text)} of {quoted(','.join(variable.columns))}{hint}"
-    )
+    return f"the channel does not know the symbol {quoted(text)} of {quoted(columns)}{hint}"
 
 
 def own_values(labels: Sequence[str], kind: Any) -> Any:
@@ -182,10 +173,8 @@ def rebuild(
     """
     import pyarrow as pa
 
-    if own:
-        found = _own_column(column, codes, labels)
-        if found is not None:
-            return found
+    if own and (found := _own_column(column, codes, labels)) is not None:
+        return found
     if isinstance(column, pa.Table):
         kinds = {field.type for field in column.schema}
         return pa.chunked_array([_arrow_column(kinds.pop() if len(kinds) == 1 else pa.null(), codes, labels)])
@@ -232,15 +221,8 @@ def arrow_type(kind: Any) -> Any:
     types = pa.types
     if types.is_dictionary(kind):
         return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
-    return kind if is_text(kind) else pa.string()
-
-
-def is_text(kind: Any) -> bool:
-    """Whether an arrow type is one of text."""
-    import pyarrow as pa
-
-    types = pa.types
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return kind if text else pa.string()
 
 
 def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:
@@ -267,19 +249,17 @@ def _rebuild_series(column: Any, codes: NDArray[np.integer[Any]], labels: Sequen
     if source.implementation.is_polars():
         import polars as pl
 
-        kind = (
-            first.dtype if not categories else pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
-        )
-        small = pl.Series(title, labels, dtype=kind if categories or text else pl.String)
+        kind = first.dtype if text else pl.String
+        if categories:
+            kind = pl.Enum(labels) if first.dtype == pl.Enum else pl.Categorical
+        small = pl.Series(title, labels, dtype=kind)
         return small.gather(pl.Series(codes))
     import pandas as pd
 
     if categories and isinstance(first.dtype, pd.CategoricalDtype):
         values: Any = pd.Categorical.from_codes(codes, categories=list(labels))
     else:
-        keeps = (
-            text or first.dtype == object
-        )  # by type alone: an empty part of a column must not come out otherwise
+        keeps = text or first.dtype == object  # by type alone: an empty part must not come out otherwise
         values = pd.array(list(labels), dtype=first.dtype if keeps else str).take(codes)
     kind = object if values.dtype == object else values.dtype  # or pandas would guess that these are strings
     return type(first)(values, index=first.index, name=title, dtype=kind)

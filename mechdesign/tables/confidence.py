@@ -96,9 +96,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
         if record["set"] != METHOD or kind not in ("known", "free", "estimated"):
             raise ValueError
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
-        raise InputError(
-            "the confidence set of the channel file is not readable; design the channel again"
-        ) from None
+        raise InputError("the confidence set of the file is not readable; design the channel again") from None
     again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
     if again.to_record()["intervals"] != record["intervals"]:
         raise InputError(
@@ -123,8 +121,8 @@ def check_level(level: Any) -> float:
 
 def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...]:
     """Known P(s) in the order of the table, exactly."""
-    names = {name: s for s, name in enumerate(joint.sensitive.names)}
-    names |= {symbol: s for s, symbol in enumerate(joint.sensitive.symbols)}  # type: ignore[dict-item]
+    places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
+    names: dict[Any, int] = {text: s for s, pair in places for text in pair}
     unknown = [str(symbol) for symbol in shares if symbol not in names]
     if unknown:
         raise InputError(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.cells import text_of
-from mechdesign.tables.traps import refuse_margins
 from mechdesign.tables.variable import Variable
 
 LARGEST_ENTRY = 2**256
@@ -25,19 +25,21 @@ SUM_TOLERANCE = Fraction(1, 10**6)
 SUM_WORTH_A_NOTICE = Fraction(1, 10**9)
 """Below this a table of doubles misses 1 by rounding alone, and nobody needs to know."""
 
+MARGINS = re.compile("all|(grand )?total|totals|sum|overall|alle|gesamt|insgesamt|summe|ensemble")
+"""What pivot tables call the sum of the others, in small letters."""
+
+NEARLY = 0.01
+"""A named margin may miss the sum of the others by this share: offices round each cell for itself."""
+
+FEWEST = 3
+"""Of fewer symbols one is the sum of the others whenever two are alike."""
 
 Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
 
 
-@dataclass(frozen=True)
-class ExactTable:
-    """Labels and non-negative integers, without empty rows and columns; what a Joint is made of."""
-
-    sensitive: Variable
-    useful: Variable
-    counts: list[list[int]]
-    notices: tuple[str, ...]
+ExactTable: TypeAlias = tuple[Variable, Variable, tuple[tuple[int, ...], ...], tuple[str, ...]]
+"""What a Joint is made of: labels, non-negative integers without empty rows and columns, and notices."""
 
 
 def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
@@ -53,23 +55,20 @@ def exact_table(
     what: Entry,
 ) -> ExactTable:
     """The exact table behind `array`, scaled to integers unless it holds counts."""
-    columns = (
+    rows, header = (
         _title(array, "index", columns[0], "sensitive"),
         _title(array, "columns", columns[1], "useful"),
     )
     cells, row_labels, column_labels = _unpack(array)
-    sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
-    useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
-    if what == "count" and all(
+    sensitive = _variable(labels[0], row_labels, rows, len(cells), "s", "row")
+    useful = _variable(labels[1], column_labels, header, len(cells[0]), "x", "column")
+    known = what == "count" and all(
         set(map(type, row)) == {int} and 0 <= min(row) <= max(row) < LARGEST_ENTRY for row in cells
-    ):
-        return without_empty(
-            sensitive, useful, cells
-        )  # the usual case; only others are looked at cell by cell
-    values = [
-        [_value(cell, what, sensitive, useful, s, x) for x, cell in enumerate(row)]
-        for s, row in enumerate(cells)
-    ]
+    )
+    if known:  # the usual case; only others are looked at cell by cell
+        return without_empty(sensitive, useful, cells)
+    where = partial(cell_name, sensitive, useful)
+    values = [[_value(cell, what, where(s, x)) for x, cell in enumerate(row)] for s, row in enumerate(cells)]
     notices: tuple[str, ...] = ()
     if what == "probability":
         total = sum((value for row in values for value in row), Fraction(0))
@@ -128,7 +127,31 @@ def without_empty(
             "there is nothing to release"
         )
     refuse_margins(sensitive, useful, counts)
-    return ExactTable(sensitive, useful, counts, notices)
+    return sensitive, useful, tuple(map(tuple, counts)), notices
+
+
+def refuse_margins(
+    sensitive: Variable, useful: Variable, counts: Sequence[Sequence[int]], *, unnamed: bool = False
+) -> None:
+    """Refuse a row or column that is the sum of the others: if it is called so, or, if `unnamed`, whatever its name."""
+    columns = [*zip(*counts, strict=True)]
+    for what, variable, lines in (("row", sensitive, counts), ("column", useful, columns)):
+        totals = [sum(line) for line in zip(*lines, strict=True)]
+        for name, line in zip(variable.names, lines, strict=True):
+            named = MARGINS.fullmatch(name.strip().lower()) is not None
+            share = NEARLY if named else 0.0
+            if (named or (unnamed and len(lines) >= FEWEST)) and all(
+                abs(2 * entry - total) <= share * entry for entry, total in zip(line, totals, strict=True)
+            ):
+                way = (
+                    "a symbol of this name needs another"
+                    if named
+                    else "a symbol needs the long form, --weight"
+                )
+                raise InputError(
+                    f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would count everybody "
+                    f"twice; remove it ({way})"
+                )
 
 
 def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | None]:
@@ -146,9 +169,7 @@ def _unpack(array: Any) -> tuple[list[list[Any]], list[Any] | None, list[Any] | 
         try:
             cells = [[*row] for row in array]
         except TypeError:
-            raise InputError(
-                f"the table must be an array or rows of numbers, not {type(array).__name__}"
-            ) from None
+            raise InputError(f"the table must be rows of numbers, not {type(array).__name__}") from None
         for s, row in enumerate(cells):
             if len(row) != len(cells[0]):
                 raise InputError(f"row {s} of the table has {len(row)} entries, row 0 has {len(cells[0])}")
@@ -197,8 +218,8 @@ def _symbol(label: Any, what: str) -> tuple[str, ...]:
     return tuple(text or "" for text in texts)
 
 
-def _value(cell: Any, what: str, sensitive: Variable, useful: Variable, s: int, x: int) -> Fraction:
-    where = f"the {what} at {cell_name(sensitive, useful, s, x)} is"
+def _value(cell: Any, what: str, where: str) -> Fraction:
+    where = f"the {what} at {where} is"
     try:
         value = fraction_of(cell)
     except InputError as error:

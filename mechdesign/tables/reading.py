@@ -6,19 +6,21 @@ with the sensitive symbols in its first column and the useful symbols in its hea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import listed
 from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
-from mechdesign.tables.exact_table import Entry, exact_table
+from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
-from mechdesign.tables.traps import is_count_table, is_microdata, looks_like_data, notices_of, refuse_margins
+from mechdesign.tables.variable import Variable
 
 DEFAULT_USEFUL = "useful"
 """Name of the useful column of a wide table that does not say."""
@@ -31,6 +33,11 @@ WIDE = "if this is a count table, sensitive symbols down its first column, say s
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
 
 HEADLESS = "if the first row is data, put a line with the names of the columns above it"
+
+FEWEST_RECORDS = 20
+"""In fewer records all values may differ by chance."""
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
 
 ColumnNames = str | Sequence[str] | None
 
@@ -161,17 +168,13 @@ def _wide(
     if not body:
         raise InputError("the file has a header but no rows")
     if len(header) < 2:
-        raise InputError(
-            "a wide table needs a first column of sensitive symbols and at least one useful column"
-        )
+        raise InputError("a wide table needs a first column of sensitive symbols and a useful one beside it")
     labels, columns = [row[0] for row in body], header[1:]
     if missing != "symbol" and ("" in labels or "" in columns):
         where = (
             f"row {labels.index('') + 1} of the table" if "" in labels else f"column {columns.index('') + 2}"
         )
-        raise InputError(
-            f"{where} has no label; name it, or let the empty text be a symbol (--missing symbol)"
-        )
+        raise InputError(f"{where} has no label; name it, or let empty text be a symbol (--missing symbol)")
     names = (sensitive or header[0] or DEFAULT_SENSITIVE, useful or DEFAULT_USEFUL)
     try:
         table = exact_table([row[1:] for row in body], (labels, columns), names, what=what)
@@ -179,7 +182,46 @@ def _wide(
         if is_microdata(body):
             raise InputError(f"{error}; {LONG}") from None
         raise
-    refuse_margins(table.sensitive, table.useful, table.counts, unnamed=True)
     joint = Joint.from_exact(table, is_counts=what == "count")
+    refuse_margins(joint.sensitive, joint.useful, joint.counts, unnamed=True)
     more = [f"the first cell of the header is a number: {HEADLESS}"] if looks_like_data(header[:1]) else []
     return replace(joint, notices=(*joint.notices, *more))
+
+
+def looks_like_data(header: Sequence[str]) -> bool:
+    """Whether a line of names holds a number, or a name twice: then it is a record more likely."""
+    return len(set(header)) < len(header) or any(map(_NUMBER.fullmatch, header))
+
+
+def is_count_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the rows are labels, all different, with numbers behind them."""
+    labels = (row[0] for row in rows)
+    return (
+        min(len(header) - 1, len(rows)) > 1
+        and not any(map(_NUMBER.fullmatch, labels))
+        and not is_microdata(rows)
+    )
+
+
+def is_microdata(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether rows begin alike, or have a word in the place of a number: then they are records more likely."""
+    cells = {cell.strip().lower() for row in rows for cell in row[1:]} - {"", "nan", "inf"}
+    return len({row[0] for row in rows}) < len(rows) or not all(map(_NUMBER.fullmatch, cells))
+
+
+def notices_of(variables: Sequence[Variable], records: int | None) -> tuple[str, ...]:
+    """What is worth a look in the symbols of a file of so many records."""
+    columns = [pair for v in variables for pair in zip(v.columns, zip(*v.symbols, strict=True), strict=True)]
+    found = {
+        "the name of the column is one of its symbols, too; if the first row of the file is a record, put a line with "
+        "the names of the columns above it": [name for name, symbols in columns if name in symbols],
+        "every symbol begins with a blank, which belongs to it, also in files to release": [
+            name for name, symbols in columns if all(symbol[:1] == " " for symbol in symbols)
+        ],
+        "every record has another symbol, as an identifier has; bins or groups tell more": [
+            ",".join(v.columns)
+            for v in variables
+            if records is not None and len(v) == records >= FEWEST_RECORDS
+        ],
+    }
+    return tuple(f"{listed(names)}: {text}" for text, names in found.items() if names)

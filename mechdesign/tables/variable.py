@@ -28,6 +28,11 @@ def valid_text(text: object, what: str) -> str:
     return text
 
 
+def _texts(column: str, name: str) -> tuple[str, ...]:
+    """What may be written for a symbol of a column, the shortest first; the last is that of no other symbol."""
+    return name, f"{column}={name}", f"{json.dumps(column)}={json.dumps(name)}"
+
+
 @dataclass(frozen=True)
 class Variable:
     """One column, or several crossed ones, and the symbols that occur in them.
@@ -79,6 +84,10 @@ class Variable:
     def __len__(self) -> int:
         return len(self.symbols)
 
+    def bins_of(self, part: int) -> Bins | None:
+        """The bins of one of the columns."""
+        return self.bins[part] if self.bins else None
+
     @property
     def brief(self) -> str:
         """``occupation (15)``."""
@@ -101,9 +110,8 @@ class Variable:
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
-        return tuple(
-            ", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols
-        )
+        shown = ([json.dumps(part, ensure_ascii=False) for part in symbol] for symbol in self.symbols)
+        return tuple(map(", ".join, shown))
 
     @property
     def secrets(self) -> tuple[Variable, ...]:
@@ -113,14 +121,34 @@ class Variable:
         parts = zip(self.columns, zip(*self.symbols, strict=True), strict=True)
         return tuple(Variable((c,), tuple((s,) for s in dict.fromkeys(symbols))) for c, symbols in parts)
 
-    @property
+    @cached_property
     def secret_names(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the symbols of each of `secrets`, with their column where two columns share one."""
-        times = Counter(name for secret in self.secrets for name in secret.names)
+        """Names of the symbols of each of `secrets`, all different: with their column where two could be meant."""
+        if not self.each:
+            return (self.names,)
+        texts = [[_texts(secret.columns[0], name) for name in secret.names] for secret in self.secrets]
+        times = Counter(text for names in texts for each in names for text in each)
         return tuple(
-            tuple(name if times[name] == 1 else f"{secret.columns[0]}={name}" for name in secret.names)
-            for secret in self.secrets
+            tuple(next((text for text in each if times[text] == 1), each[-1]) for each in names)
+            for names in texts
         )
+
+    @cached_property
+    def protected(self) -> list[tuple[str | None, Symbol, str]]:
+        """Everything that is protected: its column where each is a secret of its own, its symbol and its name."""
+        return [
+            (secret.columns[0] if self.each else None, symbol, name)
+            for secret, names in zip(self.secrets, self.secret_names, strict=True)
+            for symbol, name in zip(secret.symbols, names, strict=True)
+        ]
+
+    def meant(self, text: str) -> list[str]:
+        """The names (`protected`) that a text can stand for: a name, a symbol, or ``column=symbol``."""
+        every = self.protected
+        if any(name == text for _, _, name in every):
+            return [text]
+        plain = [(self.columns[0], name) if c is None else (c, symbol[0]) for c, symbol, name in every]
+        return [name for pair, (_, _, name) in zip(plain, every, strict=True) if text in _texts(*pair)]
 
     def added(self, rows: Sequence[Sequence[int]]) -> list[Sequence[Sequence[int]]]:
         """For each of `secrets` the rows of its symbols: sums of those that the symbols of this variable have."""

@@ -1,7 +1,8 @@
 """The optimum on crossings of real columns: sparse, tied, and with symbols of every size.
 
 MECHDESIGN_DATA names the folder of the data. All crossings take hours; MECHDESIGN_TABLES=5 takes only every fifth of
-them, MECHDESIGN_SECONDS=10 gives each 10 seconds instead of 60. Every method has the same time.
+them, MECHDESIGN_SECONDS=10 gives each 10 seconds instead of 60. Every method has the same time. The optimum alone,
+without its peers (MECHDESIGN_PEERS=no), takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def test_real_tables(capsys):
         pytest.skip("MECHDESIGN_DATA does not name the folder of real data")
     every = int(os.environ.get("MECHDESIGN_TABLES", "1"))
     limit = float(os.environ.get("MECHDESIGN_SECONDS", "60"))
+    peers = os.environ.get("MECHDESIGN_PEERS", "yes") != "no"
     sources = {name: read(Path(folder)) for name, read in SOURCES.items()}
     rows: list[list[str]] = []
     closed: list[bool] = []
@@ -94,13 +96,15 @@ def test_real_tables(capsys):
             began = time.process_time()
             best = design(joint, notion, gap=GAP, time_limit=limit)
             cpu = time.process_time() - began
-            response = design(joint, notion, mechanism="subset-response", time_limit=limit)
-            plain = plain_generation(joint, notion, limit)
+            response = plain = math.nan
+            if peers:
+                response = design(joint, notion, mechanism="subset-response", time_limit=limit).nmi
+                plain = plain_generation(joint, notion, limit)
             gap = best.certificate.gap_nmi
             assert gap is not None
             closed.append(gap <= CLOSED)
             used.append(max(cpu, 0.01))
-            worse += best.nmi < response.nmi - GAP
+            worse += best.nmi < response - GAP
             rows.append(
                 [
                     f"{sensitive} by {useful} ({source})",
@@ -110,7 +114,7 @@ def test_real_tables(capsys):
                     f"{best.nmi:.5f}",
                     f"{gap:.1g}",
                     f"{cpu:.2f}",
-                    f"{response.nmi:.5f}",
+                    f"{response:.5f}",
                     f"{plain:.5f}",
                 ]
             )

@@ -147,7 +147,7 @@ CASES = {
     "one column, wide": (
         "s\na\n",
         WIDE,
-        "a wide table needs a first column of sensitive symbols and at least one useful column",
+        "a wide table needs a first column of sensitive symbols and a useful one beside it",
     ),
     "single useful column": (
         "s,u\na,1\nb,2\n",

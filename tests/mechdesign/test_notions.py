@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+import mechdesign as md
 from mechdesign.core.errors import InputError
 from mechdesign.notions import (
     ALIP,
@@ -84,3 +85,29 @@ def test_alpha_must_be_a_number(alpha):
 def test_a_record_without_its_order_is_refused():
     with pytest.raises(InputError, match="notion alpha needs exactly eps_l and eps_u and alpha"):
         from_record({"name": "alpha", "eps_l": 1.0, "eps_u": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (md.LDP, {"epsilon": 1.0}),
+        (md.L1Lift, {"eps_l": 1.0, "eps_u": 1.0}),
+        (md.Chi2Lift, {"eps_l": 1.0, "eps_u": 1.0}),
+    ],
+)
+def test_a_notion_without_lifts_takes_no_budgets_of_symbols_that_nobody_would_check(kind, arguments) -> None:
+    with pytest.raises(md.InputError, match="budgets of single symbols bound lifts"):
+        kind(**arguments, own=(("HIV", 0.01, 0.01),))
+
+
+def test_budgets_of_symbols_are_checked_however_they_are_given() -> None:
+    with pytest.raises(md.InputError, match="both budgets of 'HIV' are inf"):
+        md.ALIP(0.1, 0.1, own=(("HIV", math.inf, math.inf),))
+    with pytest.raises(md.InputError, match=r"a budget of 'HIV' \(-1\) must be positive"):
+        md.LIP(0.1, own=(("HIV", 1.0, -1.0),))
+
+
+def test_the_words_of_an_order_round_it_down() -> None:
+    """Power means grow with the order: what is said of a smaller one is true, of a larger one it is not."""
+    words = md.AlphaLift(math.inf, 0.5, alpha=2.9999999).limits.condition("job")
+    assert "l^2.9999 is at most exp(2.9999 * 0.5)" in words

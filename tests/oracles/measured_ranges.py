@@ -21,19 +21,36 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of, quoted
-from mechdesign.nonstochastic.boxes import (
-    Box,
-    Boxes,
-    check_cells,
-    common_scale,
-    cut_places,
-    read_box,
-    scaled_end,
-)
+from mechdesign.nonstochastic.boxes import Box, Boxes, read_box
 from mechdesign.nonstochastic.ranges import LARGEST_ENUMERATION, JointRange, log_ratio
 from tests.oracles.spaces import UncertainSpace
 
 Places = NDArray[np.int64]
+
+
+def common_scale(boxes: Iterable[Box]) -> int:
+    """The least common denominator of all endpoints."""
+    return math.lcm(*{end.denominator for box in boxes for side in box for end in side})
+
+
+def scaled_end(value: Fraction, scale: int) -> int:
+    """``value * scale``, an integer when `scale` is a multiple of the denominator."""
+    return value.numerator * (scale // value.denominator)
+
+
+def cut_places(boxes: Sequence[Box], dimension: int, scale: int) -> list[list[int]]:
+    """All endpoints of each axis times `scale`, increasing."""
+    return [
+        sorted({scaled_end(end, scale) for box in boxes for end in box[axis]}) for axis in range(dimension)
+    ]
+
+
+def boxes_of(region: Boxes) -> list[Box]:
+    """Disjoint boxes (up to boundaries) that make up the region: its cells."""
+    cells = np.argwhere(region.mask).tolist()
+    return [
+        tuple((axis[k], axis[k + 1]) for axis, k in zip(region.edges, cell, strict=True)) for cell in cells
+    ]
 
 
 @dataclass(frozen=True)
@@ -110,16 +127,16 @@ class MeasuredRange:
         if not regions:
             raise InputError("the joint range is empty: give at least one output with its region")
         for y, region in regions.items():
-            if region.is_null:
+            if not region.measure:
                 raise InputError(f"output {quoted(y)} has an empty conditional range (measure zero); drop it")
-        boxes = [(box, j) for j, region in enumerate(regions.values()) for box in region.boxes()]
+        boxes = [(box, j) for j, region in enumerate(regions.values()) for box in boxes_of(region)]
         x_cells, x_weights = _cut([box for box, _ in boxes])
         cells, x_kept, _ = _relate(x_cells, [np.asarray([j], dtype=np.int64) for _, j in boxes])
         return cls(
             JointRange.from_codes(cells.x_symbols, tuple(regions), cells.rows, cells.columns),
             tuple(x_weights[k] for k in x_kept),
             (Fraction(1),) * len(regions),
-            tuple((box, Symbol(y)) for y, region in regions.items() for box in region.boxes()),
+            tuple((box, Symbol(y)) for y, region in regions.items() for box in boxes_of(region)),
         )
 
     @property
@@ -207,7 +224,7 @@ class MeasuredRange:
 
     def is_unrelated(self) -> bool:
         """Whether X and Y are unrelated, up to null sets: the joint range is the whole product."""
-        return self.cells.is_unrelated()
+        return self.cells.n_pairs == self.cells.shape[0] * self.cells.shape[1]
 
 
 def _gathered(sides: Sequence[Side]) -> Boxes | frozenset[Hashable]:
@@ -219,7 +236,7 @@ def _holds(side: Side, value: Any) -> bool:
     if isinstance(side, Symbol):
         return side.value == value
     if isinstance(value, Boxes):
-        return not (value & Boxes.box(side)).is_null
+        return bool((value & Boxes.union([side])).measure)
     point = list(value) if isinstance(value, tuple | list | np.ndarray) else [value]
     if len(point) != len(side):
         raise InputError(f"a point must have {len(side)} coordinate(s), not {len(point)}")
@@ -294,7 +311,6 @@ def _cut(boxes: Sequence[Box]) -> tuple[list[Places], list[Fraction]]:
     edges = cut_places(boxes, dimension, scale)
     places = [{edge: k for k, edge in enumerate(axis)} for axis in edges]
     shape = tuple(len(axis) - 1 for axis in edges)
-    check_cells(shape)
     found: list[Places] = []
     for box in boxes:
         spans = [

@@ -34,6 +34,13 @@ def outputs_of_uniform(levels: int, sensitivity: Fraction, span: Fraction) -> in
     return min(levels, math.ceil(levels * sensitivity / span) + 1)
 
 
+def most_on_a_line(table: Any) -> int:
+    """The most different outputs while one individual varies, of a table with one axis for each."""
+    outputs = np.asarray(table)
+    lines = (np.moveaxis(outputs, axis, -1).reshape(-1, size) for axis, size in enumerate(outputs.shape))
+    return max(len(set(line)) for axis in lines for line in axis.tolist())
+
+
 def has_interval_fibres(query: Query) -> bool:
     """Whether every fibre is an interval, so that the layouts "widest" and "levels" are optimal."""
     return isinstance(query, LinearQuery) and all(isinstance(b.domain, IntervalDomain) for b in query.blocks)

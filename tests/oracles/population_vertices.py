@@ -25,7 +25,12 @@ def lifts(
     w: Sequence[Fraction],
 ) -> Iterator[tuple[list[Fraction], Fraction]]:
     """P(y|s) for every s, and P(y), at every vertex of the product of all boxes."""
-    for chosen in product(*(list(vertices(*row)) for row in rows)):
-        given = [sum((p * v for p, v in zip(row, w, strict=True)), Fraction(0)) for row in chosen]
-        for pi in vertices(*shares):
+    # P(y|s) is all that counts of a vertex of P(.|s), and few of them differ.
+    ends = [
+        {sum((p * v for p, v in zip(point, w, strict=True)), Fraction(0)) for point in vertices(*row)}
+        for row in rows
+    ]
+    priors = set(vertices(*shares))
+    for given in map(list, product(*ends)):
+        for pi in priors:
             yield given, sum((a * b for a, b in zip(pi, given, strict=True)), Fraction(0))

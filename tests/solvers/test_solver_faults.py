@@ -118,7 +118,9 @@ def test_time_limits(method, limit):
         assert found.value <= float(-(target * np.log(target)).sum()) + 1e-12
 
 
-@pytest.mark.parametrize(("s", "n"), [(2, 20_000), (8, 3000), (30, 3000)])
+@pytest.mark.parametrize(
+    ("s", "n"), [pytest.param(2, 20_000, marks=pytest.mark.slow), (2, 5000), (8, 3000), (30, 3000)]
+)
 def test_a_small_limit_on_a_large_instance(s, n):
     """Nothing that takes long runs before the clock is looked at; an unlimited one would take minutes."""
     polytope, target = lifts(s, n, 0.3)

@@ -253,7 +253,7 @@ def test_identifiability_of_a_channel(channel, merging):
     assert md.identifiability(merging).group_names == (("a",), ("b", "c"))
 
 
-COVERAGE_RUNS = 1500
+COVERAGE_RUNS = 800
 
 
 @pytest.mark.parametrize(

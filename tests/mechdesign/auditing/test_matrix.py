@@ -44,7 +44,7 @@ def test_rows_within_1e_9_of_one_are_normalised_exactly(joint):
     assert verdict.achieved.eps_u == 0.0
     edge = [["0.5", "0.499999999"]] * 3  # sums to 1 - 1e-9
     assert audit_matrix(edge, joint, LIP(1e-300)).satisfied
-    with pytest.raises(InputError, match=r"row 'a' of the matrix sums to 0.9999999989, not to 1 within 1e-9"):
+    with pytest.raises(InputError, match=r"row 'a' of the matrix sums to 0.9999999989, not 1 within 1e-9"):
         audit_matrix([["0.5", "0.4999999989"]] * 3, joint, LIP(1.0))
 
 
@@ -108,9 +108,9 @@ def test_a_zero_in_a_matrix_is_a_zero(joint):
         (
             [["1", "0"], ["0.5", "0.4"], ["1", "0"]],
             {},
-            r"row 'b' of the matrix sums to 0.9, not to 1 within 1e-9",
+            r"row 'b' of the matrix sums to 0.9, not 1 within 1e-9",
         ),
-        ([["1", "0"], ["0", "0"], ["1", "0"]], {}, r"row 'b' of the matrix sums to 0, not to 1 within 1e-9"),
+        ([["1", "0"], ["0", "0"], ["1", "0"]], {}, r"row 'b' of the matrix sums to 0, not 1 within 1e-9"),
         (
             [["1", "0"], ["1", "1e-999999999"], ["1", "0"]],
             {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import InputError, Joint, audit
+from mechdesign.auditing.measures import measure
 from mechdesign.auditing.population import Population, audit_population, failing_outputs
+from mechdesign.auditing.population_promise import population_promise
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
 from mechdesign.core.integers import IntegerRows
@@ -32,7 +35,7 @@ def boxes(draw: st.DrawFn, n: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return lower, upper
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 3), st.integers(2, 4))
 def test_extremes_are_those_of_all_vertices(data: st.DataObject, size: int, n: int) -> None:
     """max and min of l(s, y) and of P(y|s) / P(y|t) over the set, equal to those over its vertices."""
@@ -215,3 +218,24 @@ def test_one_audit_judges_what_the_channel_was_designed_for() -> None:
     plain = design(JOINT, LIP(0.5), mechanism="subset-merging").channel
     assert audit(plain, few, LIP(0.5)).satisfied
     assert not audit(plain, few, LIP(0.5), population=confidence_set(few)).satisfied
+
+
+def test_a_wider_table_has_the_populations_of_the_columns_that_are_released() -> None:
+    """A table may have more useful columns than the channel: the set is that of the released ones alone."""
+    whole = Joint.from_counts(
+        [[40, 3, 30, 9], [5, 50, 8, 33]], useful_labels=[("p", "1"), ("q", "1"), ("q", "2"), ("p", "2")],
+        useful=("a", "b"),
+    )  # fmt: skip
+    narrow = whole.releasing("a")
+    channel = replace(_channel(narrow, [[3, 1], [1, 3]]), useful=narrow.useful)
+    for notion in (LIP(0.2), LIP(0.8), LDP(1.0)):
+        chosen = confidence_set(narrow)
+        expected = audit_population(channel, narrow, notion, chosen)
+        assert audit_population(channel, whole, notion, chosen) == expected
+        assert failing_outputs(channel, whole, notion, chosen) == failing_outputs(
+            channel, narrow, notion, chosen
+        )
+    assert population_promise(channel, whole) == population_promise(channel, narrow)
+    assert measure(channel, whole) == measure(channel, narrow)
+    with pytest.raises(InputError, match="that of another table"):
+        audit(channel, whole, LIP(1.0), population=confidence_set(whole))

@@ -90,12 +90,7 @@ def test_what_tells_nothing_has_exactly_nothing():
 def test_nothing_is_lost_of_a_constant():
     joint = Joint.from_counts([[1, 2], [3, 2]])
     single = Channel(joint.useful.select([0]), ("u",), [[8]], 8)
-
-    class OneSymbol:
-        counts = ((3,), (5,))
-        useful = single.useful
-
-    found = utility(single, OneSymbol)
+    found = utility(single, Joint(joint.sensitive, single.useful, ((3,), (5,))))
     assert (found.mutual_information, found.entropy, found.nmi) == (0.0, 0.0, 1.0)
 
 
@@ -109,8 +104,11 @@ def test_accuracy_does_not_depend_on_the_size():
     assert 0 <= information - Decimal(utility(channel, joint).mutual_information) <= CLOSE * entropy
 
 
-def test_other_symbols_are_refused():
+def test_rows_are_matched_by_symbol_and_other_symbols_are_refused():
     joint = Joint.from_counts([[1, 2], [3, 2]])
-    other = Joint.from_counts([[1, 2], [3, 2]], useful_labels=["b", "a"])
-    with pytest.raises(InputError, match="useful symbols of the channel are not those of the joint table"):
-        utility(Channel(other.useful, ("u",), [[1], [1]], 1), joint)
+    channel = Channel(joint.useful, ("u", "v"), [[3, 1], [1, 3]], 4)
+    turned = Joint.from_counts([[2, 1], [2, 3]], useful_labels=["x1", "x0"])
+    assert utility(channel, turned) == utility(channel, joint)
+    other = Joint.from_counts([[1, 2], [3, 2]], useful_labels=["x0", "b"])
+    with pytest.raises(InputError, match="the table has no useful symbol 'x1', which the channel has"):
+        utility(channel, other)

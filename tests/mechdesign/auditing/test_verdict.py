@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.auditing import lifts as auditing
-from mechdesign.auditing.lifts import at_most_exp, exp_enclosure, log_upper
+from mechdesign.auditing.demands import at_most_exp, log_upper
 from mechdesign.auditing.verdict import Achieved, audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.channel.channel import Channel
@@ -161,23 +160,15 @@ def test_failing_outputs_are_those_that_break_the_budget(joint):
     assert failing_outputs(released(joint), joint, LDP(0.5)) == (0, 1)
 
 
-@pytest.mark.parametrize("exponent", [5e-324, 1e-30, 0.1, 0.5, 1.0, 2.0, 17.3, 699.9, 700.0])
-@pytest.mark.parametrize("bits", [64, 128, 256])
-def test_the_enclosure_of_exp_contains_it_and_is_narrow(exponent, bits):
-    low, high, shift = exp_enclosure(exponent, bits)
-    oracle_low, oracle_high = exp_bounds(Fraction(exponent), 64)
-    assert Fraction(low, 2**shift) <= oracle_high
-    assert oracle_low <= Fraction(high, 2**shift)
-    assert Fraction(high - low, low) < Fraction(1, 2 ** (bits - 4))
-    # The oracle is far narrower than the enclosure, so this is containment and not mere overlap.
-    if bits == 64:
-        assert Fraction(low, 2**shift) <= oracle_low <= oracle_high <= Fraction(high, 2**shift)
+@pytest.mark.parametrize("exponent", [1e-30, 0.1, 0.5, 0.7, 17.3, 699.9, 700.0])
+def test_comparisons_with_exp_are_decided_however_close(exponent):
+    low, high = exp_bounds(Fraction(exponent), 100)
+    assert 0 < high / low - 1 < Fraction(1, 2**500)
+    assert at_most_exp(low.numerator, low.denominator, exponent)
+    assert not at_most_exp(high.numerator, high.denominator, exponent)
 
 
-def test_comparisons_with_exp_are_decided_however_close():
-    low, high, shift = exp_enclosure(0.7, 1000)
-    assert at_most_exp(low, 2**shift, 0.7)
-    assert not at_most_exp(high, 2**shift, 0.7)
+def test_comparisons_with_exp_at_the_ends():
     assert at_most_exp(1, 1, 0.0)
     assert not at_most_exp(2**600 + 1, 2**600, 0.0)
     assert at_most_exp(2**600 + 1, 2**600, math.ldexp(1.0, -599))
@@ -200,13 +191,6 @@ def test_log_upper_is_the_smallest_double(ratio):
     assert log_upper(ratio.numerator, ratio.denominator) == smallest_budget(ratio)
 
 
-@pytest.mark.parametrize("ulps", [-7, -2, -1, 1, 2, 7])
-def test_log_upper_does_not_trust_its_first_guess(monkeypatch, ulps):
-    exact = log_upper(4, 3)
-    monkeypatch.setattr(auditing, "_log", lambda numerator, denominator: exact + ulps * math.ulp(exact))
-    assert log_upper(4, 3) == exact
-
-
 def test_log_upper_of_extremes():
     assert log_upper(1, 0) == math.inf
     assert log_upper(3, 5) == 0.0
@@ -219,9 +203,9 @@ def test_log_upper_of_extremes():
 
 def test_huge_counts_are_exact():
     # P(s) = P(x) = 1/2, so the lift at the first cell is 4 c / total: beside e^0.5 by one part in 2^230.
-    low, high, shift = exp_enclosure(0.5, 230)
-    half = 2**shift
-    for c, expected in ((low >> 1, True), ((high + 1) >> 1, False)):
+    half = 2**232
+    low, high = (end * half / 2 for end in exp_bounds(Fraction(0.5), 60))
+    for c, expected in ((math.floor(low), True), (math.ceil(high), False)):
         joint = Joint.from_counts([[c, half - c], [half - c, c]])
         assert audit(released(joint), joint, MaxLift(0.5)).satisfied is expected
         assert audit(released(joint), joint, MaxLift(math.nextafter(0.5, 1.0))).satisfied

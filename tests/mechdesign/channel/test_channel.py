@@ -55,22 +55,10 @@ def test_posteriors_need_the_table(channel):
             use()
 
 
-def test_relabelling_merges_and_renames(channel):
-    assert channel.relabelled({"u": "one"}).outputs == ("one", "v")
-    assert channel.relabelled({"u": "one"}).rows == channel.rows
-    merged = channel.with_record(ChannelRecord(notion={"name": "lip", "epsilon": 1.0})).relabelled({"u": "v"})
-    assert merged.outputs == ("v",)
-    assert merged.rows == ((D,), (D,), (D,))
-    assert merged.record == ChannelRecord()
-    with pytest.raises(InputError, match=r"the channel has no output 'w'"):
-        channel.relabelled({"w": "x"})
-
-
-def test_a_channel_for_study_is_not_written_under_other_names_either(channel, tmp_path):
+def test_a_channel_for_study_is_not_written(channel, tmp_path):
     study = channel.with_record(ChannelRecord(unwritable="this one is for study and is not written"))
-    for made in (study, study.relabelled({"u": "one"}), study.relabelled({"u": "v"}).relabelled({"v": "w"})):
-        with pytest.raises(InputError, match="is for study and is not written"):
-            made.save(tmp_path / "c.json")
+    with pytest.raises(InputError, match="is for study and is not written"):
+        study.save(tmp_path / "c.json")
     assert not list(tmp_path.iterdir())
 
 

@@ -100,6 +100,8 @@ def test_each_secret_and_budgets(run, people, refused):
     made = run("design", people, *typed, "--protect-each", *own, "--output", "o.json", "--report", "o.md")
     assert made.code == 0, made.err
     assert "but 'race=a' at least" in made.out.replace("\n  ", " ")
+    assert "; each of race and sex (4 symbols) is protected." in made.out.splitlines()[0]
+    assert "# Release of job, protecting each of race and sex\n" in Path("o.md").read_text(encoding="utf-8")
     budgets = json.loads(Path("o.json").read_text(encoding="utf-8"))["budgets"]
     assert {"symbol": ["a"], "column": "race", "eps_l": 0.01, "eps_u": 0.02} in budgets
     assert {"symbol": ["m"], "column": "sex", "eps_l": "inf", "eps_u": 0.05} in budgets

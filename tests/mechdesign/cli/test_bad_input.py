@@ -354,3 +354,28 @@ def test_a_public_channel_needs_a_table(channel, folder, run, refused):
 @pytest.mark.parametrize("arguments", [(), ("dance",), ("--loud",)])
 def test_no_command(refused, arguments):
     assert "--help" in refused(*arguments)
+
+
+CROSSED = "a,b,x\n" + "\n".join(f"{a},{b},{x}" for a in "uv" for b in "pq" for x in "klm" + a + b) + "\n"
+
+
+def test_columns_of_a_repeated_option_are_all_protected(folder, run):
+    """The last one alone was, and nothing said that the first was not."""
+    (folder / "crossed.csv").write_text(CROSSED, encoding="utf-8")
+    rest = ("--useful", "x", "--epsilon", "1", "--json")
+    both = run("design", "crossed.csv", "--sensitive", "a,b", *rest).record
+    again = run("design", "crossed.csv", "--sensitive", "a", "--sensitive", "b", *rest).record
+    alone = run("design", "crossed.csv", "--sensitive", "b", *rest).record
+    assert both["nmi"] == again["nmi"] != alone["nmi"]
+    twice = run("design", "crossed.csv", "--sensitive", "a", "--sensitive", "a", *rest)
+    assert twice.code == 2
+    assert "--sensitive 'a,a' names a column twice" in twice.err
+
+
+@pytest.mark.parametrize("option", ["--epsilon", "--output", "--time-limit"])
+def test_an_option_of_one_value_takes_no_second(folder, run, option):
+    (folder / "crossed.csv").write_text(CROSSED, encoding="utf-8")
+    refused = run("design", "crossed.csv", "--sensitive", "a", "--useful", "x", option, "1", option, "2")
+    assert refused.code == 2
+    assert f"{option} takes one value, and is given 2 times" in refused.err
+    assert not (folder / "2").exists()

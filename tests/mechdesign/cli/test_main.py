@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.cli import main
-from mechdesign.core.errors import NotPrivate, SolverFailure
+from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = [
@@ -72,12 +71,15 @@ def test_errors_become_one_line_and_an_exit_code(folder, run, monkeypatch, error
 
 
 @pytest.mark.parametrize(
-    "error", [SolverFailure("x"), ZeroDivisionError("x"), OSError("x"), MemoryError("x")]
+    ("error", "code"),
+    [(InputError("x"), 2), (SolverFailure("x"), 3), (ZeroDivisionError("x"), 3), (OSError("x"), 2)],
 )
-def test_debug_shows_the_traceback(folder, monkeypatch, error):
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(folder, run, monkeypatch, error, code):
     monkeypatch.setattr("mechdesign.mechanisms.design", raising(error))
-    with pytest.raises(type(error)):
-        main(["design", "records.csv", *MICRO, "--debug"])
+    result = run("design", "records.csv", *MICRO, "--debug")
+    assert result.code == code
+    assert result.err.startswith("Traceback")
+    assert result.err.splitlines()[-1].startswith("mechdesign: error: ")
 
 
 def test_a_fallback_is_said_on_standard_error(folder, run, monkeypatch):

@@ -82,7 +82,7 @@ def test_empty_cells_are_a_question(release, run):
     (release / "release.csv").write_text(RELEASE + "g,,1,hi,yes\n", encoding="utf-8")
     refused = run(*MEASURE)
     assert refused.code == 2
-    assert "column 'age' is empty in record 8" in refused.err
+    assert "line 9: the column 'age' is empty there" in refused.err
     assert run(*MEASURE, "--missing", "drop", "--json").record["records"] == 7
     assert run(*MEASURE, "--missing", "symbol", "--json").record["x_values"] == 7
 

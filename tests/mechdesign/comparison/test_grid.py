@@ -13,7 +13,6 @@ from mechdesign.comparison.grid import (
     named,
     notion_labels,
     numbers,
-    shares,
     takes_lam,
 )
 from mechdesign.core.errors import InputError
@@ -95,7 +94,7 @@ def test_budgets_are_put_in_order():
 )
 def test_bad_lams(lams, words):
     with pytest.raises(InputError, match=words):
-        shares(lams)
+        ascending("lam", lams)
 
 
 @pytest.mark.parametrize(

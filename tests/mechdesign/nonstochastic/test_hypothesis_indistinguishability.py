@@ -113,14 +113,14 @@ def test_leakage_of_quantised_means():
             r"one \(low, high\) pair or 3 of them, not 2",
         ),
         (lambda: linear_levels(-1, [1], (0, 1)), "allows fewer than one output"),
-        (lambda: box_difference([1], (0, 1), 0), r"levels \(0\) must be from 1"),
+        (lambda: box_difference([1], (0, 1), 0), r"levels \('0'\) must be an integer of at least 1"),
         (lambda: finite_difference([1], [[]], 2), "domain 1 is empty"),
         (lambda: finite_difference([1, 2], [[1]], 2), "one domain for each coefficient, not 1 for 2"),
         (lambda: finite_difference([1], [[1]], 2), "the query is constant on these domains"),
         (lambda: finite_difference([1], [[1, 2]], 0), r"levels \(0\) must be at least 1"),
         (lambda: finite_difference([2**60], [[0, 1]], 9), "do not fit 64-bit integers"),
-        (lambda: averaging_leakage(0, 2), r"n \('0'\) must be a positive integer"),
-        (lambda: individual_leakage(2, 1.5), r"levels \('1.5'\) must be a positive integer"),
+        (lambda: averaging_leakage(0, 2), r"n \('0'\) must be an integer of at least 1"),
+        (lambda: individual_leakage(2, 1.5), r"levels \('1.5'\) must be an integer of at least 1"),
     ],
 )
 def test_bad_input_is_named(make, message):

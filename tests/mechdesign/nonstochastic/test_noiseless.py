@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect_right
 from fractions import Fraction
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import fibres
 from mechdesign.nonstochastic.domains import FiniteDomain, finite, integers, interval
-from mechdesign.nonstochastic.noiseless import certify, certify_table
+from mechdesign.nonstochastic.noiseless import certify
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import (
-    MonotoneQuery,
     OrderStatistic,
-    TabulatedQuery,
     linear_query,
     mean_query,
     median_query,
@@ -84,8 +79,8 @@ def test_equal_steps_are_counted_by_their_ends(people, width, cuts):
     query = sum_query(people, integers(0, width))
     quantizer = quantizer_of(*query.range, cuts)
     if (width + 1) ** people <= 3000:
-        table = TabulatedQuery.from_function(sum, [integers(0, width)] * people)
-        assert certify(query, quantizer).outputs == certify(table, quantizer).outputs
+        want = enumerated(sum, [integers(0, width)] * people, quantizer)
+        assert certify(query, quantizer).outputs == want
 
 
 def swept(weights, domains, quantizer):
@@ -153,45 +148,6 @@ def test_even_medians(people, members, cuts):
 
     want = enumerated(median, [domain] * people, quantizer)
     assert certify(median_query(people, domain), quantizer).outputs == want
-
-
-@settings(max_examples=40)
-@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=4), min_size=1, max_size=3), shares)
-def test_monotone_queries_on_finite_domains(sets, cuts):
-    domains = tuple(finite(s) for s in sets)
-
-    def function(x):
-        return math.prod(v + 1 for v in x) + max(x)
-
-    query = MonotoneQuery(function, domains)
-    quantizer = quantizer_of(*query.range, cuts)
-    found = certify(query, quantizer)
-    want = enumerated(function, domains, quantizer)
-    assert found.exact
-    assert found.outputs == want
-    assert certify(TabulatedQuery.from_function(function, domains), quantizer).outputs == want
-
-
-def test_monotone_queries_on_intervals():
-    """x*y*z on [0,1]^3: with the others at 1 the answer is x itself, and no fibre is longer."""
-    query = MonotoneQuery(math.prod, (interval(0, 1),) * 3)
-    for levels in (1, 2, 5, 9):
-        assert certify(query, uniform_quantizer(0, 1, levels)).outputs == levels
-    falling = MonotoneQuery(lambda x: -x[0], (interval(0, 1),))
-    with pytest.raises(InputError, match="not monotone"):
-        certify(falling, Quantizer(Fraction(-1), Fraction(0)))
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 5), st.integers(0, 10**6))
-def test_any_mechanism_by_table_and_post_processing(shape, labels, seed):
-    """Theorem 7: merging outputs never raises the count; and the count is the enumerated one."""
-    rng = np.random.default_rng(seed)
-    outputs = rng.integers(0, labels, size=shape)
-    found = certify_table(outputs)
-    lines = [np.moveaxis(outputs, a, -1).reshape(-1, shape[a]) for a in range(len(shape))]
-    assert found.outputs == max(len(set(line.tolist())) for axis in lines for line in axis)
-    assert certify_table(outputs // 2).outputs <= found.outputs
-    assert certify_table(outputs.astype(str)).outputs == found.outputs
 
 
 def test_local_version():

@@ -85,5 +85,5 @@ def test_bad_epsilon(epsilon, message):
 
 @pytest.mark.parametrize("outputs", [0, -1, True])
 def test_bad_outputs(outputs):
-    with pytest.raises(InputError, match="must be an integer from 1"):
+    with pytest.raises(InputError, match="must be an integer of at least 1"):
         epsilon_for(outputs)

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.designs import design_quantizer, lay_out, uniform_levels
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.levels import estimation_error, promises
-from mechdesign.nonstochastic.noiseless import certify, certify_table
+from mechdesign.nonstochastic.noiseless import certify, design_quantizer, lay_out, uniform_levels
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
-from mechdesign.nonstochastic.queries import MonotoneQuery, identity_query, linear_query, mean_query
-from tests.oracles.nonstochastic import outputs_of_uniform
+from mechdesign.nonstochastic.queries import identity_query, linear_query, mean_query
+from tests.oracles.nonstochastic import most_on_a_line, outputs_of_uniform
 
 
 def test_theorem_8_as_published_is_false():
@@ -51,10 +50,10 @@ def test_uniform_levels_are_the_most(outputs, share):
     )
 
 
-def test_ten_thousand_random_interval_queries_are_never_over_budget():
+def test_thousands_of_random_interval_queries_are_never_over_budget():
     """Every layout, random weights, ranges and budgets; the count is exact and never above floor(2^eps)."""
     rng = np.random.default_rng(5)
-    for trial in range(10_000):
+    for trial in range(3_000):
         people = int(rng.integers(1, 5))
         lows = rng.integers(-5, 5, size=people)
         domains = [
@@ -115,24 +114,12 @@ def test_many_levels_are_capped_within_the_budget():
 
 
 def test_theorem_4_as_corrected():
-    """K equal cells under the uniform density reach the bound; the signed third moment is zero instead."""
-    for outputs, power in itertools.product((1, 2, 5), (1, 2, 3)):
-        cell = Fraction(1, outputs)
-        # Sum over K cells of the integral of |x - middle|^p: 2 (cell/2)^(p+1) / (p+1) each.
-        reached = outputs * 2 * (cell / 2) ** (power + 1) / (power + 1)
-        assert estimation_error(outputs, 1, power=power) == reached
-    points = (np.arange(10_000) + 0.5) / 10_000
-    assert abs(np.mean((points - 0.5) ** 3)) < 1e-12 < float(estimation_error(1, 1, power=3))
-
-
-def test_theorem_4_needs_the_conditional_density():
-    """The joint density of an unlikely second value is small; given it, x is still uniform."""
-    assert estimation_error(4, 1) > estimation_error(4, 1, density=Fraction(1, 100))
-    with pytest.raises(InputError, match="at most 1/width"):
-        estimation_error(4, 2, density=1)
-    for bad in ({"width": 0}, {"width": 1, "power": 0}, {"width": 1, "density": 0}):
-        with pytest.raises(InputError, match="must be"):
-            estimation_error(2, **bad)
+    """K equal cells under the uniform density reach the bound: K times the integral of |x - middle| over a cell."""
+    for outputs in (1, 2, 5):
+        cell = Fraction(3, outputs)
+        assert estimation_error(outputs, 3) == outputs * 2 * (cell / 2) ** 2 / 2 / 3
+    with pytest.raises(InputError, match="must be positive"):
+        estimation_error(2, 0)
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 6), st.integers(0, 10**6))
@@ -140,8 +127,7 @@ def test_theorems_1_3_and_5_on_random_mechanisms(shape, labels, seed):
     """L0, tests between subsets, and stochastic maximal leakage on every fibre are at most log2 K."""
     rng = np.random.default_rng(seed)
     outputs = rng.integers(0, labels, size=shape)
-    certificate = certify_table(outputs)
-    bits = {g.name: g.bound for g in promises(certificate.outputs)}
+    bits = {g.name: g.bound for g in promises(most_on_a_line(outputs))}
     for axis in range(len(shape)):
         for line in np.moveaxis(outputs, axis, -1).reshape(-1, shape[axis]).tolist():
             reach = set(line)
@@ -169,16 +155,4 @@ def test_refusals():
         certify(query, uniform_quantizer(0, 0.5, 2))
     with pytest.raises(InputError, match="layout"):
         design_quantizer(query, 1, layout="best")
-    with pytest.raises(InputError, match=r"cannot be bounded.*sensitivity="):
-        design_quantizer(MonotoneQuery(math.prod, (interval(0, 1),) * 2), 1)
-    with pytest.raises(InputError, match="must not be negative"):
-        design_quantizer(MonotoneQuery(math.prod, (interval(0, 1),) * 2), 1, sensitivity=-1)
-    with pytest.raises(InputError, match="empty"):
-        certify_table([])
-    assert (
-        design_quantizer(
-            MonotoneQuery(math.prod, (interval(0, 1),) * 2), 1, sensitivity=1
-        ).certificate.outputs
-        == 2
-    )
     assert certify(identity_query(interval(3, 3)), Quantizer(Fraction(3), Fraction(3))).outputs == 1

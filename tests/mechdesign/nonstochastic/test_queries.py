@@ -1,4 +1,4 @@
-"""Domains, queries, sumsets and tables."""
+"""Domains, queries and sumsets."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import queries
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.queries import (
-    LARGEST_TABLE,
     EvenMedian,
     LinearQuery,
-    MonotoneQuery,
     OrderStatistic,
-    TabulatedQuery,
     count_query,
     identity_query,
     linear_query,
@@ -81,11 +78,6 @@ def test_range_and_sensitivity_by_enumeration(weights, values):
     answers = [sum(w * x for w, x in zip(weights, row, strict=True)) for row in data]
     assert query.range == (min(answers), max(answers))
     assert query.sensitivity == max(abs(w) for w in weights) * (max(values) - min(values))
-    table = TabulatedQuery.from_function(
-        lambda x: sum(w * v for w, v in zip(weights, x, strict=True)), [domain] * len(weights)
-    )
-    assert table.range == query.range
-    assert table.sensitivity == query.sensitivity
 
 
 def test_shapes_of_queries():
@@ -125,25 +117,8 @@ def test_floats_are_what_their_bits_say():
         (lambda: linear_query([math.nan], interval(0, 1)), "weight 1"),
         (lambda: OrderStatistic(4, 3, interval(0, 1)), "rank"),
         (lambda: EvenMedian(3, interval(0, 1)), "must be even"),
-        (lambda: MonotoneQuery(sum, ()), "at least one individual"),
-        (lambda: MonotoneQuery(sum, (interval(0, 1), integers(0, 1))), "one kind"),
-        (lambda: TabulatedQuery.from_array([]), "empty"),
-        (lambda: TabulatedQuery.from_array([[1.0, math.nan]]), "not a finite number"),
-        (lambda: TabulatedQuery.from_function(sum, []), "at least one individual"),
     ],
 )
 def test_refusals(make, message):
     with pytest.raises(InputError, match=message):
         make()
-
-
-def test_a_domain_too_large_to_enumerate_names_the_structures():
-    domains = [integers(0, 999)] * 3
-    assert LARGEST_TABLE < 1000**3
-    with pytest.raises(InputError, match=r"too many to enumerate.*linear or monotone.*median_query"):
-        TabulatedQuery.from_function(sum, domains)
-
-
-def test_a_monotone_query_must_be_exact():
-    with pytest.raises(InputError, match="must return an int or a Fraction"):
-        MonotoneQuery(lambda x: float(x[0]), (interval(0, 1),)).range  # noqa: B018

@@ -33,7 +33,7 @@ from tests.mechdesign.report import report_cases as cases
 def quick_pictures(monkeypatch, request):
     """Pictures are drawn for Adult alone: each drawing takes a tenth of a second."""
     if "adult" not in request.fixturenames:
-        monkeypatch.setattr(plots, "_inline", lambda *_: "<svg></svg>")
+        monkeypatch.setattr(plots, "curve_pictures", lambda *_: ["<svg></svg>"])
 
 
 def tiny() -> Joint:
@@ -216,7 +216,9 @@ def test_adult(adult):
 
 def test_two_hundred_symbols(monkeypatch):
     monkeypatch.setattr(curve, "LONGEST", 0.0)
-    joint = Joint.from_counts(cases.counts(200, 200))
+    counts = cases.counts(200, 200)
+    # Probabilities, for the confidence set of forty thousand counts takes a minute.
+    joint = Joint.from_probabilities(counts / counts.sum())
     design = md.design(joint, md.ALIP(1.0, 1.0), mechanism="complete-merging")
     report = cases.both(replace(design, seconds=0.0), joint)[0]
     record = check(report, joint, design.channel, design.notion)

@@ -95,7 +95,7 @@ def test_divisions_index_types_and_other_columns_stay(channel):
 
 
 def test_forms_policies_and_several_channels_are_those_of_frames():
-    frame = people(40).assign(city=[*"stt?"] * 10)
+    frame = people(40).assign(city=np.random.default_rng(1).choice([*"stt?"], 40))
     source = dd.from_pandas(frame, npartitions=3)
     arguments = {"key": KEY, "policy": Policy(unknown="marginal")}
     both = [mixing_channel(), city_channel()]
@@ -248,3 +248,20 @@ def test_a_worker_that_dies_changes_no_draw(cluster, channel, tmp_path):
     released = sanitise_dask(fragile, channel, key=KEY)
     assert cluster.compute(released).result()["job"].tolist() == drawn_by_hand(channel, frame["job"])
     assert (tmp_path / "died").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"policy": Policy(unknown="marginal")}, {"form": "posterior-draw"}],
+    ids=["label", "marginal", "posterior"],
+)
+def test_no_joint_table_travels_to_the_workers(channel, options):
+    """What a task needs of the table, if anything, are the frequencies of X."""
+    frame = people(40)
+    released = sanitise_dask(dd.from_pandas(frame, npartitions=2), channel, key=KEY, **options)
+    work = next(each for each in released.expr.operands if hasattr(each, "_recipe"))
+    (sent,) = pickle.loads(pickle.dumps(work))._recipe.channels  # noqa: S301 - as a worker gets it
+    assert sent.joint is None if not options else sent.joint.counts == (channel.joint.useful_counts,)
+    assert sent.record.achieved is None
+    expected = sanitise(frame, channel, key=KEY, **options)
+    assert released.compute()["job"].tolist() == expected["job"].tolist()

@@ -204,6 +204,9 @@ def test_crossed_columns_become_one_in_the_place_of_the_first(kind):
 def test_a_posterior_draw_of_crossed_columns_fills_them_all(kind):
     channel = crossed_channel()
     frame = pd.DataFrame({"k": [1, 2, 3] * 30, "job": [*"aba"] * 30, "city": [*"sst"] * 30})
+    with pytest.raises(InputError, match="the column 'k' stands for the useful column 'city'"):
+        sanitise(kind(frame), channel, key=KEY)
+    frame = frame.assign(k=range(90)).sample(frac=1, random_state=1, ignore_index=True)
     released = sanitise(kind(frame.astype({"city": "category"})), channel, key=KEY, form="posterior-draw")
     assert names(released) == ["k", "job", "city"]
     pairs = set(zip(cells(released, "city"), cells(released, "job"), strict=True))

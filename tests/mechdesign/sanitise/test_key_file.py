@@ -7,7 +7,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
-from mechdesign.sanitise.keys import TAG, create_key, read_key
+from mechdesign.sanitise.keys import TAG, create_key, key_at, read_key
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows keeps permissions in access lists")
 
@@ -141,3 +141,16 @@ def test_a_full_disk_leaves_nothing(tmp_path, key, monkeypatch):
         create_key(tmp_path / "job.key", key)
     assert list(tmp_path.iterdir()) == []
     assert key.secret.hex() not in str(caught.value)
+
+
+@pytest.mark.parametrize("written", [bytes(range(32)).hex(), "ABEiM0RVZneImaq7zN3u/w==", f"{TAG}{'ab' * 32}"])
+def test_a_key_in_the_place_of_its_file_is_not_repeated(written):
+    with pytest.raises(InputError, match="is the name of no file") as caught:
+        key_at(written)
+    assert written not in str(caught.value)
+
+
+def test_a_file_with_a_name_like_a_key_is_read(tmp_path, monkeypatch, key):
+    monkeypatch.chdir(tmp_path)
+    create_key("k" * 64, key)
+    assert key_at("k" * 64) == key

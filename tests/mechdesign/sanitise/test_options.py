@@ -18,10 +18,14 @@ ALL = [each.name for each in fields(ReleaseOptions)]
 JOBS = pd.DataFrame({"job": ["a", "b", "c"]})
 
 
+FILES = ("columns", "into", "correlated", "drop", "keep", "shuffle", "keep_order")
+"""What a step of a pipeline has no use for, which keeps its rows and leaves other columns to other steps."""
+
+
 def test_type_checkers_are_told_the_same_as_the_dataclass():
     assert set(ReleaseKeywords.__annotations__) == set(ALL)
     assert set(FileKeywords.__annotations__) == set(ALL) - {"key", "ledger", "row_numbers"}
-    assert set(StepKeywords.__annotations__) == set(ALL) - {"columns", "into", "correlated"}
+    assert set(StepKeywords.__annotations__) == set(ALL) - set(FILES)
     for keywords in (ReleaseKeywords, FileKeywords, StepKeywords):
         for name, hint in keywords.__annotations__.items():
             assert getattr(hint, "__forward_arg__", hint) == ReleaseOptions.__annotations__[name]

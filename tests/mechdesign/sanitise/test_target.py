@@ -261,6 +261,26 @@ def test_permissions(tmp_path):
 
 
 @posix
+def test_who_cannot_read_the_input_cannot_read_the_output(tmp_path):
+    """A new file is never more readable than the source; one for the owner alone is 0600 from its first byte on."""
+    source, secret = tmp_path / "in.csv", tmp_path / "facts"
+    source.write_text("old")
+    for mode in (0o600, 0o640, 0o400, 0o644):
+        source.chmod(mode)
+        out = tmp_path / f"{mode:o}.csv"
+        secret.write_text("older")
+        secret.chmod(0o644)
+        with Target(out, sources=[source], sides=[secret], private=[secret], leftover=True) as target:
+            assert target.part.stat().st_mode & ~mode & 0o077 == 0
+            assert target.part_of_side(secret).stat().st_mode & 0o777 == 0o600
+            target.part.write_text("new")
+            target.part_of_side(secret).write_text("new")
+            target.commit()
+        assert out.stat().st_mode & ~mode & 0o077 == 0
+        assert secret.stat().st_mode & 0o777 == 0o600
+
+
+@posix
 def test_a_link_stays_a_link(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "out.csv").symlink_to(tmp_path / "disk" / "real.csv")

@@ -371,11 +371,11 @@ def test_of_very_many_values_a_thousand_are_kept_with_the_same_median():
 @pytest.mark.parametrize(
     ("values", "bins", "message"),
     [
-        (["1", "x", "y", "4"], 2, r"the column 'x' has 2 different cell\(s\) that are no number; correct them"),
+        (["1", "x", "y", "4"], 2, r"the column 'x': 2 different cell\(s\) are no number; correct them"),
         (["u", "v", "w", "z"], 2, r"the column 'x' has no number, date or time in it, and bins sorts numbers"),
-        (["2024-01-01", "2", "2024-01-02", "2024-01-03"], "2d", r"that are no number"),
+        (["2024-01-01", "2", "2024-01-02", "2024-01-03"], "2d", r"are no number"),
         (["9999-11-01", "9999-12-31"] * 2, "7d", r"the bins would reach beyond the years 1 to 9999; give edges"),
-        (["0001-01-01 00:10+01:00", "2024-01-01 00:10Z"] * 2, "1h", r"has 1 different cell\(s\) that are no date and"),
+        (["0001-01-01 00:10+01:00", "2024-01-01 00:10Z"] * 2, "1h", r"1 different cell\(s\) are no date and"),
         ([1, 2, 3, 4], "2,3", r"has 2 different value\(s\) outside the edges 2 to 3; add an edge below or above them"),
         ([1, 2, 3, 4], [], r"bins '' must be a width \(10, 0\.5, 7d, 1h\), quantiles:N, auto, auto:N, or edges"),
         ([1, 2, 3, 4], "ten", r"bins 'ten' must be a width"),
@@ -415,3 +415,9 @@ def test_bins_are_made_once_and_crossed_ones_named():
         InputError, match=r"several columns are crossed: say which one is binned \(bins='x=WIDTH'\)"
     ):
         md.Joint.from_table(frame_of([1, 2, 3, 4]).assign(y=1), sensitive="s", useful=["x", "y"], bins=5)
+
+
+def test_a_public_variable_keeps_nothing_that_was_computed_from_the_values() -> None:
+    bins = bins_for("age", "10", [("21", 3), ("28", 1), ("35", 2)])
+    assert bins.representatives == ("21", "35")
+    assert bins.public().representatives is None

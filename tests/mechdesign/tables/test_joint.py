@@ -177,7 +177,7 @@ def test_a_large_table():
         ([[], []], "the table is empty"),
         (np.zeros((0, 3), dtype=int), "the table is empty"),
         (np.array([1, 2]), "must have two dimensions"),
-        (7, "must be an array or rows of numbers, not int"),
+        (7, "must be rows of numbers, not int"),
         ([[0, 0], [0, 0]], "the table has no mass"),
         ([[1], [2]], "useful column 'useful' has a single symbol .'x0'.; there is nothing to release"),
         ([[1, 0], [2, 0]], "single symbol .'x0'.; there is nothing to release"),

@@ -59,7 +59,7 @@ def test_columns_of_text(tmp_path, way):
     assert read.cells == {"s": ["hé", "b", "hé", "b", "b", ""], "x": ["u", "v", "v", "u", "v", "u"]}
     dropped = read_text_columns(path, {"s": "s"}, "drop", text=text)
     assert dropped.cells == {"s": ["hé", "b", "hé", "b", "b"]}
-    with pytest.raises(InputError, match="column 's' is empty in record 6"):
+    with pytest.raises(InputError, match="the column 's' is empty there"):
         read_text_columns(path, {"s": "s"}, text=text)
 
 
@@ -107,7 +107,7 @@ def test_no_room_for_a_copy_of_standard_input(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("sys.stdin", StandardInput(b"s,x\na,u\n"))
-    monkeypatch.setattr("mechdesign.formats.inputs.shutil.copyfileobj", full)
+    monkeypatch.setattr("mechdesign.formats.inputs.write_all", full)
     with pytest.raises(
         InputError, match=r"standard input cannot be copied to .* files: no space left on device"
     ):

@@ -1,0 +1,328 @@
+"""A folder or a glob of data files: each is a job of its own, and all of them appear together or not at all.
+
+To the ledger every file is a data set. So by row number each has a key of its own, and one that comes again the next
+night gets the draws that it had; by identifier all share one key. They are written to a folder beside the target,
+``.NAME.part``, which takes its name when all are complete. The ledger knows them by their last names meanwhile, and
+forgets them if it comes to nothing. Also the rehearsal of a release: everything but the last step.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from glob import escape, glob, has_magic
+from itertools import takewhile
+from pathlib import Path, PurePath
+from sqlite3 import Connection
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+import numpy as np
+
+from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
+from mechdesign.core.errors import InputError
+from mechdesign.core.files import (
+    EXISTS,
+    PathLike,
+    open_locked,
+    part_of,
+    real_path,
+    reason,
+    sha256_of,
+    sync_folder,
+)
+from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.cells import Encoded, encode
+from mechdesign.formats.digests import Content
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
+from mechdesign.sanitise.apply import Applied, sanitise_file
+from mechdesign.sanitise.entries import Entry
+from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
+from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
+from mechdesign.sanitise.plan import lookalikes
+from mechdesign.sanitise.target import keep_stoppable, uninterrupted
+
+MARKER, MANIFESTS = "_SUCCESS", "_manifests"
+"""What a released folder holds besides: names that begin like this are no data to Spark, Hive and pyarrow."""
+
+
+class ReleasedFolder(FileDocument):
+    """The marker of a folder that is complete: its data files with their hashes, and what may void the promise."""
+
+    FORMAT: ClassVar[str] = "mechdesign.folder"
+    WHAT: ClassVar[str] = "marker of a released folder"
+
+    files: dict[str, Digest]
+    voids: tuple[str, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """All files of the folder."""
+        return {MARKER, *self.files, *map(_manifest, self.files)}
+
+
+def _manifest(name: str) -> str:
+    return f"{MANIFESTS}/{name}.json"
+
+
+class Rehearsed(Exception):
+    """All that can be checked of a release has been checked; its argument is the entry that the ledger would hold."""
+
+
+class ProvisionalLedger(Ledger):
+    """A ledger for releases that may come to nothing.
+
+    Files in the folder `stage` are known by the names that they get in `final`, and are withdrawn unless they are
+    published. A rehearsal ends with `Rehearsed` where a release would be entered and its files get their names.
+    """
+
+    def __init__(
+        self, path: PathLike, stage: Path, final: Path, channels: Sequence[PathLike], *, rehearsal: bool
+    ) -> None:
+        self.stage, self.final, self._rehearsal = stage, final, rehearsal
+        self.entered: list[Entry] = []
+        self._taken: set[str] = set()
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
+            path = Ledger(stage / f".{NAME}").path
+        super().__init__(path, channels=() if rehearsal else channels)
+
+    def last_of(self, db: Connection, target: str) -> Entry | None:
+        """The latest release to a place."""
+        entry = super().last_of(db, self._named(target))
+        return entry and entry.model_copy(update={"target": target})
+
+    def enter(self, db: Connection, entry: Entry, content: Content | None = None) -> None:
+        """Enter a release, or what has become of it."""
+        if self._rehearsal:
+            raise Rehearsed(entry)
+        super().enter(db, entry.model_copy(update={"target": self._named(entry.target)}), content)
+        self.entered += [entry] if content is not None and entry.id not in self._taken else []
+
+    def take_over(self, db: Connection, old: Entry, new: Entry) -> None:
+        """Remove a release for another one, which is not withdrawn: what the first one wrote may have been seen."""
+        super().take_over(db, old, new)
+        self._taken.add(new.id)
+
+    def withdraw(self) -> None:
+        """Forget what was entered, unless others have released something since, who may rely on it."""
+        with suppress(InputError), self.changing() as db:
+            ours, known = [entry.id for entry in self.entered], [entry.id for entry in self.releases(db)]
+            if ours and {*ours}.issuperset(known[known.index(ours[0]) :]):
+                for entry in self.entered:
+                    self.remove(db, entry)
+
+    def _named(self, target: str) -> str:
+        path = Path(target)
+        return os.fspath(self.final / path.relative_to(self.stage)) if self.stage in path.parents else target
+
+
+def is_folder(source: PathLike) -> bool:
+    """Whether a source is a folder, or a glob that is not the name of a file."""
+    return os.path.isdir(source) or (has_magic(os.fspath(source)) and not os.path.exists(source))
+
+
+def sanitise_path(
+    channels: Sequence[Any], source: PathLike, target: PathLike, *, dry_run: bool = False, **how: Any
+) -> Applied:
+    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only see that it can be done."""
+    ledger: PathLike | None = how["ledger"]
+    if is_folder(source):
+        sides = [how.pop(name, None) for name in ("manifest", "internal_manifest", "codebook")]
+        if ledger is None or how.get("fresh_draw") or sides != [None] * len(sides):
+            raise InputError(
+                "the files of a folder are kept apart by their ledger, and each has its manifest in OUT/_manifests: "
+                "leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest and --codebook out"
+            )
+        return _sanitise_folder(channels, source, target, dry_run=dry_run, **how)
+    if not dry_run:
+        return sanitise_file(channels, source, target, **how)
+    if ledger is None:
+        raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
+    with TemporaryDirectory() as scratch:
+        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), (), rehearsal=True)
+        return _applied(channels, source, target, how | {"ledger": book})
+
+
+def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: dict[str, Any]) -> Applied:
+    """A release, or what it would be."""
+    try:
+        return sanitise_file(channels, source, target, **how)
+    except Rehearsed as done:
+        entry: Entry = done.args[0]
+        columns = tuple(column for drawn in entry.drawn for column in drawn.use.columns)
+        return Applied(entry.records, columns, entry.output or "")
+
+
+def _sanitise_folder(
+    channels: Sequence[Any], source: PathLike, target: PathLike, *, dry_run: bool, force: bool, **how: Any
+) -> Applied:
+    base, names = files_of(source)
+    final, inside = real_path(target), real_path(base)
+    if final in (inside, *inside.parents) or inside in final.parents:
+        raise InputError(f"{target} and {base} lie in each other: what one run wrote, the next would read")
+    told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
+    done: dict[str, Applied] = {}
+    with _staged(final, base, target, how, dry_run=dry_run) as (book, held):
+        if held and not force and {*names} != {*held}:
+            raise exists
+        for name in names:
+            for here, there in ((book.stage / each, final / each) for each in (name, _manifest(name))):
+                here.parent.mkdir(parents=True, exist_ok=True)
+                if there.is_file() and not here.exists():
+                    with suppress(OSError):  # a file system without links: then it is written once more
+                        os.link(there, here)
+            own = {"ledger": book, "manifest": book.stage / _manifest(name), "force": force or not held}
+            done[name] = _applied(channels, base / name, book.stage / name, how | own)
+            keep_stoppable()
+        marker = ReleasedFolder(files={name: each.sha256 for name, each in done.items()}, voids=told)
+        same = marker.files == held and all(each.already for each in done.values())
+        if not (same or dry_run):
+            if held and not force:  # where files have no links, they have been drawn once more
+                raise exists
+            if not how.get("identity"):
+                _refuse_twins(book, names)
+            if not how.get("keep_order") and how.get("into") is None:
+                _refuse_split(book.stage, names, done[names[0]].columns, how.get("text"))
+            _publish(book, marker)
+    records, first = sum(each.records for each in done.values()), done[names[0]]
+    digest = "" if dry_run else sha256_of(final / MARKER)
+    notices = dict.fromkeys([*told, *(text for each in done.values() for text in each.notices)])
+    return replace(first, records=records, sha256=digest, already=same, notices=tuple(notices))
+
+
+def files_of(source: PathLike) -> tuple[Path, list[str]]:
+    """The folder that a source is about, and the data files in it, by their names there.
+
+    Names that begin with ``_`` or ``.`` are no data, as for Spark and pyarrow.
+    """
+    name, whole = os.fspath(source), os.path.isdir(source)
+    base = Path(*takewhile(lambda part: whole or not has_magic(part), Path(name).parts))
+    found = sorted(glob(os.path.join(escape(name), "**") if whole else name, recursive=True))
+    names = {each: Path(each).relative_to(base).as_posix() for each in found}
+    data = [each for each in found if not f"/{names[each]}".replace("/_", "/.").count("/.")]
+    for each in data:
+        if not os.path.isfile(each) and not (os.path.isdir(each) and os.access(each, os.R_OK | os.X_OK)):
+            raise InputError(f"{each} is neither a file nor a folder that can be read: nothing is released")
+    files = [names[each] for each in data if os.path.isfile(each)]
+    if not files:
+        raise InputError(f"{name} has no data files")
+    return base, files
+
+
+def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is to be known of the names of folders and files, which stay; refuses partitions by what is protected."""
+    parts = [part for name in names for part in PurePath(name).parts[:-1] if "=" in part]
+    keys = list(dict.fromkeys(unquote(part.partition("=")[0]) for part in parts))
+    variables = [each for channel in channels for each in (channel.useful, channel.sensitive) if each]
+    renamed: Mapping[str, str] = how.get("columns") or {}
+    columns = [renamed.get(name, name) for each in variables for name in each.columns]
+    for name, like in lookalikes(keys, [*columns, *how.get("correlated", ())], ()):
+        raise InputError(
+            f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "
+            "arrange the files in another way"
+        )
+    which = f", with {listed(keys)}" if keys else ""
+    told = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
+    return (told,) if keys or len(names) > 1 else ()
+
+
+def _held(final: Path, target: PathLike) -> Mapping[str, str]:
+    """The data files that an earlier release wrote to the folder; refuses one that holds anything else."""
+    if final.exists() and not final.is_dir():
+        raise InputError(f"{target} is a file; give the name of a folder")
+    marker = ReleasedFolder(files={}, voids=())
+    with suppress(InputError):
+        marker = read_document(final / MARKER, ReleasedFolder)
+    for path in sorted(final.rglob("*")):
+        if not path.is_dir() and path.relative_to(final).as_posix() not in marker.names:
+            raise InputError(f"{target} holds {path.name}, which no release to it wrote; name another folder")
+    return marker.files
+
+
+@contextmanager
+def _staged(
+    final: Path, base: Path, target: PathLike, how: Mapping[str, Any], *, dry_run: bool
+) -> Generator[tuple[ProvisionalLedger, Mapping[str, str]]]:
+    """The ledger for the folder that will be the target, and what the target holds; what is left is removed."""
+    stage = part_of(final)
+    try:
+        stage.mkdir(mode=base.stat().st_mode & 0o777 | 0o700, exist_ok=True)
+        lock = open_locked(
+            stage / MARKER, busy=f"another job is writing {target}; wait until it has finished"
+        )
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {reason(error)}") from None
+    try:
+        if (old := _aside(final)).exists() and not dry_run:  # of a run that was killed while names changed
+            shutil.rmtree(old) if final.exists() else old.rename(final)
+        held = _held(final, target)
+        book = ProvisionalLedger(how["ledger"], stage, final, how.get("channel_files", ()), rehearsal=dry_run)
+        try:
+            yield book, held
+        except BaseException:
+            book.withdraw()
+            raise
+    except InputError as error:
+        raise InputError(str(error).replace(os.fspath(stage), os.fspath(target))) from None
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        os.close(lock)
+
+
+def _refuse_twins(book: ProvisionalLedger, names: Sequence[str]) -> None:
+    """By row number, files of the same content have the same random numbers, whether they are copies or not."""
+    jobs: dict[str, str] = {}
+    with book.reading() as db:
+        for name in names:
+            entry = book.last_of(db, os.fspath(book.stage / name))
+            if entry and entry.records and (other := jobs.setdefault(entry.drawn[0].job, name)) != name:
+                raise InputError(
+                    f"{name} and {other} hold the same records in the same order, which would get the same random "
+                    "numbers: leave one out, or name what identifies a record (--identity)"
+                )
+
+
+def _refuse_split(
+    stage: Path, names: Sequence[str], columns: Sequence[str], text: TextOptions | None
+) -> None:
+    """The file that a record is in is a kind of order: refuse files of which more was released alike than by chance."""
+    for column in columns:
+        crossing = Crossing()
+        for name in names:
+            with open_source(stage / name, text) as table:
+                for batch in table.batches(encode=[column], whole=False):
+                    cells = encode(batch.column(column), column)
+                    crossing.add(Encoded(np.zeros(len(cells), np.int64), (name,)), cells)
+        if decisive(log_evidence(*crossing.table()), len(columns)):
+            raise InputError(
+                f"the names of the files tell of {quoted(column)}: what was released differs between them (by chance "
+                f"once in {round(1 / LEVEL):,} times at most); arrange them in another way, or keep this knowingly "
+                "(--keep-order)"
+            )
+
+
+def _aside(final: Path) -> Path:
+    return final.with_name(f".{final.name}.old")
+
+
+def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:
+    """Give the folder its name; a crash leaves the old one, the new one, or none until the next run."""
+    stage, final, aside = book.stage, book.final, _aside(book.final)
+    for path in sorted(stage.rglob("*"), reverse=True):
+        if path.is_dir():
+            sync_folder(path)
+        elif path.relative_to(stage).as_posix() not in marker.names:  # of a run that was killed
+            path.unlink()
+    write_document(stage / MARKER, marker, overwrite=True)
+    with uninterrupted():
+        book.entered.clear()
+        if final.exists():
+            final.rename(aside)
+        stage.rename(final)
+        sync_folder(final.parent)
+    shutil.rmtree(aside, ignore_errors=True)

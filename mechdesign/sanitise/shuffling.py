@@ -1,0 +1,106 @@
+"""Records in random order, however many there are: spread over buckets by random words, then sorted within each."""
+
+# pyarrow tells too little of its types for the strict mode.
+# pyright: basic
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mechdesign.core.files import NamelessFile
+from mechdesign.formats.cells import arrow_integers, integers_of
+from mechdesign.formats.compression import Compression
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.outputs import KeptColumn
+from mechdesign.release.draws import Key, RowStream, Words
+
+ROOM = 32 << 20
+"""Bytes of records that are sorted at a time (32 MB; several times that in memory)."""
+
+UNPACKED = 4
+"""How much larger the columns of a Parquet file are in memory, about, than encoded."""
+
+
+def permutation(words: Words) -> Any:
+    """The order in which random words ascend; of equal ones, which are not expected, the first comes first."""
+    return np.argsort(words, kind="stable")
+
+
+def shuffle_file(
+    source: Path,
+    target: Path,
+    key: Key,
+    text: TextOptions | None,
+    packing: Compression | None,
+    folder: Path | None,
+) -> None:
+    """Write the records of a file, all of its columns, in the order of the words that the key gives them."""
+    with (
+        open_source(source, text) as table,
+        open(target, "wb") as stream,
+        table.sink(stream, [KeptColumn(i) for i in range(len(table.header))], compression=packing) as sink,
+    ):
+        parts = (batch.packed() for batch in table.batches())
+        for part in _shuffled(parts, RowStream(key), 1 + _size(table, source) // ROOM, folder):
+            sink.write_packed(part)
+
+
+def _size(table: Source, path: Path) -> int:
+    if table.kind == "CSV":
+        return os.path.getsize(path)
+    groups = range(table.metadata.num_row_groups)
+    return UNPACKED * sum(table.metadata.row_group(i).total_byte_size for i in groups)
+
+
+def _shuffled(parts: Iterable[Any], stream: RowStream, buckets: int, folder: Path | None) -> Iterator[Any]:
+    """The records of arrow batches in random order; what is not at hand lies in one file without a name."""
+    import pyarrow as pa
+
+    store, places = NamelessFile(folder), list[list[int]]([] for _ in range(buckets))
+    try:
+        with open(store.path, "wb") as out:
+            for table in _gathered(parts):
+                words = stream.words(table.num_rows)
+                bucket = (words >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
+                order = np.argsort(bucket, kind="stable")
+                ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
+                whole = table.append_column("", arrow_integers(words)).take(arrow_integers(order))
+                for place, start, end in zip(places, ends, ends[1:], strict=False):
+                    if start < end:
+                        place.append(out.tell())
+                        with pa.ipc.new_stream(out, whole.schema) as writer:
+                            writer.write_table(whole.slice(start, end - start))
+        with open(store.path, "rb") as back:
+            for place in places:
+                pieces: list[Any] = []
+                for start in place:
+                    back.seek(start)
+                    pieces.append(pa.ipc.open_stream(back).read_all())
+                if pieces:
+                    whole = pa.concat_tables(pieces).unify_dictionaries()
+                    last = whole.num_columns - 1
+                    order = permutation(integers_of(whole.column(last).combine_chunks()))
+                    mixed = whole.remove_column(last).take(arrow_integers(order))
+                    yield from mixed.combine_chunks().to_batches()
+    finally:
+        store.close()
+
+
+def _gathered(parts: Iterable[Any]) -> Iterator[Any]:
+    """The batches as tables of about `ROOM` bytes."""
+    import pyarrow as pa
+
+    waiting, size = list[Any](), 0
+    for part in parts:
+        waiting.append(part)
+        size += part.nbytes
+        if size >= ROOM:
+            yield pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
+            waiting, size = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks()
