@@ -231,7 +231,11 @@ def design(
     )
     stacked = is_stacked(whole, notion, after)
     if wanted.is_information:
-        wanted.check_information()
+        if wanted != Wanted():
+            raise InputError(
+                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
+                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
+            )
     elif mechanism != OPTIMAL or options != HeuristicOptions():
         raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
     elif stacked:
