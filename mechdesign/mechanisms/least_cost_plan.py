@@ -152,7 +152,6 @@ class Plan:
         return whole
 
     def _kept_by(self, channel: Channel) -> bool:
-        """Whether a channel keeps to frequencies and to the user's own constraints."""
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
         return self.convex is None or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
