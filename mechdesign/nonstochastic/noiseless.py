@@ -138,7 +138,6 @@ def lay_out(
     sensitivity: Fraction,
     outputs: int,
     layout: Layout,
-    most: int = LARGEST_LEVELS,
 ) -> Quantizer:
     """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
     if layout not in LAYOUTS:
@@ -146,8 +145,8 @@ def lay_out(
     span = hi - lo
     if outputs == 1 or span == 0 or sensitivity == 0:
         return Quantizer(lo, hi)
-    outputs = min(outputs, most)
-    sensitivity = max(sensitivity, span * (outputs - 1) / most)
+    outputs = min(outputs, LARGEST_LEVELS)
+    sensitivity = max(sensitivity, span * (outputs - 1) / LARGEST_LEVELS)
     if layout == "uniform":
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
     if layout == "levels":
