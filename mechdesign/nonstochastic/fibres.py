@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
 from mechdesign.nonstochastic.quantizers import EvenThresholds
-from mechdesign.nonstochastic.queries import (
-    LARGEST_INTEGER,
-    LinearQuery,
-    Stratum,
-    reach,
-    sumset,
-)
+from mechdesign.nonstochastic.queries import LARGEST_INTEGER, LinearQuery, Stratum, reach, sumset
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""

@@ -132,13 +132,7 @@ def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Qu
     return Quantizer(lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within))
 
 
-def lay_out(
-    lo: Fraction,
-    hi: Fraction,
-    sensitivity: Fraction,
-    outputs: int,
-    layout: Layout,
-) -> Quantizer:
+def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout) -> Quantizer:
     """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")

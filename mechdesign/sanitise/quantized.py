@@ -32,14 +32,7 @@ from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
-from mechdesign.nonstochastic.answering import (
-    BadCell,
-    Groups,
-    Numbers,
-    numbers_of,
-    truths_of,
-    usable_records,
-)
+from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
     SizedQuantizer,
@@ -263,10 +256,7 @@ class Answering:
             for at, name in enumerate(self.table.header)
         ]
         people = Groups()
-        with (
-            open(target, "wb") as stream,
-            self.table.sink(stream, outputs, compression=packing) as sink,
-        ):
+        with open(target, "wb") as stream, self.table.sink(stream, outputs, compression=packing) as sink:
             for batch, rows, columns in self.batches(individual):
                 numbers = self._numbers(columns[0], rows)
                 cells = quantizer.cells(self._inside(numbers, rows)).astype(np.int32)
