@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 
 import pytest
 
-PEOPLE = "id,job,town\n" + "".join(
-    f"{i},{('clerk', 'clerk', 'baker', 'smith', 'smith', 'weaver')[i % 6]},T{i % 3}\n" for i in range(600)
-)
+JOBS = random.Random(1).sample(["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 100, 600)
+PEOPLE = "id,job,town\n" + "".join(f"{i},{job},T{i % 3}\n" for i, job in enumerate(JOBS))
 
 
 @pytest.fixture

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 
 import pytest
 
 import mechdesign as md
 
-JOBS = ("clerk", "clerk", "baker", "smith", "smith", "weaver")
-PEOPLE = "id,job,town\n" + "".join(f"{i},{JOBS[i % 6]},T{i % 2}\n" for i in range(1200))
+JOBS = random.Random(1).sample(["clerk", "clerk", "baker", "smith", "smith", "weaver"] * 200, 1200)
+PEOPLE = "id,job,town\n" + "".join(f"{i},{job},T{i % 2}\n" for i, job in enumerate(JOBS))
 
 
 @pytest.fixture
