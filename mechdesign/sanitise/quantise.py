@@ -20,7 +20,7 @@ from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
@@ -99,17 +99,6 @@ def nearest_double(epsilon: object) -> object:
         return float(fraction_of_text(epsilon))
     except (InputError, OverflowError):
         raise InputError(f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more") from None
-
-
-def share_of(total_epsilon: object, answers: int) -> int:
-    """The largest K with K^answers <= floor(2^total_epsilon): the outputs that each answer may have.
-
-    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6). Of all
-    ways to divide a total among them, equal shares have the largest smallest number of outputs.
-    """
-    from flint import fmpz
-
-    return int(fmpz(outputs_allowed(total_epsilon)).root(answers))
 
 
 def quantise_table(
