@@ -95,9 +95,9 @@ def quantize(
     if budget.epsilon is not None and budget.total_epsilon is not None:
         raise InputError("--epsilon is the budget of one answer and --total-epsilon of all: give one of them")
     from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
-    from mechdesign.sanitise.quantise import QuantizeOptions, layout_named, quantise_table
+    from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
-    typed: dict[str, Any] = asdict(asked) | asdict(budget) | {"layout": layout_named(asked.layout)}
+    typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
     typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
     source, target = files.source, files.target
