@@ -75,9 +75,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
         elif len(ends) == 3:
             values += _steps(option, text, *(_decimal(option, text, end) for end in ends))
         else:
-            raise InputError(
-                f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP, as in 0.25:8:0.25"
-            )
+            raise InputError(f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP")
     return tuple(values)
 
 
@@ -151,7 +149,7 @@ def _order(text: str, order: str) -> float:
         value = float(order)
     except ValueError:
         raise InputError(
-            f"notion {text!r}: {order!r} is not an order; write a number above 1, as in alpha:2"
+            f"notion {text!r}: {order!r} is no order; write a number above 1 (alpha:2)"
         ) from None
     return check_alpha(value)
 

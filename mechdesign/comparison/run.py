@@ -333,9 +333,7 @@ def _mechanisms(
         chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     least_cost = set(OBJECTIVES).intersection(chosen)
     if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
-        raise InputError(
-            "keep_frequencies and distance are for objectives truth and distance: give objectives"
-        )
+        raise InputError("keep_frequencies and distance need objectives truth and distance: give objectives")
     if settings["budgets"] and least_cost:
         raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
     return chosen
