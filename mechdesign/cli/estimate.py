@@ -49,7 +49,7 @@ def estimate(
     """
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
-    from mechdesign.analysis.estimate_file import estimate_file
+    from mechdesign.analysis.files import estimate_file
     from mechdesign.report import releases
 
     loaded = md.Channel.load(channel)

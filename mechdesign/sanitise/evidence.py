@@ -143,6 +143,11 @@ NEARLY = 0.95
 """A column stands for another one if guessing from it removes this share of the errors of guessing without it."""
 
 
+SHARED = 8
+"""Records with the same value, on average, in a column that stands for another; of fewer it rather names individuals,
+whose symbols nobody can tell from their names alone."""
+
+
 class Crossing:
     """How often each value of one column came with each symbol of another, unless there are too many values."""
 
@@ -202,7 +207,8 @@ class Crossing:
         if self.same:
             return True
         known, alone = self.guessed()
-        nearly = not self.full and 1 - known <= (1 - NEARLY) * (1 - alone)
+        nearly = not self.full and SHARED * len(self.values) <= self._looked
+        nearly = nearly and 1 - known <= (1 - NEARLY) * (1 - alone)
         return nearly and decisive(log_evidence(*self.table()), looks)
 
 

@@ -144,7 +144,11 @@ class Drawer:
                 self._hidden[header[at], -1] = None
                 if any(recipe.channels[k].useful.bins):
                     self._hidden[header[at], k] = recipe.channels[k].useful, part
-        kept = [(name, -1) for name in plan.others if name not in (*options.kept, *plan.kept_private)]
+        kept = [
+            (name, -1)
+            for name in plan.others
+            if name not in (*options.kept, *plan.kept_private, *options.identifiers)
+        ]
         self._twins = Twins(kept, [*self._hidden])
 
     def look(self, count: int, some: Callable[[int], Callable[[Any], Any]]) -> None:

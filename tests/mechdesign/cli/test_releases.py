@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -12,7 +13,8 @@ from mechdesign.channel.channel import Channel
 
 @pytest.fixture
 def people(folder):
-    rows = [f"{i},{'clerk' if i % 2 else 'smith'},{i / 4}\n" for i in range(40)]
+    jobs = random.Random(1).sample(["clerk", "smith"] * 20, 40)
+    rows = [f"{i},{job},{i / 4}\n" for i, job in enumerate(jobs)]
     (folder / "in.csv").write_text("id,job,score\n" + "".join(rows))
     (folder / "turned.csv").write_text("id;job;score\n" + "".join(reversed(rows)).replace(",", ";"))
     return folder

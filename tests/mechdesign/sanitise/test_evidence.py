@@ -137,6 +137,7 @@ CODES = [{"x": "1", "y": "2", "z": "3"}[symbol] for symbol in SYMBOLS]
         (["9" if i % 100 == 0 else code for i, code in enumerate(CODES)], True),  # nearly
         (["9" if i % 3 == 0 else code for i, code in enumerate(CODES)], False),
         ([str(i) for i in range(400)], False),  # an identifier
+        ([f"{code}{i // 4}" for i, code in enumerate(CODES)], False),  # of a few records each
         ([*CHANCE.choice([*"uvw"], 400)], False),
         (["u"] * 400, False),
     ],

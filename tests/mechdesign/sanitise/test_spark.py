@@ -152,7 +152,7 @@ def test_posterior_draws_of_integers_are_integers(spark):
 
 
 def test_forms_policies_and_several_channels_are_those_of_frames(spark):
-    frame = people(40).assign(city=[*"stt?"] * 10)
+    frame = people(40).assign(city=np.random.default_rng(1).choice([*"stt?"], 40))
     both = [mixing_channel(), city_channel()]
     arguments = {"key": KEY, "policy": Policy(unknown="marginal"), "row_numbers": "n"}
     for wishes in ({}, {"into": ["y", "z"]}, {"form": "posterior-draw"}):
