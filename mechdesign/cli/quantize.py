@@ -103,17 +103,10 @@ def quantize(
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"
     start = time.perf_counter()
+    how: dict[str, Any] = {"text": text.text(), "mechanism_path": beside, "force": force}
     with reporter.work("quantising", unit="B") as work:
-        done = quantise_table(
-            source,
-            target,
-            QuantizeOptions(**typed),
-            total_epsilon=total,
-            text=text.text(),
-            mechanism_path=beside,
-            force=force,
-            progress=work.at,
-        )
+        how |= {"total_epsilon": total, "progress": work.at}
+        done = quantise_table(source, target, QuantizeOptions(**typed), **how)
     reporter.notices(done.notices)
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     took = time.perf_counter() - start
