@@ -280,10 +280,7 @@ def pulled_units(point: Array, inside: Callable[[Array], NDArray[np.bool_]]) -> 
 
 
 def _with_incumbents(
-    polytope: Polytope,
-    target: Array,
-    initial: list[Points],
-    incumbents: Sequence[tuple[ArrayLike, Points]],
+    polytope: Polytope, target: Array, initial: list[Points], incumbents: Sequence[tuple[ArrayLike, Points]]
 ) -> tuple[Points, Array]:
     """All columns, the point itself first, and the weights of the best decomposition among those known."""
     columns = Points.concatenate(initial)

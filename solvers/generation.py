@@ -171,8 +171,10 @@ class Generation:
 
     def _search(self) -> EnvelopeStatus | None:
         """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
-        if self.guess is None:
-            self._sow()
+        if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
+            zero = np.zeros_like(self.target)
+            for turn in range(-(-len(zero) // MOST_STARTS)):
+                self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
@@ -207,12 +209,6 @@ class Generation:
                 break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
-
-    def _sow(self) -> None:
-        """The local minima of the cost between every coordinate and the point."""
-        zero = np.zeros_like(self.target)
-        for turn in range(-(-len(zero) // MOST_STARTS)):
-            self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
 
     def _descend(self, at: Array, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""

@@ -93,7 +93,8 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     from scipy.linalg import qr
 
     scaled = rows / np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)[:, None]
-    lengths, leads = qr((scaled - scaled.mean(axis=1, keepdims=True)).T, mode="r", pivoting=True)
+    found: Any = qr((scaled - scaled.mean(axis=1, keepdims=True)).T, mode="r", pivoting=True)
+    lengths, leads = found
     return None if abs(lengths[1, 1]) <= 1e-6 * np.sqrt(rows.shape[1]) else leads[:2].astype(np.intp)
 
 

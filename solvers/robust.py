@@ -127,7 +127,10 @@ def robust_envelope(
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
     if guess is None:
-        guess = _first_prices(uncertain.point, columns)
+        master = HighsMaster(uncertain.point)
+        master.add(columns, columns.entropies())
+        first = master.solve(FIRST_SECONDS)
+        guess = first.dual if first.is_optimal else None
     run = Generation(
         target=uncertain.point,
         pricer=pricer,
@@ -139,11 +142,3 @@ def robust_envelope(
         progress=progress,
     )
     return concluded(run, started, interrupted=interrupted, method="columns")
-
-
-def _first_prices(point: Array, columns: Points) -> Array | None:
-    """The prices of the master over the first columns, a guess to begin from; None if it cannot be solved."""
-    master = HighsMaster(point)
-    master.add(columns, columns.entropies())
-    solution = master.solve(FIRST_SECONDS)
-    return solution.dual if solution.is_optimal else None

@@ -153,9 +153,7 @@ def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
     return variable.select([first[k] for k in sorted(first)])
 
 
-def _cut(
-    spans: list[tuple[NDArray[np.intp], Array, float, float]],
-) -> tuple[Array, list[NDArray[np.intp]]]:
+def _cut(spans: list[tuple[NDArray[np.intp], Array, float, float]]) -> tuple[Array, list[NDArray[np.intp]]]:
     """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece.
 
     A span has the members of a class and their ends, and from where on, and how much of them, the output has.

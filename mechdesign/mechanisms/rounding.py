@@ -255,11 +255,7 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
 
 
 def round_channel(
-    weights: Any,
-    posteriors: Any,
-    rules: Rules,
-    *,
-    largest_mixing: float = LARGEST_MIXING,
+    weights: Any, posteriors: Any, rules: Rules, *, largest_mixing: float = LARGEST_MIXING
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
     joint = rules.joint

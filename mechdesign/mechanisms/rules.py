@@ -23,13 +23,7 @@ from mechdesign.mechanisms.classes import Classes, classes, merged_columns
 from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
 from mechdesign.mechanisms.posteriors import Rows, posteriors
 from mechdesign.mechanisms.result import Certificate
-from mechdesign.mechanisms.rounding import (
-    LARGEST_MIXING,
-    UNIT,
-    Rounded,
-    columns_of,
-    round_channel,
-)
+from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, columns_of, round_channel
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
