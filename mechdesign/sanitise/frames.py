@@ -23,7 +23,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
-from mechdesign.release.draws import RowStream
+from mechdesign.release.draws import words_at
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
@@ -170,7 +170,7 @@ def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int)
     census = Census()
     key = drawer.recipe.keys[0].derived("order")
     census.add(RowHasher(key.secret).columns(columns, len(frame)))
-    return _taken(released, permutation(RowStream(key.derived(census.content().ordered)).words(len(frame))))
+    return _taken(released, permutation(words_at(key.derived(census.content().ordered), np.arange(len(frame)))))
 
 
 def _taken(frame: Any, order: Any) -> Any:

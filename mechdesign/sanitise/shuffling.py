@@ -17,7 +17,7 @@ from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.outputs import KeptColumn
-from mechdesign.release.draws import Key, RowStream, Words
+from mechdesign.release.draws import Key, Words, words_at
 
 ROOM = 32 << 20
 """Bytes of records that are sorted at a time (32 MB; several times that in memory)."""
@@ -46,7 +46,7 @@ def shuffle_file(
         table.sink(stream, [KeptColumn(i) for i in range(len(table.header))], compression=packing) as sink,
     ):
         parts = (batch.packed() for batch in table.batches())
-        for part in _shuffled(parts, RowStream(key), 1 + _size(table, source) // ROOM, folder):
+        for part in _shuffled(parts, key, 1 + _size(table, source) // ROOM, folder):
             sink.write_packed(part)
 
 
@@ -57,15 +57,16 @@ def _size(table: Source, path: Path) -> int:
     return UNPACKED * sum(table.metadata.row_group(i).total_byte_size for i in groups)
 
 
-def _shuffled(parts: Iterable[Any], stream: RowStream, buckets: int, folder: Path | None) -> Iterator[Any]:
+def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None) -> Iterator[Any]:
     """The records of arrow batches in random order; what is not at hand lies in one file without a name."""
     import pyarrow as pa
 
-    store, places = NamelessFile(folder), list[list[int]]([] for _ in range(buckets))
+    store, places, first = NamelessFile(folder), list[list[int]]([] for _ in range(buckets)), 0
     try:
         with open(store.path, "wb") as out:
             for table in _gathered(parts):
-                words = stream.words(table.num_rows)
+                words = words_at(key, np.arange(first, first + table.num_rows))
+                first += table.num_rows
                 bucket = (words >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
                 order = np.argsort(bucket, kind="stable")
                 ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
