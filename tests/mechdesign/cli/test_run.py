@@ -150,6 +150,7 @@ MISTAKES = [
     ('"marginal"', '"drop"', 16, r"unknown \('drop'\) must be refuse, marginal or output:LABEL"),
     ('unknown = "marginal"', "insecure-seed = 1", 16, r"apply\[0\] has an unknown key 'insecure-seed'"),
     ('unknown = "marginal"', "fresh-draw = true", 16, r"apply\[0\] has an unknown key 'fresh-draw'"),
+    ('unknown = "marginal"', "also = true", 16, r"apply[0].also[0] ('True') must be text"),
     ('unknown = "marginal"', "changed = 3", 16, r"changed \('3'\) must be one of"),
     ('"days"', '"nights*"', 19, r"nights\* has no data files"),
     ('"released"', '"days/released"', 20, "lie in each other"),
