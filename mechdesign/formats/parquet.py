@@ -356,6 +356,10 @@ class ParquetBatch:
         at = arrow_integers(np.arange(0, self.num_rows, step))
         return self if step == 1 else ParquetBatch(self.stored.take(at), self._encode, self.end)
 
+    def escaped(self) -> ParquetBatch:
+        """The records: cells of Parquet are no formulas."""
+        return self
+
     def packed(self) -> Any:
         """The records as an arrow batch, for `ParquetSink.write_packed`."""
         return self.stored
