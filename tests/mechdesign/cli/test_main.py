@@ -25,9 +25,8 @@ COMMANDS = [
         "compare",
         "measure",
         "releases",
-        "show",
     ),
-    *("report", "quantize", "nonstochastic"),
+    *("show", "report", "quantize", "run", "nonstochastic"),
 ]
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 
