@@ -1,6 +1,6 @@
 import os
 
-from .analysis.check_file import check_release
+from .analysis.files import check_release
 from .analysis.frequencies import (
     Frequencies,
     estimate_frequencies,

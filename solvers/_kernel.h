@@ -2,7 +2,7 @@
  *
  *     { x in R^n : 0 <= x <= u, sum x = 1, lo <= A x + B r <= hi, r >= 0 },
  *
- * f(x) = sum_j [ phi(x_j) - y_j x_j ],  phi(x) = -x log x (entropy) or x - x^2 (gini).
+ * f(x) = sum_j [ phi(x_j) - y_j x_j ],  phi(x) = -x log x.
  *
  * On a box [l, u] each term is replaced by its chord, the linear under-estimator that is exact at
  * both ends; what is left is a linear program with few rows and many boxed columns, solved by a
@@ -30,7 +30,6 @@
 /* Widths below this are not split any further: both ends agree to nearly all digits. */
 #define SMALLEST_WIDTH 1e-9
 
-enum { ENTROPY = 0, GINI = 1 };
 enum { LP_OPTIMAL, LP_INFEASIBLE, LP_LIMIT, LP_CUTOFF, LP_MEMORY };
 
 /* The dense loops over all columns are most of the time; where compiler and system can choose a version
@@ -52,7 +51,6 @@ typedef struct {
     int n; /* coordinates of x */
     int N; /* structural columns: n + auxiliary */
     int M; /* rows, the last one is sum x = 1 */
-    int kind;
     double *A, *columns;     /* M x N, by rows and by columns */
     double *out_lo, *out_hi; /* rows of the set that is bounded */
     double *in_lo, *in_hi;   /* rows of the (slightly smaller) set that columns must lie in */
@@ -115,10 +113,10 @@ typedef struct {
     double *values, *costs;
 } Search;
 
-static inline double phi(int kind, double x)
+static inline double phi(double x)
 {
     if (x <= 0.0) return 0.0;
-    return kind == ENTROPY ? -x * log(x) : x - x * x;
+    return -x * log(x);
 }
 
 /* _kernel_simplex.c */

@@ -12,7 +12,6 @@ class Search:
         inner_upper: Any,
         upper: Any,
         n: int,
-        kind: int,
     ) -> None: ...
     def start(
         self,

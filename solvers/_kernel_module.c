@@ -78,13 +78,13 @@ static double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name
 static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"matrix", "outer_lower", "outer_upper", "inner_lower", "inner_upper",
-                            "upper",  "n",           "kind",        NULL};
+                            "upper",  "n",           NULL};
     PyObject *A, *ol, *ou, *il, *iu, *up;
-    int n, kind;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOii", names, &A, &ol, &ou, &il, &iu, &up, &n, &kind))
+    int n;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOi", names, &A, &ol, &ou, &il, &iu, &up, &n))
         return NULL;
     Py_ssize_t M = PyObject_Length(ol), N = PyObject_Length(up);
-    if (M < 1 || N < n || n < 1 || M + N > INT16_MAX || kind < ENTROPY || kind > GINI) {
+    if (M < 1 || N < n || n < 1 || M + N > INT16_MAX) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_ValueError,
                             "wrong sizes: at least one row and one coordinate, at most 32767 together");
@@ -97,7 +97,6 @@ static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     p->n = n;
     p->N = (int)N;
     p->M = (int)M;
-    p->kind = kind;
     if (!(p->A = copy_doubles(A, M * N, "matrix")) || !(p->out_lo = copy_doubles(ol, M, "outer_lower")) ||
         !(p->out_hi = copy_doubles(ou, M, "outer_upper")) ||
         !(p->in_lo = copy_doubles(il, M, "inner_lower")) ||

@@ -10,7 +10,7 @@ double objective(const Problem *p, const double *y, const double *v)
 {
     double total = 0.0;
     for (int j = 0; j < p->n; j++)
-        if (v[j] > 0.0) total += phi(p->kind, v[j]) - y[j] * v[j];
+        if (v[j] > 0.0) total += phi(v[j]) - y[j] * v[j];
     return total;
 }
 

@@ -33,7 +33,6 @@
 #define SHARE_OF_WORST 1.0
 #define SMALLEST_WIDTH 1e-9
 
-enum { ENTROPY = 0, GINI = 1 };
 
 /* The dense loops over all columns are most of the time; where compiler and system can choose a version
  * at load time, they use the wider vectors of the machine at hand. */
@@ -57,7 +56,7 @@ static double now_seconds(void)
 /* ------------------------------------------------------------------ problem and work space */
 
 typedef struct {
-    int n, N, S, kind;       /* N = n: there are no auxiliary columns */
+    int n, N, S;             /* N = n: there are no auxiliary columns */
     double *lo, *spread;     /* S x (n + 1): the last place has w = rest whatever v is */
     double *room;            /* S: 1 - sum lo */
     double *scale;           /* n: 1 / point */
@@ -111,16 +110,16 @@ static double *row_of(const Work *w, int k, int n)
     return k == 0 ? w->ones : w->pool.a + (size_t)w->id[k] * (size_t)n;
 }
 
-static double phi(int kind, double x)
+static double phi(double x)
 {
     if (x <= 0.0) return 0.0;
-    return kind == ENTROPY ? -x * log(x) : x - x * x;
+    return -x * log(x);
 }
 
 static double objective(const Problem *p, const double *y, const double *v)
 {
     double total = 0.0;
-    for (int j = 0; j < p->n; j++) if (v[j] > 0.0) total += phi(p->kind, v[j]) - y[j] * v[j];
+    for (int j = 0; j < p->n; j++) if (v[j] > 0.0) total += phi(v[j]) - y[j] * v[j];
     return total;
 }
 
@@ -848,20 +847,19 @@ static double *copy_doubles(PyObject *source, Py_ssize_t count, const char *name
 
 static PyObject *Search_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "rest", "top", "kind", NULL};
+    static char *names[] = {"lower", "spread", "room", "scale", "share_lower", "share_spread", "share_room", "ratio", "upper", "least", "margin", "allowance", "rest", "top", NULL};
     PyObject *lo, *spread, *room, *scale, *pi_lo, *pi_spread, *top;
     double pi_room, ratio, upper, lower, margin, allowance, rest;
-    int kind;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOdddddddOi", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &rest, &top, &kind)) return NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOdddddddO", names, &lo, &spread, &room, &scale, &pi_lo, &pi_spread, &pi_room, &ratio, &upper, &lower, &margin, &allowance, &rest, &top)) return NULL;
     Py_ssize_t n = PyObject_Length(scale), S = PyObject_Length(room);
-    if (n < 1 || S < 1 || 3 * n + 64 > INT16_MAX || kind < ENTROPY || kind > GINI) {
+    if (n < 1 || S < 1 || 3 * n + 64 > INT16_MAX) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "wrong sizes: at least one box and one coordinate, at most 10900 coordinates");
         return NULL;
     }
     Search *s = (Search *)type->tp_alloc(type, 0);
     if (!s) return NULL;
     Problem *p = &s->p;
-    p->n = p->N = (int)n; p->S = (int)S; p->kind = kind;
+    p->n = p->N = (int)n; p->S = (int)S;
     p->pi_room = pi_room; p->ratio = ratio; p->upper = upper; p->lower = lower;
     p->margin = margin; p->allowance = allowance; p->rest = rest;
     if (!(p->lo = copy_doubles(lo, S * (n + 1), "lower")) || !(p->spread = copy_doubles(spread, S * (n + 1), "spread"))

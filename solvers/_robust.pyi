@@ -19,7 +19,6 @@ class Search:
         allowance: float,
         rest: float,
         top: Any,
-        kind: int,
     ) -> None: ...
     def start(
         self,

@@ -139,7 +139,7 @@ TREE double descend(Search *s, int stage)
         double eps = SMOOTH[stage], at_zero = -log(eps);
         for (int j = 0; j < n; j++) {
             double x = w->v[j];
-            w->c[j] = (p->kind == ENTROPY ? (x > eps ? -log(x) : at_zero) : -2.0 * x) - s->y[j];
+            w->c[j] = (x > eps ? -log(x) : at_zero) - s->y[j];
         }
         recompute(p, w);
         if (solve(p, w, -INFINITY, INFINITY) != LP_OPTIMAL)
@@ -176,7 +176,7 @@ static double set_chords(Search *s)
         w->L[j] = l;
         w->U[j] = u;
         if (u > l) {
-            if (l == 0.0 && p->kind == ENTROPY) {
+            if (l == 0.0) {
                 if (u != last) {
                     last = u;
                     last_log = log(u);
@@ -185,9 +185,9 @@ static double set_chords(Search *s)
             } else if (l == 0.0)
                 slope = 1.0 - u;
             else if (u - l > SMALLEST_WIDTH * u)
-                slope = (phi(p->kind, u) - phi(p->kind, l)) / (u - l);
+                slope = (phi(u) - phi(l)) / (u - l);
             else { /* too narrow for a difference quotient: the lower end value is a bound up to its width */
-                double a = phi(p->kind, l), b = phi(p->kind, u);
+                double a = phi(l), b = phi(u);
                 constant += (a < b ? a : b) - s->y[j] * l - fabs(s->y[j]) * (u - l);
                 w->c[j] = 0.0;
                 continue;
@@ -195,7 +195,7 @@ static double set_chords(Search *s)
             slope -= s->y[j];
         }
         w->c[j] = slope;
-        if (l > 0.0) constant += phi(p->kind, l) - s->y[j] * l - slope * l;
+        if (l > 0.0) constant += phi(l) - s->y[j] * l - slope * l;
     }
     for (int j = p->n; j < p->N; j++) {
         w->L[j] = 0.0;
@@ -307,8 +307,8 @@ TREE int process(Search *s, Node node)
     for (int j = 0; j < n; j++) {
         double l = w->L[j], u = w->U[j], x = w->v[j];
         if (u - l <= SMALLEST_WIDTH) continue;
-        double chord = phi(p->kind, l) + (phi(p->kind, u) - phi(p->kind, l)) * (x - l) / (u - l);
-        double e = phi(p->kind, x) - chord;
+        double chord = phi(l) + (phi(u) - phi(l)) * (x - l) / (u - l);
+        double e = phi(x) - chord;
         total += e;
         if (e > worst) {
             worst = e;
@@ -399,8 +399,8 @@ TREE int split_root(Search *s, int part, int parts)
             if (top < a) continue;
             double old = w->alpha[j] > 0.0 ? 0.0 : w->alpha[j] * w->u[j];
             double shift = w->alpha[j] - w->c[j]; /* minus the row prices of column j */
-            double at_a = phi(p->kind, a) - s->y[j] * a + shift * a,
-                   at_b = phi(p->kind, top) - s->y[j] * top + shift * top;
+            double at_a = phi(a) - s->y[j] * a + shift * a,
+                   at_b = phi(top) - s->y[j] * top + shift * top;
             double bound = base - old + (at_a < at_b ? at_a : at_b);
             bound -= SAFETY * DBL_EPSILON * (fabs(base) + fabs(old) + fabs(at_a) + fabs(at_b) + s->magnitude);
             if (isnan(bound)) bound = -INFINITY;

@@ -28,10 +28,6 @@ MOST_STEPS = 120
 STEP = 0.9
 """Share of the way to the boundary that a step takes, where it ends there."""
 
-CORRECTORS, REACH, LEAST, MOST = 3, 0.3, 0.1, 10.0
-"""Centrality correctors of a step (Gondzio 1996), the length that each tries to gain, and the share of their targets
-that products are pulled between."""
-
 MASS_SLACK = 1e-13
 """Regularisation of the masses of the columns, relative to 1 / curvature: proximal, so it moves no solution."""
 
@@ -102,7 +98,7 @@ class InteriorPoint:
         """Images of the columns, (k, n)."""
         return self._b @ (self.q + self._base)
 
-    def iterate(self) -> Iterate:
+    def _iterate(self) -> Iterate:
         """The present one, multipliers in the units of the cost."""
         p = self.problem.masses
         whole = (self.q + self._base)[: self._n]
@@ -120,7 +116,7 @@ class InteriorPoint:
                 step = self._step()
             except np.linalg.LinAlgError:
                 return
-            yield self.iterate()
+            yield self._iterate()
             idle = idle + 1 if step < 1e-4 else 0
             if idle >= 6:
                 return
@@ -163,24 +159,9 @@ class InteriorPoint:
         after = ((q + a_p * dq) * (self.z + a_d * dz))[opened].sum()
         after += ((w + a_p * dw) * (self.lam + a_d * dlam)).sum()
         aim = min(1.0, max(float(after) / gap, 0.0)) ** 3 * mu
-        aims = aim * self._sizes, aim * self._levels
-        targets = np.where(opened, aims[0] - q * self.z - dq * dz, 0.0), aims[1] - w * self.lam - dw * dlam
-        step = direction(*targets)
+        centred = np.where(opened, aim * self._sizes - q * self.z - dq * dz, 0.0)
+        step = direction(centred, aim * self._levels - w * self.lam - dw * dlam)
         a_p, a_d = self._lengths(step, STEP)
-        for _ in range(CORRECTORS):
-            t_p, t_d = min(1.0, a_p + REACH), min(1.0, a_d + REACH)
-            dq, dw, dz, dlam, _, _ = step
-            there = (q + t_p * dq) * (self.z + t_d * dz), (w + t_p * dw) * (self.lam + t_d * dlam)
-            pulls = [
-                np.maximum(np.clip(v, LEAST * b, MOST * b) - v, -MOST * b)
-                for v, b in zip(there, aims, strict=True)
-            ]
-            tried = targets[0] + np.where(opened, pulls[0], 0.0), targets[1] + pulls[1]
-            other = direction(*tried)
-            longer = self._lengths(other, STEP)
-            if min(longer[0] - a_p, longer[1] - a_d) < 0.0 or sum(longer) - a_p - a_d < 0.1 * REACH:
-                break
-            step, targets, (a_p, a_d) = other, tried, longer
         dq, dw, dz, dlam, du, df = step
         self.q, self.w = q + a_p * dq, w + a_p * dw
         self.z, self.lam = self.z + a_d * dz, self.lam + a_d * dlam

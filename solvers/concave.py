@@ -1,6 +1,6 @@
 """Global minimum of a separable concave function over a polytope of probability vectors.
 
-    min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x or x (1 - x).
+    min sum_j [phi(v_j) - prices_j v_j]   over   v in Pi,   phi(x) = -x log x.
 
 Spatial branch and bound in a compiled kernel (`_kernel.h`): on a box every concave term is replaced by
 its chord, the linear program that is left is solved by a bounded dual simplex, and the bound that counts
@@ -21,10 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_limits, check_prices
-from solvers.costs import cost_named
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
-from solvers.formulation import best_of_groups, check_relaxation, identical_columns, kernel_rows
+from solvers.formulation import (
+    best_of_groups,
+    check_limits,
+    check_prices,
+    check_relaxation,
+    identical_columns,
+    kernel_rows,
+)
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -101,7 +106,6 @@ class ConcaveSearch:
         The set that points must lie in.
     relaxation : Polytope, optional
         A set with the same rows that contains it; bounds hold for this one. By default the same.
-    cost : {"entropy", "gini"}
     workers : int
         Threads; each works on its own share of the root's children.
     memory_limit : int
@@ -125,14 +129,12 @@ class ConcaveSearch:
         polytope: Polytope,
         *,
         relaxation: Polytope | None = None,
-        cost: str = "entropy",
         workers: int = 1,
         memory_limit: int = MEMORY_LIMIT,
         tightening: float = np.inf,
     ) -> None:
         from solvers._kernel import Search
 
-        self.cost = cost_named(cost)
         check_limits(workers, memory_limit)
         outer = polytope if relaxation is None else relaxation
         check_relaxation(polytope, outer)
@@ -149,7 +151,7 @@ class ConcaveSearch:
                 f"{distinct} different columns and {full.shape[0]} rows are too many for branch and bound, which "
                 f"takes {MOST_ENTRIES} together; merge coordinates with similar columns"
             )
-        arguments = (full, outer_lo, outer_hi, inner_lo, inner_hi, top, distinct, self.cost.code)
+        arguments = (full, outer_lo, outer_hi, inner_lo, inner_hi, top, distinct)
         self._kernels = [Search(*arguments)]
         arguments = (*arguments[:5], self._tighten(tightening), *arguments[6:])
         self._kernels += [Search(*arguments) for _ in range(workers - 1)]

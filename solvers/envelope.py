@@ -16,9 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_limits, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
-from solvers.costs import Cost, cost_named
 from solvers.errors import (
     BackendFailure,
     InvalidOption,
@@ -27,10 +25,9 @@ from solvers.errors import (
     OutsidePolytope,
     TooManyVertices,
 )
-from solvers.formulation import check_relaxation
+from solvers.formulation import check_limits, check_prices, check_relaxation
 from solvers.generation import Generation
-from solvers.line import LineSearch, leading_row
-from solvers.line_levels import at_mean, first_columns
+from solvers.line import LineSearch, at_mean, first_columns, leading_row
 from solvers.plane import plane_search
 from solvers.points import Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
@@ -72,7 +69,6 @@ def lower_envelope(
     point: ArrayLike,
     *,
     relaxation: Polytope | None = None,
-    cost: str = "entropy",
     method: str = "auto",
     enumeration: str = "auto",
     gap: float = 1e-6,
@@ -94,7 +90,6 @@ def lower_envelope(
     relaxation : Polytope, optional
         A set with the same rows that contains the polytope; the bound holds for it. Give the true set
         here where `polytope` is a slightly shrunk one.
-    cost : {"entropy", "gini"}
     method : {"auto", "vertices", "columns"}
     enumeration : str
         Who lists the vertices, as for `solvers.vertices`; "auto" alone unless the method is "vertices".
@@ -124,7 +119,6 @@ def lower_envelope(
         raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
     if enumeration != "auto" and method != "vertices":
         raise InvalidOption(f"enumeration {enumeration!r} needs method='vertices'")
-    measure = cost_named(cost)
     outer = polytope if relaxation is None else relaxation
     check_limits(workers, memory_limit)
     check_relaxation(polytope, outer)
@@ -136,16 +130,17 @@ def lower_envelope(
     lead = leading_row(polytope)
     pricer: Pricer = NoPricer()
     enumerated, vertices, interrupted = None, None, False
-    initial = [Points.from_dense(p), _unit_columns(polytope)]
+    units = Points.units(np.arange(polytope.n), polytope.n)  # those inside cost nothing
+    initial = [Points.from_dense(p), units.take(_members(polytope, units))]
     try:
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
             limits = {"workers": workers, "memory_limit": memory_limit, "tightening": tightening}
-            pricer = tree = ConcaveSearch(polytope, relaxation=outer, cost=cost, **limits)
+            pricer = tree = ConcaveSearch(polytope, relaxation=outer, **limits)
             if polytope.n >= PLANE_FROM:
                 pricer = plane_search(polytope, outer, tree) or tree
         else:
-            pricer = line = LineSearch(polytope, outer, lead, cost)
+            pricer = line = LineSearch(polytope, outer, lead)
             if method != "vertices":
                 incumbents = [*incumbents, at_mean(line, p)]
                 initial.append(first_columns(line, p, gap, end))
@@ -160,9 +155,8 @@ def lower_envelope(
         initial.append(vertices)
     if start is not None and len(start):
         initial.append(start.take(_members(polytope, start, ROUNDING)))
-    columns, best = _with_incumbents(polytope, measure, p, initial, incumbents)
+    columns, best = _with_incumbents(polytope, p, initial, incumbents)
     run = Generation(
-        cost=measure,
         target=p,
         pricer=pricer,
         initial=columns,
@@ -241,34 +235,21 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
     if p.min() < -MEMBERSHIP_TOLERANCE or abs(p.sum() - 1.0) > MEMBERSHIP_TOLERANCE:
         raise InvalidPolytope("point must be non-negative and sum to 1")
     if polytope.least is not None:
-        normal, offset = polytope.least.separation(p)
-        raise OutsidePolytope(
-            f"point is not in the polytope, so it has no decomposition: a combination of rows gives "
-            f"{float(normal @ p):.6g}, above {offset:.6g}",
-            normal,
-            offset,
-        )
-    explicit = polytope.explicit
-    w = explicit.rows @ p
-    over, under = w - explicit.upper, explicit.lower - w
-    if over.max(initial=-np.inf) >= under.max(initial=-np.inf):
-        i = int(np.argmax(over))
-        normal, offset = explicit.rows[i], float(explicit.upper[i])
+        what, (normal, offset) = "a combination of rows", polytope.least.separation(p)
     else:
-        i = int(np.argmax(under))
-        normal, offset = -explicit.rows[i], -float(explicit.lower[i])
+        rows, _, bounds = polytope.explicit.one_sided
+        worst = int(np.argmax(rows @ p - bounds))
+        normal, offset = rows[worst], float(bounds[worst])
+        high, low = (
+            np.flatnonzero(np.isfinite(e)) for e in (polytope.explicit.upper, polytope.explicit.lower)
+        )
+        what = f"row {high[worst]}" if worst < len(high) else f"minus row {low[worst - len(high)]}"
     raise OutsidePolytope(
-        f"point is not in the polytope, so it has no decomposition: row {i} gives {w[i]:.6g}, outside "
-        f"[{explicit.lower[i]:.6g}, {explicit.upper[i]:.6g}]",
+        f"point is not in the polytope, so it has no decomposition: {what} gives {float(normal @ p):.6g}, "
+        f"above {offset:.6g}",
         normal,
         offset,
     )
-
-
-def _unit_columns(polytope: Polytope) -> Points:
-    """The unit vectors inside the polytope: they cost nothing."""
-    units = Points.units(np.arange(polytope.n), polytope.n)
-    return units.take(_members(polytope, units))
 
 
 def _stars(polytope: Polytope, p: Array) -> Points:
@@ -299,20 +280,16 @@ def pulled_units(point: Array, inside: Callable[[Array], NDArray[np.bool_]]) -> 
 
 
 def _with_incumbents(
-    polytope: Polytope,
-    cost: Cost,
-    target: Array,
-    initial: list[Points],
-    incumbents: Sequence[tuple[ArrayLike, Points]],
+    polytope: Polytope, target: Array, initial: list[Points], incumbents: Sequence[tuple[ArrayLike, Points]]
 ) -> tuple[Points, Array]:
     """All columns, the point itself first, and the weights of the best decomposition among those known."""
     columns = Points.concatenate(initial)
-    best, least = (np.ones(1), 0), float(cost.of(columns.take([0]))[0])
+    best, least = (np.ones(1), 0), float(columns.take([0]).entropies()[0])
     for weights, points in incumbents:
         w = np.asarray(weights, dtype=np.float64)
         inside = _members(polytope, points, ROUNDING)
         missing = np.abs(points.combine(w) - target)
-        value = float(w @ cost.of(points))
+        value = float(w @ points.entropies())
         if (
             inside[w > 0.0].all()
             and w.min(initial=0.0) >= 0.0
@@ -346,15 +323,15 @@ def _vertices(
     """All vertices and the enumeration that found them, where the method wants them."""
     if method == "columns":
         return None, None
-    if polytope.least is not None and polytope.least.eliminated_rows > MOST_ROWS:
+    from solvers.enumeration import estimate, explicit_rows, vertices
+
+    if polytope.auxiliary is not None and explicit_rows(polytope, MOST_ROWS) > MOST_ROWS:
         if method == "auto":
             return None, None
         raise TooManyVertices(
             f"the polytope has more than {MOST_ROWS} rows without its auxiliary variables, too many to enumerate "
             'vertices; use method="columns"'
         )
-    from solvers.enumeration import estimate, vertices
-
     if method == "auto":
         size = estimate(polytope)
         if size.at_least or size.vertices > FEW_VERTICES:

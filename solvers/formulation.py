@@ -1,11 +1,11 @@
-"""How the kernel sees a polytope: one matrix, finite bounds, rows of order one, each column once."""
+"""How the kernel sees a polytope (one matrix, finite bounds, rows of order one, each column once), and checks."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from solvers.errors import EmptyPolytope, InvalidPolytope
+from solvers.errors import EmptyPolytope, InvalidOption, InvalidPolytope
 from solvers.polytope import Polytope
 
 Array = NDArray[np.float64]
@@ -16,6 +16,26 @@ the rounding of the point itself."""
 
 NATURAL_MARGIN = 1e-9
 """Slack, relative to the row's size, of the bounds that v >= 0, sum v = 1 imply for a row."""
+
+
+def check_limits(workers: int, memory_limit: int) -> None:
+    """Raise InvalidOption unless both are positive."""
+    if workers < 1:
+        raise InvalidOption(f"workers ({workers}) must be at least 1")
+    if memory_limit <= 0:
+        raise InvalidOption(f"memory_limit ({memory_limit}) must be a positive number of bytes")
+
+
+def check_prices(name: str, prices: ArrayLike, n: int) -> Array:
+    """Return them as a float array; InvalidPolytope unless they are n finite numbers."""
+    y = np.ascontiguousarray(prices, dtype=np.float64)
+    if y.shape != (n,):
+        raise InvalidPolytope(f"{name} must have one entry per coordinate ({n}), not shape {y.shape}")
+    if not np.isfinite(y).all():
+        raise InvalidPolytope(
+            f"{name} has a NaN or infinite entry at {int(np.flatnonzero(~np.isfinite(y))[0])}"
+        )
+    return y
 
 
 def check_relaxation(polytope: Polytope, outer: Polytope) -> None:

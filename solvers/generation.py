@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
-from solvers.costs import Cost
 from solvers.points import Points
 from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
 from solvers.results import EnvelopeStatus, Pricer, Progress
@@ -110,7 +109,6 @@ FINISH_SECONDS = 2.0
 class Generation:
     """One run: master, pool and bounds; `run` works until the gap or a limit is met."""
 
-    cost: Cost
     target: Array
     pricer: Pricer
     initial: Points
@@ -135,7 +133,7 @@ class Generation:
 
     def __post_init__(self) -> None:
         self._end = time.monotonic() + self.time_limit
-        self.pool, self.costs = self.initial, self.cost.of(self.initial)
+        self.pool, self.costs = self.initial, self.initial.entropies()
         self.weights = np.eye(1, len(self.pool))[0] if self.incumbent is None else self.incumbent
         self.value = float(self.weights @ self.costs)
         self.dual = np.zeros_like(self.target)
@@ -173,8 +171,10 @@ class Generation:
 
     def _search(self) -> EnvelopeStatus | None:
         """Local searches alone until they run dry: at first in a box, until the columns cover the point."""
-        if self.guess is None:
-            self._sow()
+        if self.guess is None:  # sow the local minima of the cost between every coordinate and the point
+            zero = np.zeros_like(self.target)
+            for turn in range(-(-len(zero) // MOST_STARTS)):
+                self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
         mean: Array | None = None
         covered = False
         while self._left() > 0.0 and not self._idling(self.value if covered else -self.rounds):
@@ -209,12 +209,6 @@ class Generation:
                 break  # a tree finds columns for less, and a bound
         self._idle, self._gained = 0, (-math.inf, math.inf)
         return None
-
-    def _sow(self) -> None:
-        """The local minima of the cost between every coordinate and the point."""
-        zero = np.zeros_like(self.target)
-        for turn in range(-(-len(zero) // MOST_STARTS)):
-            self._local(zero, zero, self.target, MIXES[0], math.inf, turn)
 
     def _descend(self, at: Array, prices: Array) -> int:
         """Searches from mixtures of the point and every coordinate, until one of the mixes finds enough."""
@@ -269,7 +263,7 @@ class Generation:
 
     def _add(self, points: Points, prices: Array, cutoff: float) -> int:
         """Give the master the points that cost less than their prices; how many these are."""
-        costs = self.cost.of(points)
+        costs = points.entropies()
         gains = np.flatnonzero(costs - points.dot(prices) < cutoff)
         if len(gains):
             points, costs = points.take(gains), costs[gains]
@@ -366,7 +360,7 @@ class Generation:
         points = result.points
         if not len(points) or result.bound > -CUTOFF_SHARE * self._aim:
             return None
-        excess = points.dot(prices) - self.cost.of(points)
+        excess = points.dot(prices) - points.entropies()
         first, worth = points.indptr[:-1], self.target[points.indices] / points.data
         least = np.repeat(np.minimum.reduceat(worth, first), np.diff(points.indptr))
         rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)

@@ -60,8 +60,10 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     `tree`, the branch and bound for the same, does local searches, and answers where mixtures are too blurred to be
     priced sharply: symbols on an edge or corner, or a polygon hardly wider than rounding.
     """
-    if tree.cost.name != "entropy" or polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
+    if polytope.auxiliary is not None or polytope.m < 2 or polytope.n < 3:
         return None
+    from scipy.spatial import KDTree
+
     leads = _leading_rows(polytope.rows)
     if leads is None:
         return None
@@ -79,7 +81,7 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
         inner is None
         or outer is None
         or not 3 <= len(outer.values) <= MOST_LINES
-        or _nearest(points) < NEAREST
+        or KDTree(points.T).query(points.T, k=2)[0][:, 1].min() < NEAREST
     ):
         return None
     corners = _corners(outer.values, points)
@@ -88,15 +90,12 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
 
 def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     """Two rows that span the others and the ones: the widest, and the one farthest from it."""
-    size = np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)
-    scaled = rows / size[:, None]
-    centred = scaled - scaled.mean(axis=1, keepdims=True)
-    lead = int(np.argmax((centred**2).sum(axis=1)))
-    axis = centred[lead] / max(float(np.linalg.norm(centred[lead])), np.finfo(float).tiny)
-    rest = centred - np.outer(centred @ axis, axis)
-    length = np.linalg.norm(rest, axis=1)
-    second = int(np.argmax(length))
-    return None if length[second] <= 1e-6 * np.sqrt(rows.shape[1]) else np.array([lead, second])
+    from scipy.linalg import qr
+
+    scaled = rows / np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)[:, None]
+    found: Any = qr((scaled - scaled.mean(axis=1, keepdims=True)).T, mode="r", pivoting=True)
+    lengths, leads = found
+    return None if abs(lengths[1, 1]) <= 1e-6 * np.sqrt(rows.shape[1]) else leads[:2].astype(np.intp)
 
 
 def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:
@@ -117,12 +116,6 @@ def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error
             blur = max(blur, 8.0 * ULP * float((np.abs(normal) @ np.abs(points)).max() + abs(end)))
             values.append(line)
     return _Lines(np.ascontiguousarray(values), blur) if values else None
-
-
-def _nearest(points: Array) -> float:
-    from scipy.spatial import KDTree
-
-    return float(KDTree(points.T).query(points.T, k=2)[0][:, 1].min())
 
 
 def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
@@ -159,7 +152,7 @@ class PlaneSearch:
         corners: list[tuple[int, int]],
         tree: ConcaveSearch,
     ) -> None:
-        self.n, self._cost, self._tree = n, tree.cost, tree
+        self.n, self._tree = n, tree
         self._members, self._inner, self._outer, self._corners = members, inner, outer, corners
         self._units = np.flatnonzero((outer.values <= OUTSIDE).all(axis=0))
         self._inside = (inner.values <= 0.0).all(axis=0)
@@ -192,7 +185,7 @@ class PlaneSearch:
             complete = complete and look.triples(self._outer.values, corner)
             found.append(self._columns(look, corner, chosen))
         points = Points.concatenate(found)
-        reduced = self._cost.of(points) - points.dot(prices)
+        reduced = points.entropies() - points.dot(prices)
         order = np.argsort(reduced, kind="stable")[: max(columns, self.n)]
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf

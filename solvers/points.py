@@ -13,6 +13,11 @@ from solvers.errors import InvalidPolytope
 Array = NDArray[np.float64]
 
 
+def entropy_terms(x: Array) -> Array:
+    """-x log x (nats), 0 at 0."""
+    return -x * np.log(np.where(x > 0.0, x, 1.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """k points of R^n in compressed rows; the attributes are those of a SciPy CSR array.
@@ -104,6 +109,10 @@ class Points:
         total = np.zeros(len(self))
         np.add.at(total, np.repeat(np.arange(len(self)), np.diff(self.indptr)), entries)
         return total
+
+    def entropies(self) -> Array:
+        """Entropy (nats) of every point; (k,)."""
+        return self.sums(entropy_terms(self.data))
 
     def dot(self, vector: ArrayLike) -> Array:
         """Inner product of every point with a vector of length n; (k,)."""

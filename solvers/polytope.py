@@ -52,12 +52,6 @@ class LeastAuxiliary:
                 offset += float(self.weights[row, k] * self.floor_bounds[highest])
         return normal, offset
 
-    @property
-    def eliminated_rows(self) -> float:
-        """Number of rows that elimination would leave, duplicates counted."""
-        choices = 1.0 + np.bincount(self.owner, minlength=self.weights.shape[1])
-        return float(np.where(self.weights > 0.0, choices, 1.0).prod(axis=1).sum())
-
     def _least(self, floors: Array) -> Array:
         least = np.zeros((len(floors), self.weights.shape[1]))
         for k in range(least.shape[1]):

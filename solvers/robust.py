@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_limits, check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch
-from solvers.costs import Cost, cost_named
 from solvers.envelope import concluded, deadline, pulled_units
+from solvers.formulation import check_limits, check_prices
 from solvers.generation import Generation
 from solvers.points import Points
 from solvers.programs.highs import HighsMaster
@@ -52,14 +51,12 @@ class RobustSearch(ConcaveSearch):
         uncertain: UncertainSet,
         *,
         margin: float = 0.0,
-        cost: str = "entropy",
         workers: int = 1,
         memory_limit: int = MEMORY_LIMIT,
         tightening: float = np.inf,
     ) -> None:
         from solvers._robust import Search
 
-        self.cost = cost_named(cost)
         check_limits(workers, memory_limit)
         self.n = uncertain.n
         # No two coordinates are interchangeable here: each is a group of its own.
@@ -84,9 +81,9 @@ class RobustSearch(ConcaveSearch):
             allowance,
             uncertain.rest,
         )
-        self._kernels = [Search(*arguments, np.ones(self.n), self.cost.code)]
+        self._kernels = [Search(*arguments, np.ones(self.n))]
         top = self._tighten(tightening)
-        self._kernels += [Search(*arguments, top, self.cost.code) for _ in range(workers - 1)]
+        self._kernels += [Search(*arguments, top) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
         # A box holds its intervals and one row and one member of the basis for each tight row.
         self._box_limit = max(1000, memory_limit // (8 * self.n + 6 * (self.n + 1) + 192) // workers)
@@ -96,7 +93,6 @@ def robust_envelope(
     uncertain: UncertainSet,
     *,
     margin: float = 0.0,
-    cost: str = "entropy",
     gap: float = 1e-6,
     time_limit: float | None = None,
     memory_limit: int = MEMORY_LIMIT,
@@ -112,7 +108,6 @@ def robust_envelope(
     """
     started = time.monotonic()
     end = deadline(started, gap, time_limit)
-    measure = cost_named(cost)
     guess = None if dual is None else check_prices("dual", dual, uncertain.n)
     pricer: Pricer = NoPricer()
     interrupted = False
@@ -120,7 +115,6 @@ def robust_envelope(
         pricer = RobustSearch(
             uncertain,
             margin=margin,
-            cost=cost,
             workers=workers,
             memory_limit=memory_limit,
             tightening=math.inf if time_limit is None else TIGHTENING_SHARE * time_limit,
@@ -133,9 +127,11 @@ def robust_envelope(
         initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
     columns = Points.concatenate(initial)
     if guess is None:
-        guess = _first_prices(uncertain.point, columns, measure)
+        master = HighsMaster(uncertain.point)
+        master.add(columns, columns.entropies())
+        first = master.solve(FIRST_SECONDS)
+        guess = first.dual if first.is_optimal else None
     run = Generation(
-        cost=measure,
         target=uncertain.point,
         pricer=pricer,
         initial=columns,
@@ -146,11 +142,3 @@ def robust_envelope(
         progress=progress,
     )
     return concluded(run, started, interrupted=interrupted, method="columns")
-
-
-def _first_prices(point: Array, columns: Points, cost: Cost) -> Array | None:
-    """The prices of the master over the first columns, a guess to begin from; None if it cannot be solved."""
-    master = HighsMaster(point)
-    master.add(columns, cost.of(columns))
-    solution = master.solve(FIRST_SECONDS)
-    return solution.dual if solution.is_optimal else None

@@ -1,4 +1,4 @@
-"""Write the JSON Schema of every file format beside this file: `python docs/schemas/make.py`.
+"""Write the JSON Schema of every file format, and of jobs, beside this file: `python docs/schemas/make.py`.
 
 The models are what reads and writes the files; a test compares the schemas with them.
 """
@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from mechdesign.channel.file import ChannelDocument
+from mechdesign.cli.run import job_model
 from mechdesign.comparison.rows import ComparisonManifest
-from mechdesign.core.documents import FileDocument, json_schema
+from mechdesign.core.documents import FileDocument
 from mechdesign.nonstochastic.mechanism_file import MechanismDocument
 from mechdesign.sanitise.entries import OldJob
+from mechdesign.sanitise.folders import ReleasedFolder
 from mechdesign.sanitise.manifest import InternalManifest, PublicManifest
 
 FOLDER = Path(__file__).parent
@@ -24,15 +27,36 @@ KINDS: tuple[type[FileDocument], ...] = (
     PublicManifest,
     InternalManifest,
     ComparisonManifest,
+    ReleasedFolder,
 )
+
+
+def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of the files of a kind."""
+    schema = kind.model_json_schema()
+    ends = {
+        "format": {"const": kind.FORMAT},
+        "version": {"enum": list(kind.VERSIONS)},
+        "sha256": {
+            "type": "string",
+            "pattern": "^[0-9a-f]{64}$",
+            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no blanks, UTF-8.",
+        },
+    }
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = f"{kind.FORMAT}, version {' or '.join(map(str, kind.VERSIONS))}"
+    schema["properties"] = {**ends, **schema["properties"]}
+    schema["required"] = [*ends, *schema.get("required", [])]
+    return schema
 
 
 def schemas() -> dict[str, str]:
     """The text of each schema, by file name."""
-    return {
+    texts = {
         f"{kind.FORMAT.removeprefix('mechdesign.')}.json": json.dumps(json_schema(kind), indent=2) + "\n"
         for kind in KINDS
     }
+    return texts | {"run.json": json.dumps(job_model().model_json_schema(), indent=2) + "\n"}
 
 
 if __name__ == "__main__":

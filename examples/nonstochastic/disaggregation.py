@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, data_folder, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import interval
+from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import identity_query
 
 APPLIANCES = ("fridge", "microwave", "dish washer")

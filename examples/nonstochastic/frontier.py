@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
 from mechdesign.nonstochastic.microaggregation import identifiable_partition
+from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.optimise_thresholds import (
     CellLoss,
     edges_of,

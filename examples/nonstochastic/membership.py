@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from experiment import Table, data_folder, options, pyplot, show, write_csv
 
-from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import interval
+from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.queries import mean_query
 
 SIZES = (2, 4, 8, 16, 32)

@@ -1,4 +1,4 @@
-from .check_file import check_release
+from .files import check_release
 from .frequencies import (
     Frequencies,
     estimate_frequencies,

@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.frequencies import Method, Target, check_estimate, record_count, spread_of
-from mechdesign.analysis.intervals import Estimated, Spread, score_interval
+from mechdesign.analysis.frequencies import (
+    Estimated,
+    Method,
+    Spread,
+    Target,
+    check_estimate,
+    record_count,
+    score_interval,
+    spread_of,
+)
 from mechdesign.analysis.likelihood import information_covariance, maximum_likelihood
 from mechdesign.analysis.model import Estimator, crossed_counts, release_model
 from mechdesign.channel.channel import Channel
@@ -26,7 +34,7 @@ Array = NDArray[np.float64]
 class JointFrequencies(Estimated):
     """Estimated joint frequencies: rows are symbols of X (or groups), columns values of the other column.
 
-    All entries of `estimates` sum to 1 if the names cover every symbol; the rest as in `intervals.Estimated`.
+    All entries of `estimates` sum to 1 if the names cover every symbol; the rest as in `frequencies.Estimated`.
 
     Parameters
     ----------
@@ -67,7 +75,7 @@ def estimate_joint(
     other_channel : Channel, optional
         Unbiased method only.
     method, level, target, functionals, form
-        As in `estimation.estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
+        As in `estimate_frequencies`; 'ml' fits each value of the kept column by itself, which
         maximises the joint likelihood.
 
     Raises
@@ -161,10 +169,9 @@ def _squares(first: Estimator, shares: Array, estimates: Array) -> Array:
     if first.cells.disjoint:  # squares of 0 and 1
         return estimates
     squared = first.cells.functionals**2
-    seen = np.array([first.known.identifies(c) for c in squared.T])
     values: Array = first.weights_for(squared).T @ shares
     # The smallest that a square can be on average, so that variances are too large rather than too small.
-    return np.where(seen[:, None], values, estimates**2)
+    return np.where(first.known.identifies(squared)[:, None], values, estimates**2)
 
 
 def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:

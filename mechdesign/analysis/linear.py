@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 
@@ -48,11 +48,11 @@ class Identification:
         """The groups by the names of their symbols."""
         return tuple(tuple(self.symbols[x] for x in group) for group in self.groups)
 
-    def identifies(self, coefficients: Sequence[float] | Array) -> bool:
-        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias."""
+    def identifies(self, coefficients: ArrayLike) -> NDArray[np.bool_]:
+        """Whether ``sum_x P(x) coefficients[x]`` can be estimated without bias; of several columns, each."""
         c = np.asarray(coefficients, dtype=np.float64)
-        scale = float(np.abs(c).max(initial=0.0))
-        return bool((np.abs(self.null @ c) <= SUPPORT_TOLERANCE * scale).all())
+        scale = np.abs(c).max(axis=0)
+        return (np.abs(self.null @ c) <= SUPPORT_TOLERANCE * scale).all(axis=0)
 
     def statement(self) -> str:
         """One sentence for people."""

@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.linear import SUPPORT_TOLERANCE, Identification, coefficients, group_name, identify
+from mechdesign.analysis.linear import Identification, coefficients, group_name, identify
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed, quoted
@@ -236,7 +236,7 @@ def _asked(model: ReleaseModel, known: Identification, wanted: Any) -> Cells:
     asked = cast("Mapping[Any, Any]", wanted)
     names = tuple(str(name) for name in asked)
     functionals = np.column_stack([_functional(model, name, what) for name, what in asked.items()])
-    hidden = [name for name, c in zip(names, functionals.T, strict=True) if not known.identifies(c)]
+    hidden = [name for name, seen in zip(names, known.identifies(functionals), strict=True) if not seen]
     if hidden:
         raise InputError(f"{listed(hidden)} cannot be estimated: {known.statement()}")
     zero_or_one = bool(np.isin(functionals, (0.0, 1.0)).all())
@@ -305,6 +305,12 @@ class Estimator:
         """(labels, m) array b for the cells."""
         return self.weights_for(self.cells.functionals)
 
+    @cached_property
+    def outer(self) -> Array:
+        """(|X|, m * m) products of every two cells."""
+        c = self.cells.functionals
+        return (c[:, :, None] * c[:, None, :]).reshape(len(c), -1)
+
     def products(self, frequencies: Array, estimate: Array) -> tuple[Array, bool]:
         """Estimate of ``sum_x P(x) c_i(x) c_j(x)``, and whether it is unbiased for all i and j.
 
@@ -314,9 +320,7 @@ class Estimator:
         c = self.cells.functionals
         if self.cells.disjoint:
             return np.diag(estimate), True
-        outer = (c[:, :, None] * c[:, None, :]).reshape(len(c), -1)
-        scale = np.abs(outer).max(axis=0)
-        seen = (np.abs(self.known.null @ outer) <= SUPPORT_TOLERANCE * scale).all(axis=0)
-        values = self.weights_for(outer).T @ frequencies
+        seen = self.known.identifies(self.outer)
+        values = self.weights_for(self.outer).T @ frequencies
         values = np.where(seen, values, np.outer(estimate, estimate).ravel())
         return values.reshape(c.shape[1], c.shape[1]), bool(seen.all())

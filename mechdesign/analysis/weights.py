@@ -8,7 +8,7 @@ holds for a channel applied to X alone, each record drawn independently.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.analysis.intervals import check_level
+from mechdesign.analysis.frequencies import check_level
 from mechdesign.analysis.model import Estimator, ReleaseModel, label_codes, prior_of, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -266,18 +266,15 @@ def _numbers(what: str, values: Any, size: int) -> Array:
 
 def _products(estimator: Estimator) -> Array:
     """(labels, k, k) weights of the products of two features."""
-    c = estimator.cells.functionals
-    k = c.shape[1]
-    outer = (c[:, :, None] * c[:, None, :]).reshape(len(c), k * k)
-    hidden = [p for p in range(k * k) if outer[:, p].any() and not estimator.known.identifies(outer[:, p])]
-    if hidden:
-        one, two = divmod(hidden[0], k)
-        names: Sequence[str] = estimator.cells.names
+    names = estimator.cells.names
+    hidden = np.flatnonzero(~estimator.known.identifies(estimator.outer))
+    if hidden.size:
+        one, two = divmod(int(hidden[0]), len(names))
         raise InputError(
             f"the product of the features {quoted(names[one])} and {quoted(names[two])} is not identified: "
             f"{estimator.known.statement()}"
         )
-    return estimator.weights_for(outer).reshape(-1, k, k)
+    return estimator.weights_for(estimator.outer).reshape(-1, len(names), len(names))
 
 
 def _sums(

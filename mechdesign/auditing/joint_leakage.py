@@ -11,21 +11,21 @@ directions may be too many: those whose completions are surely harmless go first
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Direction, columns_on, directions, everything
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.demands import Direction, Entries, columns_on, directions, everything
 from mechdesign.auditing.verdict import Achieved, audit_columns
 from mechdesign.channel.channel import Channel
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, expected
 from mechdesign.core.numbers import listed
 from mechdesign.notions import LIP
 from mechdesign.tables.joint import Joint
-from mechdesign.tables.variable import Variable
+from mechdesign.tables.variable import Symbol, Variable
 
 Array = NDArray[np.float64]
 MOST_DIRECTIONS = 20_000
@@ -113,10 +113,8 @@ def compose(
     table = common_table(channels, joint)
     columns = [columns_on(channel, table) for channel in channels]
     lip = LIP(1.0)  # equal budgets, so that the worst cell is that of the larger side
-    alone = tuple(
-        audit_columns(each, channel.outputs, table, lip).achieved
-        for channel, each in zip(channels, columns, strict=True)
-    )
+    pairs = zip(channels, columns, strict=True)
+    alone = tuple(audit_columns(each, channel.outputs, table, lip).achieved for channel, each in pairs)
     # The channel with most outputs comes last: its tuples are the cheapest.
     order = sorted(range(len(columns)), key=lambda k: len(columns[k]))
     found, left_out = everything(table), np.zeros(3)
@@ -132,14 +130,11 @@ def compose(
     verdict = audit_columns([column for column, _ in candidates], labels, table, lip)
     at_least, worst = verdict.achieved, verdict.worst
     outputs = dict(zip(order, candidates[int(worst.output)][1], strict=True))
+    tuples = tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels))
     return Composition(
         achieved=Achieved(*map(max, astuple(at_least), left_out.tolist())),
         at_least=at_least,
-        worst=WorstTuple(
-            worst.sensitive,
-            tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels)),
-            worst.lift,
-        ),
+        worst=WorstTuple(worst.sensitive, tuples, worst.lift),
         sum=Achieved(*(_sum_above(side) for side in zip(*map(astuple, alone), strict=True))),
         alone=alone,
     )
@@ -156,8 +151,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     if not channels:
         raise InputError("there is no channel to compose: give at least one")
     for channel in channels:
-        if not isinstance(channel, Channel):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InputError(f"channels must be channels (md.Channel), not {type(channel).__name__}")
+        expected("each of the channels", channel, Channel)
     crossed = any(channel.sensitive is not None and not channel.sensitive.each for channel in channels)
     if joint is not None:
         return joint
@@ -169,8 +163,7 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
         if not set(channel.useful.columns) <= set(widest.useful.columns):
             names = sorted({",".join(each.useful.columns) for each in channels})
             raise InputError(
-                f"the channels release different columns ({listed(names)}): give the table that has all of them "
-                "(--table TABLE)"
+                f"the channels release different columns ({listed(names)}): give the table of all (--table TABLE)"
             )
         own = channel.joint
         if own is not None and own is not widest and _cells(own, own.useful) != _cells(widest, own.useful):
@@ -181,16 +174,14 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     return replace(widest, sensitive=replace(widest.sensitive, each=False)) if crossed else widest
 
 
-def _cells(joint: Joint, useful: Variable) -> dict[tuple[tuple[str, ...], tuple[str, ...]], int]:
+def _cells(joint: Joint, useful: Variable) -> Counter[tuple[Symbol, Symbol]]:
     """Positive counts by sensitive symbol and by symbol of some of the useful columns."""
-    cells: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+    cells: Counter[tuple[Symbol, Symbol]] = Counter()
     at = [joint.useful.columns.index(column) for column in useful.columns]
     for symbol, row in zip(joint.sensitive.symbols, joint.counts, strict=True):
         for whole, count in zip(joint.useful.symbols, row, strict=True):
-            if count:
-                key = symbol, tuple(whole[i] for i in at)
-                cells[key] = cells.get(key, 0) + count
-    return cells
+            cells[symbol, tuple(whole[i] for i in at)] += count
+    return +cells
 
 
 def _dense(columns: Sequence[Entries], n: int) -> Array:
@@ -231,11 +222,8 @@ def _candidates(table: Joint, found: Sequence[Direction], columns: Sequence[Entr
         values, at = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         near = np.flatnonzero(values >= best[k] - slack * (1.0 + min(best[k], math.log(1e300))))
         chosen |= {(int(i), int(y)) for i, y in at[near[:1] if math.isinf(best[k]) else near]}
-    return [
-        (column, (*found[i][1], y))
-        for i, y in sorted(chosen)
-        for column, _ in directions([found[i]], [columns[y]])
-    ]
+    pairs = ((i, y, directions([found[i]], [columns[y]])) for i, y in sorted(chosen))
+    return [(column, (*found[i][1], y)) for i, y, made in pairs for column, _ in made]
 
 
 def _followed(

@@ -51,12 +51,9 @@ class OutputLeakage:
 
 def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:
     """The measures of every output in turn."""
-    total = joint.total * channel.denominator
+    total, masses = joint.total * channel.denominator, _masses(channel, joint)
     with precision(BITS):
-        return [
-            _output(label, masses, total, alphas)
-            for label, masses in zip(channel.outputs, _masses(channel, joint), strict=True)
-        ]
+        return [_output(y, each, total, alphas) for y, each in zip(channel.outputs, masses, strict=True)]
 
 
 def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) -> dict[str, float]:
@@ -64,22 +61,20 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
     outputs = _masses(channel, joint)
     scale = joint.total * channel.denominator
     with precision(BITS):
+        distance, square = (sum(o.output * arb(distances(o, k)) for o in outputs) / scale for k in (1, 2))
         values = {
             "mutual_information": _at_least_zero(_information(outputs, scale)),
-            "total_variation": upper(
-                sum(out.output * arb(distances(out, 1)) for out in outputs) / (2 * scale)
-            ),
-            "chi2_information": upper(sum(out.output * arb(distances(out, 2)) for out in outputs) / scale),
+            "total_variation": upper(distance / 2),
+            "chi2_information": upper(square),
             "maximal_leakage": _at_least_zero(_sibson(outputs, scale, math.inf)),
             "min_entropy_leakage": _at_least_zero(_arimoto(outputs, scale, math.inf)),
         }
     for order in orders:
         for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
-            values[f"{name}_information[{order:g}]"] = (
-                values["mutual_information"]
-                if order == 1.0
-                else _at_least_zero(_bounded(partial(information, outputs, scale, order)))
-            )
+            key = f"{name}_information[{order:g}]"
+            values[key] = values["mutual_information"]
+            if order != 1.0:
+                values[key] = _at_least_zero(_bounded(partial(information, outputs, scale, order)))
     if all(out.is_constant for out in outputs):  # a ball around zero would round up to something
         return dict.fromkeys(values, 0.0)
     return values

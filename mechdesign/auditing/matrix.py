@@ -54,14 +54,9 @@ def _outside(
     integers = [_integers(row, name, labels) for row, name in zip(rows, names, strict=True)]
     common = math.lcm(*(sum(row) for row in integers))
     integers = [[value * (common // sum(row)) for value in row] for row in integers]
-    reached = [
-        (label, column)
-        for label, column in zip(labels, zip(*integers, strict=True), strict=True)
-        if any(column)
-    ]
-    columns = [
-        ([order[i] for i, v in enumerate(column) if v], [v for v in column if v]) for _, column in reached
-    ]
+    every = zip(labels, zip(*integers, strict=True), strict=True)
+    reached = [(label, column) for label, column in every if any(column)]
+    columns = [([order[i] for i, v in enumerate(c) if v], [v for v in c if v]) for _, c in reached]
     return Released([label for label, _ in reached], columns, common)
 
 

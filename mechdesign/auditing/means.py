@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from flint import arb, fmpq
 
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.demands import Entries
 from mechdesign.core.balls import FIRST_BITS, double_above, lies_below, lower, precision, upper
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Mean, MeanLimits, PowerMean

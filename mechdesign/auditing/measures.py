@@ -60,15 +60,14 @@ def measure(
         }
         return replace(worst, leakage=most, achieved=achieved_by(channel, joint))
     worth = utility(channel, joint)
+    largest = sum(max(entries) for _, entries in channel.integers.columns)
     kept = {
         "entropy": worth.entropy,
         "mutual_information": worth.mutual_information,
         "conditional_entropy": worth.entropy - worth.mutual_information,
         "nmi": worth.nmi,
         # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
-        "maximal_leakage_of_useful": math.log(
-            sum(max(entries) for _, entries in channel.integers.columns) / channel.denominator
-        ),
+        "maximal_leakage_of_useful": math.log(largest / channel.denominator),
     }
     achieved = achieved_by(channel, joint)
     outputs = output_leakages(channel, joint, alphas)

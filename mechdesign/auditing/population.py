@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.auditing import verdict
-from mechdesign.auditing.demands import columns_on, released_part
-from mechdesign.auditing.lifts import Entries, Extreme, log_upper
+from mechdesign.auditing.demands import Entries, Extreme, columns_on, log_upper, released_part
 from mechdesign.auditing.verdict import Achieved, Audit, is_stacked
 from mechdesign.channel.channel import Channel
 from mechdesign.core.binomial import SCALE
@@ -295,11 +294,9 @@ def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: Conf
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits, joint = lift_limits(notion), released_part(channel, joint)
     population = Population(chosen, joint.useful_counts)
-    by_output = (population.extremes(column, y) for y, column in enumerate(columns_on(channel, joint)))
-    names = joint.sensitive.names
-    return tuple(
-        y for y, found in enumerate(by_output) if not all(each.kept for each in _sides(found, names, limits))
-    )
+    found = (population.extremes(column, y) for y, column in enumerate(columns_on(channel, joint)))
+    sides = (_sides(each, joint.sensitive.names, limits) for each in found)
+    return tuple(y for y, both in enumerate(sides) if not all(each.kept for each in both))
 
 
 def _sides(found: Extremes, names: Sequence[str], limits: LiftLimits) -> list[Extreme]:
@@ -346,10 +343,8 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     if record is None:
         return None
     own, joint = channel.joint, released_part(channel, joint)
-    if own is not None and (own.sensitive, own.useful, own.counts) == (
-        joint.sensitive,
-        joint.useful,
-        joint.counts,
+    if own is not None and all(
+        getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")
     ):
         return set_of_record(record, joint)
     if record.get("shares") == "known":

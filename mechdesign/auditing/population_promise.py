@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import columns_on, released_part
-from mechdesign.auditing.lifts import Entries
+from mechdesign.auditing.demands import Entries, columns_on, released_part
 from mechdesign.auditing.population import Bound, Population, achieved_of
 from mechdesign.auditing.verdict import Achieved
 from mechdesign.channel.channel import Channel

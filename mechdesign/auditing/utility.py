@@ -45,11 +45,11 @@ def utility(channel: Channel, joint: Joint) -> Utility:
     if len(weights) == 1:
         return Utility(0.0, 0.0, 1.0)
     h = _sum_of_logs([([*weights], total)], total)
-    groups: list[tuple[list[int], int]] = []
-    for at, values in columns_on(channel, joint):
-        if len(at) > 1:  # an output that names its input leaves no uncertainty
-            masses = list(map(mul, [weights[x] for x in at], values))
-            groups.append((masses, sum(masses)))
+    # An output that names its input leaves no uncertainty.
+    masses = [
+        list(map(mul, [weights[x] for x in at], v)) for at, v in columns_on(channel, joint) if len(at) > 1
+    ]
+    groups = [(each, sum(each)) for each in masses]
     low = h * (1.0 - SUM_ERROR)
     if not groups:
         return Utility(low, h, 1.0)

@@ -2,7 +2,7 @@
 
 Nothing here is computed in floating point. Lifts are ratios of integers formed anew from the counts of
 the joint table and the rows of the channel; their logarithms are enclosed in Arb balls at growing precision
-until a comparison with a budget is decided (`auditing.lifts.at_most_exp`). Notions on averages over S are decided by
+until a comparison with a budget is decided (`auditing.demands.at_most_exp`). Notions on averages over S are decided by
 `auditing.means` in the same way. This module knows neither the polytopes nor the solvers
 that designed the channel, so that one mistake cannot hide in both.
 """
@@ -13,8 +13,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.auditing.demands import columns_on, demands_of, released_part, stacked
-from mechdesign.auditing.lifts import Demand, Entries, Extreme, extreme_lifts, log_upper
+from mechdesign.auditing.demands import (
+    Demand,
+    Entries,
+    Extreme,
+    columns_on,
+    demands_of,
+    extreme_lifts,
+    log_upper,
+    released_part,
+    stacked,
+)
 from mechdesign.auditing.means import Used, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
@@ -69,9 +78,8 @@ class Audit(Displayed):
 
     def __repr__(self) -> str:
         achieved = ", ".join(f"{name} {at_most(value)}" for name, value in vars(self.achieved).items())
-        return (
-            f"Audit({self.notion.text}: {'satisfied' if self.satisfied else 'VIOLATED'}; achieved {achieved})"
-        )
+        found = "satisfied" if self.satisfied else "VIOLATED"
+        return f"Audit({self.notion.text}: {found}; achieved {achieved})"
 
 
 def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Channel] = ()) -> Audit:
@@ -98,11 +106,8 @@ def failing_outputs(
     if limits.mean is not None:
         return failing_means(columns, joint, limits)
     demands = demands_of(joint, notion) if demands is None else demands
-    return tuple(
-        y
-        for y, column in enumerate(columns)
-        if not all(each.kept for each in extreme_lifts([column], demands))
-    )
+    found = (extreme_lifts([column], demands) for column in columns)
+    return tuple(y for y, sides in enumerate(found) if not all(each.kept for each in sides))
 
 
 def achieved_by(channel: Channel, joint: Joint) -> Achieved:

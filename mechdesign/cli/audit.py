@@ -47,7 +47,7 @@ def audit(
     if after.after and channel is None:
         raise InputError("--after belongs to a CHANNEL file, not to --matrix")
     if channel is not None and m.is_mechanism(channel):
-        return m.audit_mechanism(channel, reporter, common)
+        return _audit_mechanism(channel, reporter, common)
     if matrix is not None and table.table is None:
         raise InputError("--matrix needs --table TABLE: privacy is a matter of the table that it is used on")
     from mechdesign.report.record import audit_record
@@ -72,6 +72,19 @@ def audit(
     reporter.done("audited", f"{matrix or channel} {kept} the notion", satisfied=result.satisfied)
     common.answer(lambda: audit_record(result, promise), lambda: audit_text(result, said))
     return 0 if result.satisfied else NO
+
+
+def _audit_mechanism(path: str, reporter: Reporter, common: o.CommonOptions) -> int:
+    """Count everything again that the file claims."""
+    from mechdesign.nonstochastic.mechanism_file import verify_file
+    from mechdesign.report.ranges import verdict_record, verdict_text
+
+    with reporter.work("auditing"):
+        found = verify_file(path)
+    kept = "keeps" if found.satisfied else "violates"
+    reporter.done("audited", f"{path} {kept} what it says", satisfied=found.satisfied)
+    common.answer(lambda: verdict_record(found), lambda: verdict_text(found))
+    return 0 if found.satisfied else NO
 
 
 def _audited(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import mechdesign as md
 from mechdesign.cli import mechanism as m
@@ -48,34 +49,28 @@ def check(
     frequencies must be plausible (exact tests with the original, conservative ones without). What was published,
     and from which columns, is said as it was said to `apply`.
     """
-    from mechdesign.report.releases import check_record, check_text
-
     level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
-        return m.check_against(
-            channel,
-            released,
-            reporter,
-            common,
-            numbers,
-            original=compared.original,
-            renamed=columns.renamed,
-            text=text.text(),
-        )
-    with reporter.work("checking", unit="records") as advance:
-        result = md.check_release(
-            md.Channel.load(channel),
-            released,
-            original=compared.original,
-            level=level,
-            any_data=compared.any_data,
-            ignored=names("--ignore", compared.ignore),
-            text=text.text(),
-            advance=advance,
-            **columns.arguments(),
-            **policy,
-            **reading.arguments(),
-        )
-    reporter.done("checked", f"{released} is checked", plausible=result.plausible, records=result.records)
-    common.answer(lambda: check_record(result), lambda: check_text(result, released))
-    return 0 if result.plausible else NO
+        from mechdesign.report.ranges import release_check_text
+        from mechdesign.sanitise.quantized_check import check_quantised
+
+        column = next(iter(columns.renamed.values()), None)
+        how: dict[str, Any] = {"data": compared.original, "column": column, "equals": numbers.equals}
+        with reporter.work("checking"):
+            found = check_quantised(channel, released, **how, text=text.text())
+        plausible, records = found.satisfied, found.answers
+        record, said = {"plausible": plausible, **asdict(found)}, release_check_text(found, released)
+    else:
+        from mechdesign.report.releases import check_record, check_text
+
+        how = columns.arguments() | policy | reading.arguments()
+        how |= {"original": compared.original, "level": level, "any_data": compared.any_data}
+        how["ignored"] = names("--ignore", compared.ignore)
+        with reporter.work("checking", unit="records") as advance:
+            loaded = md.Channel.load(channel)
+            result = md.check_release(loaded, released, **how, text=text.text(), advance=advance)
+        plausible, records = result.plausible, result.records
+        record, said = check_record(result), check_text(result, released)
+    reporter.done("checked", f"{released} is checked", plausible=plausible, records=records)
+    common.answer(lambda: record, lambda: said)
+    return 0 if plausible else NO

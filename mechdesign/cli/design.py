@@ -260,13 +260,11 @@ def with_columns(joint: md.Joint, table: o.InputTable, earlier: list[md.Channel]
 
 
 def _refuse_for_study(study: StudyOptions, output: OutputOptions, reports: ReportOptions) -> None:
-    wrong = {
-        "its channel is not written; drop --output": output.output is not None,
-        "nothing is promised that a report could state; drop --report and --public-report": reports.asked,
-    }
-    for said, asked in wrong.items():
-        if study.as_published and asked:
-            raise InputError(f"--as-published is for study: {said}, or --as-published")
+    said = "nothing is promised that a report could state; drop --report and --public-report"
+    if output.output is not None:
+        said = "its channel is not written; drop --output"
+    if study.as_published and (reports.asked or output.output is not None):
+        raise InputError(f"--as-published is for study: {said}, or --as-published")
 
 
 def _written(output: OutputOptions, study: StudyOptions, reports: ReportOptions) -> str:

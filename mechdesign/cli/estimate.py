@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
@@ -50,32 +51,19 @@ def estimate(
     """
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
-    from mechdesign.analysis.estimate_file import estimate_file
+    from mechdesign.analysis.files import estimate_file
     from mechdesign.report import releases
 
-    share = number("--level", asked.level)
     loaded = md.Channel.load(channel)
+    how: dict[str, Any] = {"method": asked.method, "level": number("--level", asked.level)}
+    how |= {"target": asked.target, "by": asked.by, "columns": columns.renamed, "form": published.form}
     with reporter.work("counting", unit="records") as advance:
-        result = estimate_file(
-            released,
-            loaded,
-            method=asked.method,
-            level=share,
-            target=asked.target,
-            by=asked.by,
-            columns=columns.renamed,
-            form=published.form,
-            text=text.text(),
-            advance=advance,
-            **reading.arguments(),
-        )
+        how |= {"text": text.text(), "advance": advance, **reading.arguments()}
+        result = estimate_file(released, loaded, **how)
     reporter.done("estimated", f"{released} is counted", records=result.records)
-    column = ",".join(loaded.useful.columns)
+    names = result, ",".join(loaded.useful.columns), asked.by
     if as_csv:
         reporter.notices(result.notices)
-        typer.echo(releases.estimate_csv(result, column, asked.by), nl=False)
-        return
-    common.answer(
-        lambda: releases.estimate_record(result, column, asked.by),
-        lambda: releases.estimate_text(result, column, asked.by),
-    )
+        typer.echo(releases.estimate_csv(*names), nl=False)
+    else:
+        common.answer(lambda: releases.estimate_record(*names), lambda: releases.estimate_text(*names))

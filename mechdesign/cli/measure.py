@@ -44,7 +44,12 @@ def measure(
     from mechdesign.auditing.measures import measure as measures_of
 
     if m.is_mechanism(channel):
-        m.measure_mechanism(channel, reporter, common)
+        from mechdesign.nonstochastic.mechanism_file import read_verified
+        from mechdesign.report.ranges import budget_rows, budget_text
+
+        found = read_verified(channel)
+        reporter.done("measured", f"{channel} is measured")
+        common.answer(lambda: {"sizes": budget_rows(found)}, lambda: budget_text(found))
         return
     loaded = md.Channel.load(channel)
     with reporter.work("measuring"):

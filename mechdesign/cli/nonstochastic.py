@@ -47,8 +47,13 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
     private, released = columns("--x", asked.x), columns("--y", asked.y)
     if private is None or released is None:
         raise InputError(f"{'--x' if private is None else '--y'} COL is missing: which column?")
-    tested = _equation(asked.hypothesis)
-    roles = {"x": private, "y": released, "hypothesis": (tested[0],) if tested else ()}
+    column, sign, value = (asked.hypothesis or "").partition("=")
+    if asked.hypothesis is not None and not (sign and column):
+        raise InputError(
+            f"--hypothesis {asked.hypothesis!r} must be COL=VALUE: the column, and the value that is to be tested"
+        )
+    tested = (column, value) if sign else None
+    roles = {"x": private, "y": released, "hypothesis": (column,) if tested else ()}
     roles["feature"] = columns("--feature", asked.feature) or ()
 
     from mechdesign.nonstochastic.table_measures import measure_table, read_text_columns
@@ -67,14 +72,3 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
 
 
 app.command("measure", cls=PlainCommand, epilog=EXAMPLE)(command(measure))
-
-
-def _equation(text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    column, sign, value = text.partition("=")
-    if not sign or not column:
-        raise InputError(
-            f"--hypothesis {text!r} must be COL=VALUE: the column, and the value that is to be tested"
-        )
-    return column, value

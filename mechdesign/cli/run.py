@@ -34,9 +34,6 @@ LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
 Place: TypeAlias = tuple[str | int, ...]
 """A section or key of the job file, from outside to inside."""
 
-Step: TypeAlias = tuple[Place, Callable[..., int | None], dict[str, Any]]
-"""Whose section it is, what is called, and the options by the names of their fields."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
@@ -74,15 +71,16 @@ def job_model() -> Any:
 
     def section(function: Callable[..., Any], *without: type[Any]) -> Any:
         keys: dict[str, Any] = {"force": (bool, Field(default=False, description="Replace what is there."))}
-        hints = (
-            hint for hint in get_type_hints(function).values() if is_dataclass(hint) and hint not in without
-        )
-        for group, (each, said, names) in ((hint, one) for hint in hints for one in declared(hint)):
+        groups = [hint for hint in get_type_hints(function).values() if is_dataclass(hint)]
+        for group, (each, said, names) in [
+            (g, one) for g in groups if g not in without for one in declared(g)
+        ]:
             hint, default = get_type_hints(group)[each.name], each.default if names else ...
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):
-                more["json_schema_extra"] = _schema_of_typed
-                hint = Annotated[hint, BeforeValidator(partial(_typed, hint, said.metavar == COLUMNS))]
+                columns, many = said.metavar == COLUMNS, hint == list[str] | None
+                more["json_schema_extra"] = partial(_schema_of_typed, columns or many)
+                hint = Annotated[hint, BeforeValidator(partial(_typed, columns, many))]
             if each.name not in LEFT_OUT:
                 keys[each.name] = hint, Field(default=default, description=said.help, **more)
         return create_model(function.__name__.title(), __base__=Record, **keys)
@@ -98,22 +96,21 @@ def job_model() -> Any:
     return create_model("Job", __base__=Record, **keys)
 
 
-def _typed(hint: Any, columns: bool, value: Any) -> Any:
+def _typed(columns: bool, many: bool, value: Any) -> Any:
     """A value as it would be typed on the command line: numbers are texts there, and options are repeated."""
-    texts = [
-        str(each) if type(each) is int else each for each in (value if isinstance(value, list) else [value])
-    ]
-    if hint == list[str] | None:
+    values = value if isinstance(value, list) else [value]
+    texts = [str(each) if type(each) is int else each for each in values]
+    if many:
         return texts
     if columns and all(isinstance(each, str) for each in texts):
         return ",".join(texts)
     return value if isinstance(value, list) else texts[0]
 
 
-def _schema_of_typed(schema: dict[str, Any]) -> None:
-    schema.pop("type", None)
+def _schema_of_typed(many: bool, schema: dict[str, Any]) -> None:
     one: dict[str, Any] = {"type": ["string", "number"]}
-    schema["anyOf"] = [one, {"type": "array", "items": one}]
+    schema.pop("type", None)
+    schema["anyOf"] = [one, *([{"type": "array", "items": one}] if many else [])]
 
 
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
@@ -127,17 +124,16 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     from mechdesign.core.documents import explained
     from mechdesign.formats.inputs import OpenedFile
 
-    with closing(OpenedFile(what.job)) as file:
-        data = file.stream.read()
+    text = ""
     try:
-        content = tomllib.loads(text := data.decode(), parse_float=str)
-    except ValueError as error:
-        raise InputError(f"{what.job} is no TOML file: {error}") from None
-    try:
-        job = job_model().model_validate(content)
+        with closing(OpenedFile(what.job)) as file:
+            text = file.stream.read().decode()
+        job = job_model().model_validate(tomllib.loads(text, parse_float=str))
     except ValidationError as error:
         line = line_of(text, error.errors()[0]["loc"])
         raise InputError(f"{what.job}, line {line}: {explained(error, 'job')}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{what.job} is no TOML file: {error}") from None
     code, told = 0, Told(as_json=common.as_json)
     with TemporaryDirectory() as scratch, chdir(Path(what.job).parent):
 
@@ -160,15 +156,17 @@ def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
     return code
 
 
-def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[Step]:
-    """What is to be done, less what is done already."""
+def _steps(
+    job: Any, dry_run: bool, place_of: Callable[[str], str]
+) -> Iterator[tuple[Place, Callable[..., int | None], dict[str, Any]]]:
+    """What is to be done, less what is done already: whose section, what is called, and with which options."""
     channel, new = job.channel, not os.path.exists(job.channel)
-    asked: dict[str, Any] = {} if job.report is None else job.report.model_dump()
-    named = [name for name in ("report", "public_report") if asked.get(name) is not None]
-    reports = {name: asked[name] for name in named if new or not os.path.exists(asked[name])}
-    more = {"force": asked.get("force")}
+    reports: dict[str, Any] = {} if job.report is None else job.report.model_dump(exclude_none=True)
+    more = {"force": reports.pop("force", False)}
+    reports = {name: path for name, path in reports.items() if new or not os.path.exists(path)}
     if reports:
-        yield ("report",), _check_reports, reports | more
+        own = {"self": r.ReportOptions(**reports), "sources": (), "others": {}}
+        yield ("report",), r.ReportOptions.check, own | more
     if job.design is not None and new:
         yield ("channel",), r.check_writable, {"path": channel}
         channel = place_of(channel)
@@ -181,10 +179,6 @@ def _steps(job: Any, dry_run: bool, place_of: Callable[[str], str]) -> Iterator[
     if reports:
         places = {name: place_of(path) for name, path in reports.items()}
         yield ("report",), r.report, places | more | {"channel": channel}
-
-
-def _check_reports(reports: r.ReportOptions, force: bool) -> None:
-    reports.check((), {}, force=force)
 
 
 def _verify(reporter: Reporter, common: o.CommonOptions, values: dict[str, Any]) -> int | None:
@@ -231,11 +225,15 @@ def _saying_where(job: str, text: str, place: Place) -> Generator[None]:
         yield
     except InputError as error:
         section, said = _at(text, place), str(error)
-        keys: list[str] = []
-        for shape in ("--{0}", "{1!r}", "{0} (", "{1}"):
-            found = section.items() if isinstance(section, dict) else ()
-            keys += [key for key, value in found if shape.format(key, value) in said]
-        raise InputError(f"{job}, line {line_of(text, (*place, *keys[:1]))}: {said}") from None
+        found = [
+            (rank, said.find(mark), -len(mark), key)
+            for key, value in (section.items() if isinstance(section, dict) else ())
+            for each in (value if isinstance(value, list) else [value])
+            for rank, mark in enumerate((f"--{key}", repr(each), str(each)))
+            if mark in said
+        ]
+        where = (*place, *(key for *_, key in sorted(found)[:1]))
+        raise InputError(f"{job}, line {line_of(text, where)}: {said}") from None
 
 
 def _at(text: str, place: Place) -> Any:

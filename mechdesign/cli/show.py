@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,15 +28,17 @@ def show(reporter: Reporter, channel: o.ChannelPath, common: o.CommonOptions, as
     """Print the probabilities of a channel, and what each output says about the useful column."""
     if as_csv and common.as_json:
         raise InputError("--csv and --json both claim standard output: give one of them")
-    from mechdesign.report import terminal
-    from mechdesign.report.record import channel_record
-
+    shown: tuple[Any, Any, Any]
     if m.is_mechanism(channel):
-        m.show_mechanism(channel, reporter, common, as_csv=as_csv)
-        return
-    loaded = md.Channel.load(channel)
-    reporter.done("shown", f"{channel} is shown")
-    if as_csv:
-        typer.echo(terminal.matrix_csv(loaded), nl=False)
+        from mechdesign.nonstochastic.mechanism_file import read_verified
+        from mechdesign.report.ranges import cells_csv, cells_text, verdict_record
+
+        shown = read_verified(channel), verdict_record, cells_csv if as_csv else cells_text
     else:
-        common.answer(lambda: channel_record(loaded), lambda: terminal.channel_text(loaded))
+        from mechdesign.report.record import channel_record
+        from mechdesign.report.terminal import channel_text, matrix_csv
+
+        shown = md.Channel.load(channel), channel_record, matrix_csv if as_csv else channel_text
+    reporter.done("shown", f"{channel} is shown")
+    found, record, text = shown
+    common.answer(lambda: record(found), lambda: text(found))

@@ -85,7 +85,8 @@ def curve_through(
     made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
-    found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u))
+    short = f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
+    found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u), short)
     found.collect(joint, design, axis, progress)
     chosen = found.chosen
     rows = sorted([chosen, *found.rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
@@ -100,31 +101,23 @@ class _Collected:
     """The rows so far, and what went short."""
 
     chosen: ComparisonRow
+    why_few: str
     rows: list[ComparisonRow] = field(default_factory=list[ComparisonRow])
     wanted: int = 0
     cut_short: int = 0
-    failed: int = 0
-    stopped: bool = False
-
-    @property
-    def why_few(self) -> str:
-        if self.stopped:
-            return "its computation was stopped"
-        if self.failed:
-            return "other budgets gave no verified channel"
-        return f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
 
     def remarks(self, budgets: int) -> tuple[str, ...]:
+        few, lossless = (
+            budgets < self.wanted,
+            (math.isfinite(row.min_log_lift) for row in (self.chosen, *self.rows)),
+        )
         said = {
-            f"The curve has {budgets} of {self.wanted} budgets: {self.why_few}. {MORE}": budgets
-            < self.wanted,
+            f"The curve has {budgets} of {self.wanted} budgets: {self.why_few}. {MORE}": few,
             f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
             "may keep more than the line shows, never more than the proven bound.": self.cut_short > 0,
             f"The line of {self.chosen.mechanism} is drawn with its default options (--risk, --randomisation); a "
             "channel made with others may lie beside it.": self.chosen.mechanism in VARIED,
-            "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": any(
-                math.isinf(row.min_log_lift) for row in [self.chosen, *self.rows]
-            ),
+            "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": not all(lossless),
         }
         return tuple(text for text, holds in said.items() if holds)
 
@@ -163,10 +156,10 @@ class _Collected:
                     **(options if set(OBJECTIVES).intersection(names) else {}),
                 )
             except KeyboardInterrupt:
-                self.stopped = True
+                self.why_few = "its computation was stopped"
                 break
             except SolverFailure:
-                self.failed += 1
+                self.why_few = "other budgets gave no verified channel"
                 continue
             slowest = max(slowest, time.monotonic() - began)
             self.rows += [row for row in made.rows if row.case != self.chosen.case]

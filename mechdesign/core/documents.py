@@ -127,25 +127,6 @@ def hashed_text(kind: str, version: int, content: Mapping[str, Any]) -> str:
     return f"{{\n{lines}\n}}\n"
 
 
-def json_schema(kind: type[FileDocument]) -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of the files of a kind."""
-    schema = kind.model_json_schema()
-    ends = {
-        "format": {"const": kind.FORMAT},
-        "version": {"enum": list(kind.VERSIONS)},
-        "sha256": {
-            "type": "string",
-            "pattern": "^[0-9a-f]{64}$",
-            "description": "SHA-256 of the canonical JSON of everything else: keys sorted, no blanks, UTF-8.",
-        },
-    }
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = f"{kind.FORMAT}, version {' or '.join(map(str, kind.VERSIONS))}"
-    schema["properties"] = {**ends, **schema["properties"]}
-    schema["required"] = [*ends, *schema.get("required", [])]
-    return schema
-
-
 def read_document(path: PathLike, kind: type[AnyDocument]) -> AnyDocument:
     """Read a file of a kind."""
     return read_built(path, kind, lambda _, document: document)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with what is done and what there is to do, in one unit (rows, bytes, sets).
 
-class Progress(Protocol):
-    """Called with what is done and what there is to do, in one unit (rows, bytes, sets).
-
-    The first call comes before the work, with what an earlier run has left done; one more follows each step.
-    """
-
-    def __call__(self, done: int, total: int, /) -> None:
-        """Say that `done` of `total` are finished."""
+The first call comes before the work, with what an earlier run has left done; one more follows each step.
+"""
 
 
 @dataclass(frozen=True)

@@ -274,12 +274,7 @@ def _check_options(options: HeuristicOptions, mechanism: str) -> None:
 
 
 def _by_rules(
-    rules: Rules,
-    mechanism: str,
-    search: Search,
-    options: HeuristicOptions,
-    fallback: bool,
-    started: float,
+    rules: Rules, mechanism: str, search: Search, options: HeuristicOptions, fallback: bool, started: float
 ) -> Design:
     """The design of a mechanism, or of the fallback."""
     if mechanism in HEURISTICS:

@@ -72,7 +72,9 @@ class Classes:
         beta = np.asarray(weights, dtype=np.float64)
         if not self.is_reduced:
             return beta, points
-        ends = _member_ends(self.group, self.whole.p_x)
+        # Members of every class, and where they end on [0, P(t)].
+        of_class = np.split(np.argsort(self.group, kind="stable"), np.cumsum(np.bincount(self.group))[:-1])
+        ends = [(members, np.cumsum(self.whole.p_x[members])) for members in of_class]
         mass = np.repeat(beta, np.diff(points.indptr)) * points.data
         covered = np.bincount(points.indices, weights=mass, minlength=points.shape[1])
         mass *= (self.joint.p_x / np.where(covered > 0.0, covered, 1.0))[points.indices]
@@ -151,16 +153,7 @@ def _representatives(variable: Variable, group: Sequence[int]) -> Variable:
     return variable.select([first[k] for k in sorted(first)])
 
 
-def _member_ends(group: NDArray[np.intp], p_x: Array) -> list[tuple[NDArray[np.intp], Array]]:
-    """Members of every class, and where they end on [0, P(t)]."""
-    order = np.argsort(group, kind="stable")
-    found = np.split(order, np.cumsum(np.bincount(group))[:-1])
-    return [(members, np.cumsum(p_x[members])) for members in found]
-
-
-def _cut(
-    spans: list[tuple[NDArray[np.intp], Array, float, float]],
-) -> tuple[Array, list[NDArray[np.intp]]]:
+def _cut(spans: list[tuple[NDArray[np.intp], Array, float, float]]) -> tuple[Array, list[NDArray[np.intp]]]:
     """Ends of the pieces of one output, as fractions from 0 to 1, and the members on each piece.
 
     A span has the members of a class and their ends, and from where on, and how much of them, the output has.

@@ -113,7 +113,7 @@ class Plan:
         if self.uncertain is None:
             polytope = posteriors(self.table, self.rules.notion, margin=margin)
         else:
-            polytope = Polytope(np.zeros((0, n)), [], [])
+            polytope = Polytope(np.zeros((0, n)), np.zeros(0), np.zeros(0))
         made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
         return replace(made, **changes)
 

@@ -166,30 +166,25 @@ def respond(
     for done, group in enumerate(groups):
         members = np.array(group)
         mass = float(p_x[members].sum())
-        found = None
+        found: Envelope | None = None
         if len(group) > 1:
             progress(done)
-            found = None if interrupted or time.perf_counter() >= end else _solved(solve, members)
+            try:
+                found = None if interrupted or time.perf_counter() >= end else solve(members)
+            except OutsidePolytope:  # the merged set lies in the margin
+                pass
+            except TooManyVertices as error:
+                raise SolverFailure(f"{error}") from error
+            except SolverError as error:
+                raise SolverFailure(
+                    f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
+                ) from error
         interrupted = interrupted or (found is not None and found.status is EnvelopeStatus.INTERRUPTED)
         weights.append(np.array([mass]) if found is None else mass * found.weights)
         inside = Points.from_dense(p_x[members][None, :] / mass) if found is None else found.points
         at = members[inside.indices].astype(np.int32)
         parts.append(Points(inside.indptr, at, inside.data, (len(inside), len(p_x))))
     return np.concatenate(weights), Points.concatenate(parts), interrupted
-
-
-def _solved(solve: Solve, members: NDArray[np.intp]) -> Envelope | None:
-    """The optimum within one set; None where the merged set lies in the margin."""
-    try:
-        return solve(members)
-    except OutsidePolytope:
-        return None
-    except TooManyVertices as error:
-        raise SolverFailure(f"{error}") from error
-    except SolverError as error:
-        raise SolverFailure(
-            f"a set of {len(members)} symbols could not be solved ({error}); use --mechanism subset-merging"
-        ) from error
 
 
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:

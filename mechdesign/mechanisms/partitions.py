@@ -305,7 +305,9 @@ def _repair(
             groups = [merged, *(g for k, g in enumerate(pool) if k not in set(taken))]
             # The harmless symbols stand last in the pool, one to a set.
             borrowed = [pool[k][0] for k in taken if k >= len(pool) - kept]
-            plans.append((sum(_spread(float(lifts.p_x[g].sum())) for g in groups), groups, borrowed))
+            # With the other terms fixed, H(X) - I(X;Y) grows with this sum.
+            masses = [float(lifts.p_x[g].sum()) for g in groups]
+            plans.append((sum(mass * math.log(mass) for mass in masses), groups, borrowed))
     _, groups, borrowed = min(plans, key=lambda plan: plan[0])
     return _merging(groups, repaired=True, borrowed=borrowed)
 
@@ -337,11 +339,6 @@ def _pruned(core: Block, pool: _Pool, taken: list[int], end: float) -> list[int]
         if pool.lifts.complies(core.joined(Block([], given_s, mass))):
             needed = rest
     return needed
-
-
-def _spread(mass: float) -> float:
-    """P(T) log P(T): with the other terms fixed, H(X) - I(X;Y) grows with the sum of these over the groups."""
-    return mass * math.log(mass)
 
 
 def _merging(

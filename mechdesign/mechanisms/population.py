@@ -246,28 +246,23 @@ class PopulationRules(Rules):
 
 def confident(made: Design, rules: PopulationRules, started: float) -> Design:
     """The design with its set in the record, and with a word on how many records would be needed."""
-    joint, notion, chosen = rules.joint, rules.notion, rules.chosen
-    little = made.nmi < LITTLE and made.least is None
-    said = (_too_wide(joint, notion, chosen, made.nmi),) if little else ()
-    channel = made.channel.with_record(replace(made.channel.record, confidence=chosen.to_record()))
+    said = made.messages
+    if made.nmi < LITTLE and made.least is None:
+        needed = records_needed(rules.joint, rules.notion, rules.chosen)
+        way_out = "merge symbols, or choose a lower level or a larger budget"
+        if needed is not None:
+            way_out = (
+                f"about {needed} records like these would keep half of what the table alone allows (an estimate), "
+                "merging symbols or a lower level ask for fewer"
+            )
+        said = (
+            *said,
+            f"{rules.joint.total} records say so little of their population that a channel private for all of the set "
+            f"keeps only {made.nmi:.2g} of H(X); {way_out}",
+        )
+    channel = made.channel.with_record(replace(made.channel.record, confidence=rules.chosen.to_record()))
     seconds = time.perf_counter() - started
-    return replace(
-        made, channel=channel, confidence=chosen, messages=(*made.messages, *said), seconds=seconds
-    )
-
-
-def _too_wide(joint: Joint, notion: Notion, chosen: ConfidenceSet, nmi: float) -> str:
-    said = (
-        f"{joint.total} records say so little of their population that a channel private for all of the set keeps "
-        f"only {nmi:.2g} of H(X)"
-    )
-    needed = records_needed(joint, notion, chosen)
-    if needed is None:
-        return f"{said}; merge symbols, or choose a lower level or a larger budget"
-    return (
-        f"{said}; about {needed} records like these would keep half of what the table alone allows (an estimate), "
-        "merging symbols or a lower level ask for fewer"
-    )
+    return replace(made, channel=channel, confidence=rules.chosen, messages=said, seconds=seconds)
 
 
 def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int | None:
@@ -276,28 +271,19 @@ def records_needed(joint: Joint, notion: Notion, chosen: ConfidenceSet) -> int |
     Tables with 2, 4, 8, ... times the counts are designed roughly; None if the time runs out or none is enough.
     """
     end = time.perf_counter() + ESTIMATE_SECONDS
-    goal = WANTED * _rough(Rules(joint, notion), end)
-    shares = None
-    if chosen.shares_are_known:
-        shares = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
+
+    def kept(rules: Rules) -> float:
+        return 1.0 - rules.solver(0.0, Search(gap=ESTIMATE_GAP), end)().value / utility_entropy(joint)
+
+    goal = WANTED * kept(Rules(joint, notion))
+    known = dict(zip(joint.sensitive.symbols, chosen.share_lower, strict=True))
+    need = auditing.lift_limits(notion).need_shares
+    how: dict[str, Any] = {"estimate_shares": need, "unseen": chosen.unseen}
+    how["shares"] = known if chosen.shares_are_known else None
     for k in range(1, MOST_DOUBLINGS + 1):
+        larger = replace(joint, counts=tuple(tuple(count << k for count in row) for row in joint.counts))
         if time.perf_counter() > end:
             return None
-        counts = tuple(tuple(count << k for count in row) for row in joint.counts)
-        larger = replace(joint, counts=counts)
-        wider = confidence_set(
-            larger,
-            chosen.level,
-            shares=shares,
-            estimate_shares=auditing.lift_limits(notion).need_shares,
-            unseen=chosen.unseen,
-        )
-        if _rough(PopulationRules(larger, notion, chosen=wider), end) >= goal:
+        if kept(PopulationRules(larger, notion, chosen=confidence_set(larger, chosen.level, **how))) >= goal:
             return larger.total
     return None
-
-
-def _rough(rules: Rules, end: float) -> float:
-    """I(X;Y)/H(X) of a rough design in floating point."""
-    found = rules.solver(0.0, Search(gap=ESTIMATE_GAP), end)()
-    return 1.0 - found.value / utility_entropy(rules.joint)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.lifts import Demand
+from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint

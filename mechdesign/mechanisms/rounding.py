@@ -13,7 +13,6 @@ where they are. Every notion that is convex in the posterior survives this. Audi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,8 +26,6 @@ from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
-from mechdesign.notions import MeanLimits
-from mechdesign.tables.joint import Joint
 from solvers import Points
 
 if TYPE_CHECKING:
@@ -72,11 +69,7 @@ become the distribution of the outputs, which adds P_X-like mass to every poster
 
 
 class RoundingFailure(SolverFailure):
-    """No verified channel within reach of the design; `audit` is the last exact verdict, if one was reached."""
-
-    def __init__(self, message: str, audit: Audit | None = None) -> None:
-        super().__init__(message)
-        self.audit = audit
+    """No verified channel within reach of the design."""
 
 
 @dataclass(frozen=True)
@@ -262,11 +255,7 @@ def columns_of(rows: IntegerRows, chosen: Sequence[int]) -> Array:
 
 
 def round_channel(
-    weights: Any,
-    posteriors: Any,
-    rules: Rules,
-    *,
-    largest_mixing: float = LARGEST_MIXING,
+    weights: Any, posteriors: Any, rules: Rules, *, largest_mixing: float = LARGEST_MIXING
 ) -> Rounded:
     """Turn a float design into a verified channel with denominator 2**53."""
     joint = rules.joint
@@ -290,8 +279,7 @@ def round_channel(
             worst = verdict.worst
             raise RoundingFailure(
                 f"the design breaks its budget by more than rounding can repair (output {quoted(worst.output)}, "
-                f"sensitive symbol {quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a larger margin",
-                verdict,
+                f"sensitive symbol {quoted(worst.sensitive)}, lift {worst.lift:.17g}); design with a larger margin"
             )
 
 
@@ -312,9 +300,7 @@ def partition_channel(
     channel = Channel(joint.useful, output_labels(joint.useful.names, rows), rows, DENOMINATOR, joint)
     verdict = rules.verdict(channel)
     if must_satisfy and not verdict.satisfied:
-        raise RoundingFailure(
-            f"merging leaves the output {quoted(verdict.worst.output)} outside the budget", verdict
-        )
+        raise RoundingFailure(f"merging leaves the output {quoted(verdict.worst.output)} outside the budget")
     return Rounded(channel, verdict)
 
 
@@ -357,23 +343,3 @@ def _largest_remainders(design: FloatDesign) -> NDArray[np.int64]:
     for row in np.flatnonzero(missing).tolist():
         values[starts[row] + int(np.argmax(values[starts[row] : starts[row + 1]]))] += missing[row]
     return values
-
-
-def needed_for_means(w: Array, joint: Joint, limits: MeanLimits) -> Array:
-    """For an average of |l - 1|, which mixing divides by 1 + a / P: ``a >= (P d - P c + u) / c``.
-
-    The other averages shrink at least in proportion to the distances of their lifts from 1 as well; where the
-    first guess is too small for them, the caller asks for ten times more.
-    """
-    given_s = joint.p / joint.p_s[:, None] @ w  # P(y|s)
-    mass = joint.p_x @ w
-    needed = np.zeros(len(mass))
-    for limit, distance in (
-        (limits.upper, np.abs(given_s - mass)),
-        (limits.lower, np.abs(given_s - mass) * (mass / np.maximum(given_s, UNIT))),
-    ):
-        if math.isfinite(limit):
-            c = math.expm1(limit)
-            excess = np.maximum(joint.p_s @ distance - c * mass, 0.0) + UNIT * (8.0 + 4.0 * c + 16.0 * mass)
-            needed = np.maximum(needed, excess / c)
-    return needed

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import columns_on, demands_of
-from mechdesign.auditing.lifts import Demand
+from mechdesign.auditing.demands import Demand, columns_on, demands_of
 from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
@@ -24,14 +23,7 @@ from mechdesign.mechanisms.classes import Classes, classes, merged_columns
 from mechdesign.mechanisms.partitions import ZERO_LIFT_RISK, MergedSets, Risk, merged_sets, rounding_slack
 from mechdesign.mechanisms.posteriors import Rows, posteriors
 from mechdesign.mechanisms.result import Certificate
-from mechdesign.mechanisms.rounding import (
-    LARGEST_MIXING,
-    UNIT,
-    Rounded,
-    columns_of,
-    needed_for_means,
-    round_channel,
-)
+from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, columns_of, round_channel
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
@@ -46,6 +38,9 @@ every table; at small budgets utility is steep in the budget, so the last ones a
 SPLITTING = 2e-15
 """Relative error, for each symbol, of an output that was split back from classes: its ends are differences of sums
 over all members. Smaller margins would only be tried in vain."""
+
+MEANS_FIRST = 16.0 * UNIT
+"""Weight that failing outputs get first under a notion on averages."""
 
 LARGEST_STACKED_MIXING = 1e-3
 """As `LARGEST_MIXING`, without margins: what earlier releases left may be little, and repair then costs more."""
@@ -85,11 +80,13 @@ class Rules:
 
     def needed(self, rows: IntegerRows, failing: tuple[int, ...]) -> Array:
         """A weight for each failing output that brings its lifts inside the limits in spite of rounding."""
-        w = columns_of(rows, failing)
-        limits = self.notion.limits
-        if limits.mean is not None:
-            return np.maximum(2.0 * UNIT, needed_for_means(w, self.joint, limits))
-        return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(w, UNIT)
+        if self.notion.limits.mean is not None:
+            return np.full(
+                len(failing), MEANS_FIRST
+            )  # averages grow less simply; the next rounds ask for more
+        return Rows(self.demands or demands_of(self.joint, self.notion), self.joint).needed(
+            columns_of(rows, failing), UNIT
+        )
 
     @cached_property
     def reduced(self) -> Classes:

@@ -1,6 +1,5 @@
 from .blurring import BlurringPolicy, blurred_measure, preimage_epsilon
 from .boxes import Boxes
-from .designs import design_quantizer
 from .domains import finite, integers, interval
 from .hypothesis import TestingProblem, finite_problem, leakage_bound
 from .indistinguishability import (
@@ -23,7 +22,7 @@ from .information import (
 from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
 from .microaggregation import identifiable_partition
-from .noiseless import FibreCertificate, Ledger, certify
+from .noiseless import FibreCertificate, Ledger, certify, design_quantizer
 from .optimise_thresholds import least_distortion, most_levels
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,9 +101,7 @@ def interval(lo: object, hi: object) -> IntervalDomain:
     InputError
         If an end is not a finite number, or lo > hi.
     """
-    return IntervalDomain(
-        exact_number("lower end of the range", lo), exact_number("upper end of the range", hi)
-    )
+    return IntervalDomain(cast("Fraction", lo), cast("Fraction", hi))
 
 
 def finite(values: Iterable[object]) -> FiniteDomain:
@@ -114,7 +112,7 @@ def finite(values: Iterable[object]) -> FiniteDomain:
     InputError
         If there are none, or one is not a finite number.
     """
-    return FiniteDomain(tuple(exact_number("domain", v) for v in values))
+    return FiniteDomain(tuple(cast("Iterable[Fraction]", values)))
 
 
 def integers(lo: int, hi: int) -> FiniteDomain:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
-from mechdesign.nonstochastic.quantizers import EvenThresholds, common_integers
+from mechdesign.nonstochastic.quantizers import EvenThresholds
 from mechdesign.nonstochastic.queries import (
     LARGEST_INTEGER,
     LinearQuery,
@@ -196,7 +196,9 @@ def _most_over(block: Stratum, bases: Sequence[Ends], thresholds: Sequence[Fract
     """The largest count over closed intervals of bases, and a base where it is attained."""
     finite = is_finite(block)
     steps = contributions(block) if finite else list(block.ends)
-    numbers, scale = common_integers([*thresholds, *steps, *(e for base in bases for e in base)])
+    given = [*thresholds, *steps, *(e for base in bases for e in base)]
+    scale = math.lcm(*{v.denominator for v in given})
+    numbers = [v.numerator * (scale // v.denominator) for v in given]
     cuts, offsets = numbers[: len(thresholds)], numbers[len(thresholds) : len(thresholds) + len(steps)]
     ends = numbers[len(thresholds) + len(steps) :]
     rises = sorted({t - v for t in cuts for v in (offsets if finite else offsets[1:])})

@@ -11,7 +11,6 @@ alone: `check` counts it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -173,11 +172,16 @@ class MechanismFile:
             If the file is missing, damaged, edited, of another format or version, or its certificate
             is not what the count gives.
         """
-        found = read_document(path, MechanismDocument)
-        try:
-            return _counted_again(found)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+        return _loaded(path)[0]
+
+
+def _loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...]]:
+    """The file, counted again, and the mechanisms as they were written."""
+    found = read_document(path, MechanismDocument)
+    try:
+        return _counted_again(found), found.mechanisms
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def build_query(query: str, individuals: int, domain: IntervalDomain) -> LinearQuery:
@@ -261,19 +265,16 @@ class VerifiedMechanism:
 
 def verify_file(path: PathLike) -> VerifiedMechanism:
     """Load a mechanism file and compare every claim with what is counted."""
-    mechanism = MechanismFile.load(path)
-    with open(path, encoding="utf-8-sig") as stream:
-        records = json.load(stream)["mechanisms"]
-    witnesses = [record["witness"] for record in records]
+    mechanism, entries = _loaded(path)
     claimed = mechanism.guarantee
     each, wrong = _answers_each(claimed)
     record, total, promised = guarantee_record(mechanism, each)
     wrong += _shape(mechanism)
     wrong += [
         f"the witness of the mechanism for {sized.individuals} individuals is "
-        f"{quoted(sized.certificate.witness)}, not {quoted(said)}"
-        for sized, said in zip(mechanism.mechanisms, witnesses, strict=True)
-        if sized.certificate.witness != said
+        f"{quoted(sized.certificate.witness)}, not {quoted(entry.witness)}"
+        for sized, entry in zip(mechanism.mechanisms, entries, strict=True)
+        if sized.certificate.witness != entry.witness
     ]
     for key, value in record.items():
         if key not in claimed:

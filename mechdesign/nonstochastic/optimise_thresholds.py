@@ -12,11 +12,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from operator import mul
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import exact_number
@@ -160,8 +160,6 @@ def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tup
 LARGEST_COSTS = 400
 """Answers of which all cells are priced: 80,000 columns of the integer program."""
 
-Floats = NDArray[np.float64]
-
 
 def exact_weights(weights: Sequence[object] | None, size: int) -> list[Fraction]:
     """`size` non-negative weights, not all zero; all ones by default."""
@@ -185,42 +183,28 @@ class CellLoss:
     values: Sequence[Fraction]
     weights: Sequence[Fraction]
 
+    @cached_property
+    def _sums(self) -> list[list[Fraction]]:
+        """Weights, weighted values and weighted squares, each summed up to every place."""
+        powers = [self.weights]
+        for _ in range(2):
+            powers.append(list(map(mul, powers[-1], self.values)))
+        return [list(itertools.accumulate(each, initial=Fraction(0))) for each in powers]
+
     def representative(self, a: int, b: int) -> Fraction:
         """What is released for the cell [a, b): the weighted mean."""
-        shares = self.weights[a:b] if any(self.weights[a:b]) else [Fraction(1)] * (b - a)
-        return sum(map(mul, shares, self.values[a:b]), Fraction(0)) / sum(shares, Fraction(0))
+        mass, moment, _ = (sums[b] - sums[a] for sums in self._sums)
+        return moment / mass if mass else sum(self.values[a:b], Fraction(0)) / (b - a)
 
     def cost(self, a: int, b: int) -> Fraction:
         """The loss of the cell [a, b), not divided by the total weight."""
-        middle = self.representative(a, b)
-        pairs = zip(self.weights[a:b], self.values[a:b], strict=True)
-        return sum((w * (v - middle) ** 2 for w, v in pairs), Fraction(0))
+        mass, moment, square = (sums[b] - sums[a] for sums in self._sums)
+        return square - moment**2 / mass if mass else Fraction(0)
 
     def total(self, edges: Sequence[int]) -> Fraction:
         """The mean squared error of the cells between consecutive edges."""
         costs = (self.cost(a, b) for a, b in itertools.pairwise(edges))
         return sum(costs, Fraction(0)) / sum(self.weights, Fraction(0))
-
-
-def cost_matrix(values: Floats, weights: Floats) -> Floats:
-    """Cost of every cell [a, b): (m + 1, m + 1), infinite unless a < b.
-
-    Cells grow one value at a time (Welford), which keeps the relative accuracy.
-    """
-    size = values.size
-    costs = np.full((size + 1, size + 1), np.inf)
-    mass, mean, cost = np.zeros(size), np.zeros(size), np.zeros(size)
-    for length in range(1, size + 1):
-        starts = np.arange(size - length + 1)
-        new, weight = values[starts + length - 1], weights[starts + length - 1]
-        grown = mass[starts] + weight
-        share = np.divide(weight, grown, out=np.zeros_like(grown), where=grown > 0)
-        shift = new - mean[starts]
-        cost[starts] += mass[starts] * share * shift**2
-        mean[starts] += share * shift
-        mass[starts] = grown
-        costs[starts, starts + length] = cost[starts]
-    return costs
 
 
 def least_distortion(
@@ -258,8 +242,7 @@ def least_distortion(
         raise InputError(
             f"{size:,} answers are too many to price all cells ({LARGEST_COSTS:,} at most); use fewer"
         )
-    costs = cost_matrix(*(np.array([float(v) for v in each]) for each in (problem.values, exact.weights)))
-    gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, costs, time_limit)
+    gaps, bound, optimal = _distortion_by_milp(problem, allowed.outputs, exact, time_limit)
     edges = edges_of(gaps, size)
     return _counted(
         problem,
@@ -280,25 +263,25 @@ def edges_of(gaps: Sequence[int], size: int) -> list[int]:
 
 
 def _distortion_by_milp(
-    problem: GapProblem, outputs: int, costs: Floats, time_limit: float
+    problem: GapProblem, outputs: int, exact: CellLoss, time_limit: float
 ) -> tuple[list[int], float, bool]:
     """A path of cells from 0 to m; an inner node on the path is a threshold."""
     size, gaps = len(problem.values), problem.gaps
     if gaps == 0:
         return [], 0.0, True
     model = budget_model(problem, outputs)
-    tails, heads = np.nonzero(np.isfinite(costs))
-    first, rows = model.columns, model.rows
-    price = costs[tails, heads]
+    cells = list(itertools.combinations(range(size + 1), 2))
+    price = np.array([float(exact.cost(a, b)) for a, b in cells])
+    (tails, heads), first, rows = np.array(cells).T, model.columns, model.rows
     worst = float(price.max()) or 1.0
     for node in range(size + 1):
         for ends, exists in ((tails, node < size), (heads, node > 0)):
             if exists:
-                cells = (first + np.flatnonzero(ends == node)).tolist()
+                here = (first + np.flatnonzero(ends == node)).tolist()
                 if 0 < node < size:
-                    rows.add([*cells, node - 1], [1.0] * len(cells) + [-1.0], 0.0, 0.0)
+                    rows.add([*here, node - 1], [1.0] * len(here) + [-1.0], 0.0, 0.0)
                 else:
-                    rows.add(cells, [1.0] * len(cells), 1.0, 1.0)
+                    rows.add(here, [1.0] * len(here), 1.0, 1.0)
     extra = price / worst
     known = earliest(problem, outputs)
     edges = np.array(edges_of(known, size))

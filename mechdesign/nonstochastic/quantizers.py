@@ -8,7 +8,6 @@ is compared with them without rounding.
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,12 +24,6 @@ from mechdesign.nonstochastic.domains import check_whole, doubles, exact_number,
 
 MOST_LEVELS = 1_000_000
 """Cells of a uniform quantiser, whose thresholds are kept one by one: some 200 MB."""
-
-
-def common_integers(numbers: Sequence[Fraction]) -> tuple[list[int], int]:
-    """Integers and a scale: every number is its integer divided by the scale."""
-    scale = math.lcm(*{v.denominator for v in numbers})
-    return [v.numerator * (scale // v.denominator) for v in numbers], scale
 
 
 @dataclass(frozen=True)
@@ -148,8 +141,7 @@ class Quantizer:
         cuts = self.thresholds
         if isinstance(cuts, EvenThresholds):
             return max(cuts.first - self.lo, cuts.step, self.hi - cuts[-1])
-        edges, scale = common_integers(self.edges)
-        return Fraction(max(b - a for a, b in itertools.pairwise(edges)), scale)
+        return max(b - a for a, b in itertools.pairwise(self.edges))
 
     def cell(self, answer: object) -> int:
         """Index of the cell of one exact answer (0 for the lowest).

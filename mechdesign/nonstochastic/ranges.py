@@ -29,22 +29,12 @@ LARGEST_ENUMERATION = 5_000_000
 Indices = NDArray[np.int64]
 
 
-def _nan_error(name: str) -> InputError:
-    return InputError(f"{name} contains NaN, which is no value of a range; drop it or give it a symbol")
-
-
 def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
-    """Return the distinct values in order of first appearance, and the index of each value.
-
-    One-dimensional NumPy arrays of numbers or text are sorted by NumPy; any other sequence goes
-    through a dictionary and needs hashable members.
-    """
+    """Return the distinct values in order of first appearance, and the index of each value; they must be hashable."""
     if isinstance(values, np.ndarray):
         array = cast("NDArray[Any]", values)
         if array.ndim != 1:
             raise InputError(f"{name} must have one dimension, not {array.ndim}")
-        if array.dtype.kind in "biufSU" and array.size:
-            return _encode_array(name, array)
         values = array.tolist()
     members: list[Any] = list(values)
     if not members:
@@ -58,18 +48,8 @@ def numbered(name: str, values: Any) -> tuple[tuple[Hashable, ...], Indices]:
             raise InputError(f"{name} holds {quoted(value)}, which cannot be hashed; use a tuple") from None
     # NaN equals nothing, so no range can contain it.
     if any(isinstance(symbol, float | np.floating) and math.isnan(symbol) for symbol in place):
-        raise _nan_error(name)
+        raise InputError(f"{name} contains NaN, which is no value of a range; drop it or give it a symbol")
     return tuple(place), codes
-
-
-def _encode_array(name: str, array: NDArray[Any]) -> tuple[tuple[Hashable, ...], Indices]:
-    if array.dtype.kind == "f" and bool(np.isnan(array).any()):
-        raise _nan_error(name)
-    distinct, first, inverse = np.unique(array, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size)
-    return tuple(distinct[order].tolist()), rank[inverse.reshape(-1)]
 
 
 def enumerate_domain(domain: Iterable[Hashable]) -> list[Hashable]:
@@ -278,10 +258,6 @@ class JointRange:
     def x_given(self, *y: Hashable) -> frozenset[Hashable]:
         """The conditional range of X when Y is one of the given values (see `y_given`)."""
         return self.reverse.y_given(*y)
-
-    def is_unrelated(self) -> bool:
-        """Whether X and Y are unrelated: the joint range is the whole product."""
-        return self.n_pairs == self.shape[0] * self.shape[1]
 
     def map_x(self, feature: Callable[[Any], Hashable]) -> JointRange:
         """The joint range of U = feature(X) and Y, for the Markov chain U - X - Y."""

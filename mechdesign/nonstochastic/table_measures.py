@@ -14,7 +14,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Numbering
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.opening import open_source
 from mechdesign.nonstochastic.answering import usable_records
 from mechdesign.nonstochastic.hypothesis import TestingProblem
 from mechdesign.nonstochastic.information import (
@@ -53,7 +53,10 @@ def read_text_columns(
 ) -> TextColumns:
     """Read the columns that some roles ask for, one text per record."""
     with open_source(path, text) as source:
-        resolved = {role: columns_of(source, names) for role, names in roles.items()}
+        try:
+            resolved = {role: columns_named(names, source.header) for role, names in roles.items()}
+        except InputError as error:
+            raise InputError(f"{source.name}: {error}") from None
         wanted = list(dict.fromkeys(name for names in resolved.values() for name in names))
         numberings = {name: Numbering() for name in wanted}
         parts: dict[str, list[Indices]] = {name: [] for name in wanted}
@@ -67,14 +70,6 @@ def read_text_columns(
         texts = [text for (text,) in numbering.texts]
         cells[name] = [texts[k] for part in parts[name] for k in part.tolist()]
     return TextColumns(cells, resolved)
-
-
-def columns_of(source: Source, names: str | Sequence[str]) -> tuple[str, ...]:
-    """As `columns_named`, of a file that the message names."""
-    try:
-        return columns_named(names, source.header)
-    except InputError as error:
-        raise InputError(f"{source.name}: {error}") from None
 
 
 @dataclass(frozen=True)

@@ -179,9 +179,8 @@ def moved(channel: Channel) -> tuple[Moved, ...]:
         rank = {label: k for k, label in enumerate(bins.labels)}
         places = [rank.get(symbol[part], -1) for symbol in channel.useful.symbols]
         in_bin = np.equal.outer(np.arange(len(bins)), places).astype(np.float64)
-        shown_as = np.equal.outer([shown.index(text) for text in texts], np.arange(len(shown))).astype(
-            np.float64
-        )
+        shown_at = [shown.index(text) for text in texts]
+        shown_as = np.equal.outer(shown_at, np.arange(len(shown))).astype(np.float64)
         weights = channel.joint.p_x[:, None] * channel.matrix
         masses = (in_bin @ weights @ shown_as) * [bool(text) for text in shown]
         masses /= masses.sum()

@@ -167,12 +167,9 @@ class Release:
         if not self._inner:
             return [drawn] * len(self.texts)
         symbols = drawn.astype(np.int64)
-        return [
-            drawn
-            if inner is None
-            else inner.draw(symbols, records.source(self._key.derived(records.kind, WITHIN, name)))
-            for inner, name in zip(self._inner, self.names, strict=True)
-        ]
+        sources = (records.source(self._key.derived(records.kind, WITHIN, name)) for name in self.names)
+        pairs = zip(self._inner, sources, strict=True)
+        return [drawn if inner is None else inner.draw(symbols, source) for inner, source in pairs]
 
     def _drawn(self, codes: Integers, records: Records, key: Key) -> NDArray[np.int32]:
         drawn = self._sampler.draw(codes, records.source(key.derived(records.kind, "output")))

@@ -90,9 +90,23 @@ class RowNumbers:
     def __len__(self) -> int:
         return self.count
 
-    def source(self, key: Key) -> RowStream:
+    def source(self, key: Key) -> Draws:
         """AES-256 in counter mode: the word at the place of the row number, found without those before it."""
-        return RowStream(key, self.first)
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        def words(attempt: int, at: Integers) -> Words:
+            if attempt or not len(at):
+                return words_at(_attempt(key, attempt), at + self.first)
+            # The first words are asked for in runs, which one stream gives much faster.
+            first = self.first + int(at[0])
+            block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
+            stream = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
+            skipped = first % _WORDS_PER_BLOCK
+            return np.frombuffer(stream.update(bytes(_WORD_BYTES * (skipped + len(at)))), dtype="<u8")[
+                skipped:
+            ]
+
+        return Draws(self.count, words)
 
 
 @dataclass(frozen=True)
@@ -113,10 +127,9 @@ class NumberedRecords:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def source(self, key: Key) -> _Addressed:
+    def source(self, key: Key) -> Draws:
         """The words of the counter mode at the given places."""
-        numbers = self.numbers
-        return _Addressed(len(numbers), lambda attempt, at: words_at(_attempt(key, attempt), numbers[at]))
+        return Draws(len(self), lambda attempt, at: words_at(_attempt(key, attempt), self.numbers[at]))
 
 
 @dataclass(frozen=True)
@@ -133,7 +146,7 @@ class Identifiers:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def source(self, key: Key) -> _Addressed:
+    def source(self, key: Key) -> Draws:
         """Keyed BLAKE2b of the identifier."""
         # Crossed identifiers have the length before every part, so that no two of them read alike.
         texts = [
@@ -142,57 +155,29 @@ class Identifiers:
         ]
 
         def words(attempt: int, at: Integers) -> Words:
-            start = hashlib.blake2b(
-                key=_attempt(key, attempt).secret, digest_size=_WORD_BYTES, person=b"mechdesign id"
-            )
-            digests: list[bytes] = []
+            secret, digests = _attempt(key, attempt).secret, list[bytes]()
+            start = hashlib.blake2b(key=secret, digest_size=_WORD_BYTES, person=b"mechdesign id")
             for i in map(int, at):
                 one = start.copy()
                 one.update(texts[i])
                 digests.append(one.digest())
             return np.frombuffer(b"".join(digests), dtype="<u8")
 
-        return _Addressed(len(self), words)
+        return Draws(len(self), words)
 
 
 Records: TypeAlias = RowNumbers | NumberedRecords | Identifiers
 """What identifies the records of a batch; `source` gives one integer for each, in their order, by calls of `below`."""
 
 
-class RowStream:
-    """64-bit words of AES-256 in counter mode, from the place `first` on; word r belongs to row r."""
-
-    def __init__(self, key: Key, first: int = 0) -> None:
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-        self.key = key
-        self.position = first
-        block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
-        self._cipher = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
-        self._cipher.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
-
-    def words(self, size: int) -> Words:
-        """The next `size` words."""
-        self.position += size
-        return np.frombuffer(self._cipher.update(bytes(_WORD_BYTES * size)), dtype="<u8")
-
-    def below(self, bound: int, size: int) -> Integers:
-        """The integers of the next `size` rows, uniform in [0, bound)."""
-        key, first = self.key, self.position
-        return _reduced(
-            self.words(size), bound, lambda attempt, at: words_at(_attempt(key, attempt), at + first)
-        )
-
-
-class _Addressed:
-    """Integers for records whose words are found one by one: `words(attempt, at)` for positions `at`."""
+class Draws:
+    """Integers for records in their order; `words(attempt, at)` has the 64-bit words of those at positions `at`."""
 
     def __init__(self, count: int, words: Callable[[int, Integers], Words]) -> None:
-        self._count = count
-        self._words = words
-        self._next = 0
+        self._count, self._words, self._next = count, words, 0
 
     def below(self, bound: int, size: int) -> Integers:
+        """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound <= 2**62."""
         first = self._next
         self._next += size
         if self._next > self._count:
@@ -201,12 +186,8 @@ class _Addressed:
         return _reduced(self._words(0, at), bound, lambda attempt, more: self._words(attempt, more + first))
 
 
-Randomness: TypeAlias = RowStream | _Addressed
-"""``below(bound, size)``: `size` independent integers, uniform in [0, bound), for 1 <= bound <= 2**62."""
-
-
 def words_at(key: Key, numbers: Integers) -> Words:
-    """The words of `RowStream` at any places: the counter blocks are encrypted one by one."""
+    """The words of AES-256 in counter mode at any places; a counter block holds those of two neighbouring rows."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     blocks = np.zeros((len(numbers), _WORDS_PER_BLOCK), dtype=">u8")

@@ -73,9 +73,7 @@ def normalised(variable: Variable, form: str) -> Variable:
         return variable
     symbols = tuple(tuple(normal_form(part, form) for part in symbol) for symbol in variable.symbols)
     if (twice := repeated(symbols)) is not None:
-        one, other, *_ = (
-            name for name, symbol in zip(variable.names, symbols, strict=True) if symbol == twice
-        )
+        one, other = [variable.names[x] for x, symbol in enumerate(symbols) if symbol == twice][:2]
         raise InputError(
             f"the channel tells {quoted(one)} from {quoted(other)}, which {form} makes equal; choose another "
             "normalisation"
@@ -105,10 +103,8 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     rows = IntegerRows.of(channel.rows)
     scale = -(-FINE // channel.denominator)
     denominator = channel.denominator * scale
-    extra = [
-        apportioned(_policy_row(channel, rule, name), denominator)
-        for rule, name in ((policy.null, "null"), (policy.unknown, "unknown"))
-    ]
+    rules = (policy.null, "null"), (policy.unknown, "unknown")
+    extra = [apportioned(_policy_row(channel, *rule), denominator) for rule in rules]
     return Sampler(_stacked(rows, scale, extra), denominator)
 
 
@@ -148,15 +144,8 @@ def posterior_sampler(channel: Releasable) -> Sampler:
 
 def sampler_of(rows: Sequence[tuple[Sequence[int], Sequence[int]]], size: int) -> Sampler:
     """Draws one of `size` things for each row of (which ones, in what proportion)."""
-    pairs = [
-        [
-            number
-            for x, mass in zip(at, apportioned(shares, FINE).tolist(), strict=True)
-            if mass
-            for number in (x, mass)
-        ]
-        for at, shares in rows
-    ]
+    masses = ((at, apportioned(shares, FINE).tolist()) for at, shares in rows)
+    pairs = [[n for pair in zip(*row, strict=True) if pair[1] for n in pair] for row in masses]
     return Sampler(IntegerRows.of_pairs(pairs, size), FINE)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows, Integers
-from mechdesign.release.draws import Randomness
+from mechdesign.release.draws import Draws
 
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
@@ -77,7 +77,7 @@ class Sampler:
             result[split] = self._search(codes[split], numbers[split])
         return result
 
-    def draw(self, codes: Integers, source: Randomness) -> NDArray[np.int32]:
+    def draw(self, codes: Integers, source: Draws) -> NDArray[np.int32]:
         """One independent output for each input code; always one integer of `source` per code."""
         result = np.empty(len(codes), dtype=np.int32)
         for start in range(0, len(codes), CHUNK):

@@ -24,16 +24,11 @@ def population_record(promise: PopulationPromise | None) -> dict[str, Any] | Non
     """`population` of the JSON outputs."""
     if promise is None:
         return None
-    merged = promise.merged
-    return {
-        "level": promise.level,
-        **asdict(promise.achieved),
-        "largest": asdict(promise.largest),
-        "smallest": asdict(promise.smallest),
-        "merged": None
-        if merged is None
-        else {"outputs": merged.groups, **asdict(merged.achieved), "lost_nmi": merged.lost},
-    }
+    merged, ends = promise.merged, {"largest": asdict(promise.largest), "smallest": asdict(promise.smallest)}
+    record = {"level": promise.level, **asdict(promise.achieved), **ends, "merged": None}
+    if merged is not None:
+        record["merged"] = {"outputs": merged.groups, **asdict(merged.achieved), "lost_nmi": merged.lost}
+    return record
 
 
 def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | None, records: int) -> list[str]:
@@ -78,14 +73,8 @@ def _times(budget: float) -> str:
 
 def composition_record(found: Composition) -> dict[str, Any]:
     """What `compose --json` prints."""
-    return {
-        **asdict(found.achieved),
-        "worst": {**asdict(found.worst), "outputs": list(found.worst.outputs)},
-        "sum": asdict(found.sum),
-        "alone": [asdict(each) for each in found.alone],
-        "exact": found.exact,
-        "at_least": asdict(found.at_least),
-    }
+    record = asdict(found)
+    return {**record.pop("achieved"), **record, "exact": found.exact}
 
 
 def composition_text(found: Composition, names: Sequence[str]) -> str:
@@ -98,15 +87,10 @@ def composition_text(found: Composition, names: Sequence[str]) -> str:
     if not found.exact:
         said = "Proven bounds: too many combinations of outputs for all; at least "
         lines.append(w.paragraph(f"{said}{', '.join(_shown(found.at_least))} are attained."))
-    worst = found.worst
-    outputs = " and ".join(map(w.label, worst.outputs))
+    worst, outputs = found.worst, " and ".join(map(w.label, found.worst.outputs))
     together = f"the outputs {outputs} make" if len(worst.outputs) > 1 else f"the output {outputs} makes"
-    lines.append(
-        w.paragraph(
-            f"Worst: {together} {w.label(worst.sensitive)} {w.about(worst.lift)} times as likely as before."
-        )
-    )
-    return "\n".join(lines)
+    said = f"Worst: {together} {w.label(worst.sensitive)} {w.about(worst.lift)} times as likely as before."
+    return "\n".join([*lines, w.paragraph(said)])
 
 
 def spending_texts(spent: Spending) -> list[str]:
@@ -135,22 +119,18 @@ def spending_record(spent: Spending | None) -> dict[str, Any] | None:
     """`after` of `design --json`."""
     if spent is None:
         return None
-    once = spent.at_once
-    return {
+    record: dict[str, Any] = {
         "before": asdict(spent.before.achieved),
         "together": composition_record(spent.together),
-        "kept_before": spent.kept_before,
-        "kept": spent.kept,
-        "entropy": spent.entropy,
-        "at_once": None
-        if once is None
-        else {
-            "nmi": once.nmi,
-            "mutual_information": once.mutual_information,
-            "upper_bound_nmi": once.certificate.upper_bound_nmi,
-            "gain": None if spent.kept is None else once.mutual_information - spent.kept,
-        },
+        **w.picked(spent, "kept_before", "kept", "entropy"),
+        "at_once": None,
     }
+    if (once := spent.at_once) is not None:
+        gain = None if spent.kept is None else once.mutual_information - spent.kept
+        bound = once.certificate.upper_bound_nmi
+        found = w.picked(once, "nmi", "mutual_information")
+        record["at_once"] = found | {"upper_bound_nmi": bound, "gain": gain}
+    return record
 
 
 def _shown(achieved: Achieved) -> tuple[str, str, str]:

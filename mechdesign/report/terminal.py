@@ -110,7 +110,7 @@ def audit_text(audit: Audit, population: Sequence[str] = ()) -> str:
 
 
 def matrix_csv(channel: Channel) -> str:
-    """The matrix W(y|x): useful symbols down, outputs along, exact decimals where they end."""
+    """The matrix W(y|x): useful symbols down, outputs along, exact decimals where they end; no final newline."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([",".join(channel.useful.columns), *channel.outputs])
@@ -118,7 +118,7 @@ def matrix_csv(channel: Channel) -> str:
     for name, row in zip(channel.useful.names, channel.rows, strict=True):
         shares = (digits.divide(Decimal(entry), d).normalize(digits) for entry in row)
         writer.writerow([name, *(f"{share:f}" for share in shares)])
-    return text.getvalue()
+    return text.getvalue().removesuffix("\n")
 
 
 def channel_text(channel: Channel) -> str:

@@ -21,6 +21,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
+import numpy as np
+
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import (
@@ -34,10 +36,14 @@ from mechdesign.core.files import (
     sync_folder,
 )
 from mechdesign.core.numbers import listed, quoted
+from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.digests import Content
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
-from mechdesign.sanitise.ledger import MAGIC, NAME, Ledger, begins
+from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
+from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -65,11 +71,7 @@ def _manifest(name: str) -> str:
 
 
 class Rehearsed(Exception):
-    """All that can be checked of a release has been checked; the ledger would hold this `entry`."""
-
-    def __init__(self, entry: Entry) -> None:
-        super().__init__(entry)
-        self.entry = entry
+    """All that can be checked of a release has been checked; its argument is the entry that the ledger would hold."""
 
 
 class ProvisionalLedger(Ledger):
@@ -85,7 +87,7 @@ class ProvisionalLedger(Ledger):
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
-        if rehearsal and not begins(Path(path), MAGIC):  # it would be made
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
             path = Ledger(stage / f".{NAME}").path
         super().__init__(path, channels=() if rehearsal else channels)
 
@@ -151,8 +153,9 @@ def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: d
     try:
         return sanitise_file(channels, source, target, **how)
     except Rehearsed as done:
-        columns = tuple(column for drawn in done.entry.drawn for column in drawn.use.columns)
-        return Applied(done.entry.records, columns, done.entry.output or "")
+        entry: Entry = done.args[0]
+        columns = tuple(column for drawn in entry.drawn for column in drawn.use.columns)
+        return Applied(entry.records, columns, entry.output or "")
 
 
 def _sanitise_folder(
@@ -161,17 +164,18 @@ def _sanitise_folder(
     base, names = files_of(source)
     final, inside = real_path(target), real_path(base)
     if final in (inside, *inside.parents) or inside in final.parents:
-        raise InputError(
-            f"{target} and {base} lie in each other: the next run would read what this one writes"
-        )
+        raise InputError(f"{target} and {base} lie in each other: what one run wrote, the next would read")
     told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
     done: dict[str, Applied] = {}
     with _staged(final, base, target, how, dry_run=dry_run) as (book, held):
         if held and not force and {*names} != {*held}:
             raise exists
         for name in names:
-            for each in (name, _manifest(name)):
-                _take_up(final / each, book.stage / each)
+            for here, there in ((book.stage / each, final / each) for each in (name, _manifest(name))):
+                here.parent.mkdir(parents=True, exist_ok=True)
+                if there.is_file() and not here.exists():
+                    with suppress(OSError):  # a file system without links: then it is written once more
+                        os.link(there, here)
             own = {"ledger": book, "manifest": book.stage / _manifest(name), "force": force or not held}
             done[name] = _applied(channels, base / name, book.stage / name, how | own)
             keep_stoppable()
@@ -182,6 +186,8 @@ def _sanitise_folder(
                 raise exists
             if not how.get("identity"):
                 _refuse_twins(book, names)
+            if not how.get("keep_order") and how.get("into") is None:
+                _refuse_split(book.stage, names, done[names[0]].columns, how.get("text"))
             _publish(book, marker)
     records, first = sum(each.records for each in done.values()), done[names[0]]
     digest = "" if dry_run else sha256_of(final / MARKER)
@@ -213,16 +219,15 @@ def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, A
     parts = [part for name in names for part in PurePath(name).parts[:-1] if "=" in part]
     keys = list(dict.fromkeys(unquote(part.partition("=")[0]) for part in parts))
     variables = [each for channel in channels for each in (channel.useful, channel.sensitive) if each]
-    columns = [(how.get("columns") or {}).get(name, name) for each in variables for name in each.columns]
+    renamed: Mapping[str, str] = how.get("columns") or {}
+    columns = [renamed.get(name, name) for each in variables for name in each.columns]
     for name, like in lookalikes(keys, [*columns, *how.get("correlated", ())], ()):
         raise InputError(
             f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "
             "arrange the files in another way"
         )
     which = f", with {listed(keys)}" if keys else ""
-    told = (
-        f"names of folders and files stay as they are{which}: see that they, and who shares one, tell nothing"
-    )
+    told = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
     return (told,) if keys or len(names) > 1 else ()
 
 
@@ -269,14 +274,6 @@ def _staged(
         os.close(lock)
 
 
-def _take_up(there: Path, here: Path) -> None:
-    """Make the folder of a file, and take up what an earlier run released: it is replaced, and never changed."""
-    here.parent.mkdir(parents=True, exist_ok=True)
-    if there.is_file() and not here.exists():
-        with suppress(OSError):  # a file system without links: then it is written once more
-            os.link(there, here)
-
-
 def _refuse_twins(book: ProvisionalLedger, names: Sequence[str]) -> None:
     """By row number, files of the same content have the same random numbers, whether they are copies or not."""
     jobs: dict[str, str] = {}
@@ -288,6 +285,25 @@ def _refuse_twins(book: ProvisionalLedger, names: Sequence[str]) -> None:
                     f"{name} and {other} hold the same records in the same order, which would get the same random "
                     "numbers: leave one out, or name what identifies a record (--identity)"
                 )
+
+
+def _refuse_split(
+    stage: Path, names: Sequence[str], columns: Sequence[str], text: TextOptions | None
+) -> None:
+    """The file that a record is in is a kind of order: refuse files of which more was released alike than by chance."""
+    for column in columns:
+        crossing = Crossing()
+        for name in names:
+            with open_source(stage / name, text) as table:
+                for batch in table.batches(encode=[column], whole=False):
+                    cells = encode(batch.column(column), column)
+                    crossing.add(Encoded(np.zeros(len(cells), np.int64), (name,)), cells)
+        if decisive(log_evidence(*crossing.table()), len(columns)):
+            raise InputError(
+                f"the names of the files tell of {quoted(column)}: what was released differs between them (by chance "
+                f"once in {round(1 / LEVEL):,} times at most); arrange them in another way, or keep this knowingly "
+                "(--keep-order)"
+            )
 
 
 def _aside(final: Path) -> Path:

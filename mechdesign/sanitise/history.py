@@ -9,7 +9,7 @@ from dataclasses import asdict
 from sqlite3 import Connection
 from typing import Any, TypeAlias
 
-from mechdesign.auditing.lifts import log_upper
+from mechdesign.auditing.demands import log_upper
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike

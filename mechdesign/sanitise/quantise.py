@@ -19,10 +19,10 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.designs import LAYOUTS, Layout
 from mechdesign.nonstochastic.domains import IntervalDomain
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
+from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
 
 

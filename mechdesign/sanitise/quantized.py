@@ -40,7 +40,6 @@ from mechdesign.nonstochastic.answering import (
     truths_of,
     usable_records,
 )
-from mechdesign.nonstochastic.designs import LARGEST_LEVELS, LAYOUTS, Layout, lay_out
 from mechdesign.nonstochastic.levels import outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
@@ -49,7 +48,7 @@ from mechdesign.nonstochastic.mechanism_file import (
     guarantee_record,
     read_verified,
 )
-from mechdesign.nonstochastic.noiseless import certify
+from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS, LAYOUTS, Layout, certify, lay_out
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.sanitise.target import Target, open_target
 

@@ -269,10 +269,8 @@ class Bins(Record):
         """The median of every bin under the table, a value of the column; None for empty bins, and without values."""
         if self.values is None or self.counts is None:
             return None
-        return tuple(
-            texts[middle_of(counts)] if texts else None
-            for texts, counts in zip(self.values, self.counts, strict=True)
-        )
+        pairs = zip(self.values, self.counts, strict=True)
+        return tuple(texts[middle_of(counts)] if texts else None for texts, counts in pairs)
 
     @property
     def shown(self) -> dict[str, str | None]:

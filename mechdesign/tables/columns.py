@@ -221,15 +221,8 @@ def arrow_type(kind: Any) -> Any:
     types = pa.types
     if types.is_dictionary(kind):
         return pa.dictionary(pa.int32(), arrow_type(kind.value_type))
-    return kind if is_text(kind) else pa.string()
-
-
-def is_text(kind: Any) -> bool:
-    """Whether an arrow type is one of text."""
-    import pyarrow as pa
-
-    types = pa.types
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return kind if text else pa.string()
 
 
 def _arrow_column(kind: Any, codes: NDArray[np.integer[Any]], labels: Sequence[str]) -> Any:

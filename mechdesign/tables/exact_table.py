@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -38,14 +38,8 @@ Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
 
 
-@dataclass(frozen=True)
-class ExactTable:
-    """Labels and non-negative integers, without empty rows and columns; what a Joint is made of."""
-
-    sensitive: Variable
-    useful: Variable
-    counts: list[list[int]]
-    notices: tuple[str, ...]
+ExactTable: TypeAlias = tuple[Variable, Variable, tuple[tuple[int, ...], ...], tuple[str, ...]]
+"""What a Joint is made of: labels, non-negative integers without empty rows and columns, and notices."""
 
 
 def cell_name(sensitive: Variable, useful: Variable, s: int, x: int) -> str:
@@ -61,23 +55,20 @@ def exact_table(
     what: Entry,
 ) -> ExactTable:
     """The exact table behind `array`, scaled to integers unless it holds counts."""
-    columns = (
+    rows, header = (
         _title(array, "index", columns[0], "sensitive"),
         _title(array, "columns", columns[1], "useful"),
     )
     cells, row_labels, column_labels = _unpack(array)
-    sensitive = _variable(labels[0], row_labels, columns[0], len(cells), "s", "row")
-    useful = _variable(labels[1], column_labels, columns[1], len(cells[0]), "x", "column")
-    if what == "count" and all(
+    sensitive = _variable(labels[0], row_labels, rows, len(cells), "s", "row")
+    useful = _variable(labels[1], column_labels, header, len(cells[0]), "x", "column")
+    known = what == "count" and all(
         set(map(type, row)) == {int} and 0 <= min(row) <= max(row) < LARGEST_ENTRY for row in cells
-    ):
-        return without_empty(
-            sensitive, useful, cells
-        )  # the usual case; only others are looked at cell by cell
-    values = [
-        [_value(cell, what, sensitive, useful, s, x) for x, cell in enumerate(row)]
-        for s, row in enumerate(cells)
-    ]
+    )
+    if known:  # the usual case; only others are looked at cell by cell
+        return without_empty(sensitive, useful, cells)
+    where = partial(cell_name, sensitive, useful)
+    values = [[_value(cell, what, where(s, x)) for x, cell in enumerate(row)] for s, row in enumerate(cells)]
     notices: tuple[str, ...] = ()
     if what == "probability":
         total = sum((value for row in values for value in row), Fraction(0))
@@ -136,7 +127,7 @@ def without_empty(
             "there is nothing to release"
         )
     refuse_margins(sensitive, useful, counts)
-    return ExactTable(sensitive, useful, counts, notices)
+    return sensitive, useful, tuple(map(tuple, counts)), notices
 
 
 def refuse_margins(
@@ -227,8 +218,8 @@ def _symbol(label: Any, what: str) -> tuple[str, ...]:
     return tuple(text or "" for text in texts)
 
 
-def _value(cell: Any, what: str, sensitive: Variable, useful: Variable, s: int, x: int) -> Fraction:
-    where = f"the {what} at {cell_name(sensitive, useful, s, x)} is"
+def _value(cell: Any, what: str, where: str) -> Fraction:
+    where = f"the {what} at {where} is"
     try:
         value = fraction_of(cell)
     except InputError as error:

@@ -119,10 +119,9 @@ class Joint(Displayed):
         """The tables that are protected: this one, or the marginal one of each sensitive column (`Variable.each`)."""
         if not self.sensitive.each:
             return (self,)
-        pairs = zip(self.sensitive.secrets, self.sensitive.added(self.counts), strict=True)
-        return tuple(
-            replace(self, sensitive=s, counts=tuple(map(tuple, rows)), notices=()) for s, rows in pairs
-        )
+        each = zip(self.sensitive.secrets, self.sensitive.added(self.counts), strict=True)
+        tables = ((secret, tuple(map(tuple, rows))) for secret, rows in each)
+        return tuple(replace(self, sensitive=secret, counts=counts, notices=()) for secret, counts in tables)
 
     def protecting_each(self) -> Joint:
         """The same table, every sensitive column protected for itself."""
@@ -179,8 +178,8 @@ class Joint(Displayed):
     @classmethod
     def from_exact(cls, table: ExactTable, *, is_counts: bool) -> Joint:
         """The joint of a clean table."""
-        counts = tuple(map(tuple, table.counts))
-        return cls(table.sensitive, table.useful, counts, is_counts=is_counts, notices=table.notices)
+        sensitive, useful, counts, notices = table
+        return cls(sensitive, useful, counts, is_counts=is_counts, notices=notices)
 
     @classmethod
     def from_counts(
@@ -215,9 +214,8 @@ class Joint(Displayed):
             duplicate labels, a table without mass, a margin such as `Total`, or a single useful symbol.
         """
         labels, what = (sensitive_labels, useful_labels), "weight" if weights else "count"
-        return cls.from_exact(
-            exact_table(array, labels, (sensitive, useful), what=what), is_counts=not weights
-        )
+        table = exact_table(array, labels, (sensitive, useful), what=what)
+        return cls.from_exact(table, is_counts=not weights)
 
     @classmethod
     def from_probabilities(
@@ -236,9 +234,8 @@ class Joint(Displayed):
         `from_counts`.
         """
         labels = (sensitive_labels, useful_labels)
-        return cls.from_exact(
-            exact_table(array, labels, (sensitive, useful), what="probability"), is_counts=False
-        )
+        table = exact_table(array, labels, (sensitive, useful), what="probability")
+        return cls.from_exact(table, is_counts=False)
 
     @classmethod
     def from_table(
@@ -331,9 +328,8 @@ class Joint(Displayed):
             for symbol, entry in zip(place, row, strict=True):
                 new[at[symbol]] += entry
         variable = Variable(useful.columns, tuple(symbols), bins=tuple(found))
-        return Joint.from_exact(
-            without_empty(self.sensitive, variable, counts, notices), is_counts=self.is_counts
-        )
+        table = without_empty(self.sensitive, variable, counts, notices)
+        return Joint.from_exact(table, is_counts=self.is_counts)
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:

@@ -182,8 +182,8 @@ def _wide(
         if is_microdata(body):
             raise InputError(f"{error}; {LONG}") from None
         raise
-    refuse_margins(table.sensitive, table.useful, table.counts, unnamed=True)
     joint = Joint.from_exact(table, is_counts=what == "count")
+    refuse_margins(joint.sensitive, joint.useful, joint.counts, unnamed=True)
     more = [f"the first cell of the header is a number: {HEADLESS}"] if looks_like_data(header[:1]) else []
     return replace(joint, notices=(*joint.notices, *more))
 

@@ -110,9 +110,8 @@ class Variable:
         joined = tuple(", ".join(symbol) for symbol in self.symbols)
         if len(set(joined)) == len(joined):
             return joined
-        return tuple(
-            ", ".join(json.dumps(part, ensure_ascii=False) for part in symbol) for symbol in self.symbols
-        )
+        shown = ([json.dumps(part, ensure_ascii=False) for part in symbol] for symbol in self.symbols)
+        return tuple(map(", ".join, shown))
 
     @property
     def secrets(self) -> tuple[Variable, ...]:

@@ -15,7 +15,7 @@ from solvers.enumeration.sizing import MOST_ROWS, WORK, Estimate, estimate, expl
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
 
-__all__ = ["METHODS", "Estimate", "Vertices", "estimate", "vertices"]
+__all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "vertices"]
 
 METHODS: Mapping[str, Callable[[Polytope, ListingLimits], Vertices]] = MappingProxyType(
     {PIVOT: by_pivoting, FLOAT: by_cdd, EXACT: by_exact_cdd}

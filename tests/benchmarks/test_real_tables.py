@@ -23,7 +23,6 @@ from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP
 from mechdesign.tables.joint import Joint
 from solvers import ConcaveSearch, Points
-from solvers.costs import cost_named
 from solvers.programs.highs import HighsMaster
 from tests.benchmarks.measuring import table
 
@@ -198,13 +197,13 @@ def plain_generation(joint: Joint, notion: ALIP, limit: float) -> float:
     polytope, p = posteriors(reduced, notion, margin=1e-12), reduced.p_x
     if bool((polytope.residual(np.eye(len(p))) <= 0.0).all()):
         return 1.0
-    cost, search = cost_named("entropy"), ConcaveSearch(polytope, tightening=1.0)
+    search = ConcaveSearch(polytope, tightening=1.0)
     master, end = HighsMaster(p), time.monotonic() + limit
     units = Points.units(np.arange(len(p)), len(p)).take(polytope.residual(np.eye(len(p))) <= 1e-12)
     columns = Points.concatenate([Points.from_dense(p), units])
-    master.add(columns, cost.of(columns))
-    entropy = float(cost.of(Points.from_dense(joint.p_x))[0])
-    value, mean = float(cost.of(columns)[0]), np.zeros(len(p))
+    master.add(columns, columns.entropies())
+    entropy = float(Points.from_dense(joint.p_x.entropies())[0])
+    value, mean = float(columns.entropies()[0]), np.zeros(len(p))
     for turn, mix in enumerate((0.5, 0.7, 0.9) * 1000):
         solution = master.solve(end - time.monotonic())
         if not solution.is_optimal or time.monotonic() > end:
@@ -226,10 +225,10 @@ def plain_generation(joint: Joint, notion: ALIP, limit: float) -> float:
                 time_limit=end - time.monotonic(),
             )
             found = Points.concatenate([found, result.points])
-        gain = cost.of(found) - found.dot(solution.dual) < -1e-6
+        gain = found.entropies() - found.dot(solution.dual) < -1e-6
         if not gain.any() and turn % 3 == 2:
             break
         if gain.any():
             found = found.take(gain)
-            master.add(found, cost.of(found))
+            master.add(found, found.entropies())
     return 1.0 - value / entropy

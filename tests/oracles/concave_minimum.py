@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.checks import check_prices
 from solvers.concave import MEMORY_LIMIT, ConcaveSearch, SearchCounts, SearchStatus
 from solvers.errors import EmptyPolytope, InvalidOption
+from solvers.formulation import check_prices
 from solvers.points import Points
 from solvers.polytope import Polytope
 
@@ -43,7 +43,6 @@ def concave_minimum(
     polytope: Polytope,
     prices: ArrayLike,
     *,
-    cost: str = "entropy",
     tolerance: float = 1e-6,
     time_limit: float | None = None,
     node_limit: int | None = None,
@@ -56,7 +55,6 @@ def concave_minimum(
     ----------
     polytope : Polytope
     prices : (n,) array
-    cost : {"entropy", "gini"}
         phi(x) = -x log x (nats) or x (1 - x).
     tolerance : float
         The search stops once ``value - bound`` is at most this.
@@ -74,7 +72,7 @@ def concave_minimum(
     """
     if not tolerance > 0.0:
         raise InvalidOption(f"tolerance ({tolerance}) must be a positive number")
-    search = ConcaveSearch(polytope, cost=cost, workers=workers, memory_limit=memory_limit)
+    search = ConcaveSearch(polytope, workers=workers, memory_limit=memory_limit)
     y = check_prices("prices", prices, polytope.n)
     first = search.linear(-y)
     result = search.run(
@@ -87,7 +85,7 @@ def concave_minimum(
         node_limit=node_limit,
     )
     points = Points.concatenate([result.points, Points.from_dense(first)])
-    values = search.cost.of(points) - points.dot(y)
+    values = points.entropies() - points.dot(y)
     best = int(np.argmin(values))
     status = result.status
     if result.bound == np.inf:

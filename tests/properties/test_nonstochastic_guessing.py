@@ -77,7 +77,7 @@ def test_proposition_2_leakage_is_non_negative_and_zero_if_unrelated(joint, labe
 @given(joints)
 def test_proposition_3_a_to_c(joint):
     """L* >= 0; L* = 0 iff unrelated; L* <= H0(X), with equality for Y = X."""
-    assert (maximal_leakage(joint) == 0) == joint.is_unrelated()
+    assert (maximal_leakage(joint) == 0) == (joint.n_pairs == math.prod(joint.shape))
     assert 0 <= maximal_leakage(joint) <= range_entropy(joint)
     identity = JointRange.from_function(lambda x: x, joint.x_symbols)
     assert maximal_leakage(identity) == range_entropy(identity)

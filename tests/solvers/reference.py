@@ -62,7 +62,7 @@ class Exact:
         return low
 
 
-def exact(polytope: Polytope, cost: str = "entropy") -> Exact:
+def exact(polytope: Polytope) -> Exact:
     """All vertices, by trying every basis in rationals; only for a handful of rows and columns.
 
     With auxiliary variables, the vertices of the extended description: their images contain all vertices.
@@ -93,24 +93,24 @@ def exact(polytope: Polytope, cost: str = "entropy") -> Exact:
                 if _member(a, ends[0], ends[1], point):
                     found[tuple((int(x.p), int(x.q)) for x in point[:n])] = tuple(point[:n])
     points = list(found.values())
-    return Exact(points, [exact_cost(point, cost) for point in points])
+    return Exact(points, [exact_cost(point) for point in points])
 
 
-def exact_cost(point: Sequence[fmpq], cost: str) -> arb:
+def exact_cost(point: Sequence[fmpq]) -> arb:
     """sum of -x log x, or of x - x^2, as a ball."""
     total = arb(0)
     for x in point:
         if x > 0:
             ball = arb(x)
-            total += -ball * ball.log() if cost == "entropy" else ball - ball * ball
+            total += -ball * ball.log()
     return total
 
 
-def exact_value(weights: ArrayLike, points: ArrayLike, cost: str) -> float:
+def exact_value(weights: ArrayLike, points: ArrayLike) -> float:
     """sum of weights_k cost(points_k), from the doubles as they are."""
     total = arb(0)
     for w, row in zip(np.asarray(weights), np.asarray(points), strict=True):
-        total += arb(rational(w)) * exact_cost([rational(x) for x in row], cost)
+        total += arb(rational(w)) * exact_cost([rational(x) for x in row])
     return float(total.mid())
 
 

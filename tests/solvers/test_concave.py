@@ -34,8 +34,6 @@ from tests.solvers.reference import (
     table_polytope,
 )
 
-COSTS = ("entropy", "gini")
-
 
 def check(polytope: Polytope, truth: Exact, prices: np.ndarray, found: ConcaveMinimum) -> None:
     """A member, worth what is said, and no bound above the truth."""
@@ -54,9 +52,8 @@ def test_lift_tables(kind, notion):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         polytope, _ = table_polytope(rng, kind, notion, int(rng.integers(2, 4)), int(rng.integers(2, 7)))
-        cost = str(rng.choice(COSTS))
-        truth, prices = exact(polytope, cost), random_prices(rng, polytope.n)
-        found = concave_minimum(polytope, prices, cost=cost, tolerance=1e-7)
+        truth, prices = exact(polytope), random_prices(rng, polytope.n)
+        found = concave_minimum(polytope, prices, tolerance=1e-7)
         check(polytope, truth, prices, found)
         if found.status is SearchStatus.DONE:
             assert found.is_optimal(1e-7)
@@ -71,10 +68,9 @@ def test_lift_tables(kind, notion):
 def test_rows_of_any_size_sign_and_width(seed, tolerance):
     rng = np.random.default_rng(seed)
     polytope, _ = strange_polytope(rng)
-    cost = str(rng.choice(COSTS))
-    truth, prices = exact(polytope, cost), random_prices(rng, polytope.n)
+    truth, prices = exact(polytope), random_prices(rng, polytope.n)
     try:
-        found = concave_minimum(polytope, prices, cost=cost, tolerance=tolerance)
+        found = concave_minimum(polytope, prices, tolerance=tolerance)
     except EmptyPolytope:
         assert not truth.points
         return
@@ -86,18 +82,15 @@ def test_rows_of_any_size_sign_and_width(seed, tolerance):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize("cost", COSTS)
-def test_stopped_after_any_number_of_nodes(cost, workers):
+def test_stopped_after_any_number_of_nodes(workers):
     """The bound is valid at every moment, and ends where an unlimited search ends."""
     polytope, target = table_polytope(np.random.default_rng(3), "random", "both", 3, 7)
     polytope = Polytope(polytope.rows, np.full(3, 0.7), np.full(3, 1.3))
-    truth = exact(polytope, cost)
-    prices = lower_envelope(polytope, target, cost=cost, method="columns", gap=1e-4).dual
+    truth = exact(polytope)
+    prices = lower_envelope(polytope, target, method="columns", gap=1e-4).dual
     bounds = []
     for limit in range(0, 400):
-        found = concave_minimum(
-            polytope, prices, cost=cost, tolerance=1e-9, node_limit=limit, workers=workers
-        )
+        found = concave_minimum(polytope, prices, tolerance=1e-9, node_limit=limit, workers=workers)
         check(polytope, truth, prices, found)
         bounds.append(found.bound)
         if found.status is SearchStatus.DONE:
@@ -319,7 +312,6 @@ def test_huge_prices(size):
         ({"tolerance": np.nan}, r"tolerance \(nan\) must be a positive number"),
         ({"workers": 0}, r"workers \(0\) must be at least 1"),
         ({"memory_limit": 0}, r"memory_limit \(0\) must be a positive number of bytes"),
-        ({"cost": "cubic"}, "cost 'cubic' is not known"),
     ],
 )
 def test_options_out_of_range(options, message):

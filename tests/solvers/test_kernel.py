@@ -20,13 +20,13 @@ OPTIMAL, INFEASIBLE = 0, 1
 DONE, PAUSED, COLUMNS, MEMORY = range(4)
 
 
-def kernel(polytope: Polytope, kind: int = 0) -> Search:
+def kernel(polytope: Polytope) -> Search:
     """A search over rows without auxiliary variables, the sum row last, every bound finite."""
     full = np.vstack([polytope.rows, np.ones(polytope.n)])
     reach = np.abs(polytope.rows).max(axis=1, initial=0.0) + 1.0
     low = np.append(np.maximum(polytope.lower, -reach), 1.0)
     high = np.append(np.minimum(polytope.upper, reach), 1.0)
-    return Search(full, low, high, low, high, np.ones(polytope.n), polytope.n, kind)
+    return Search(full, low, high, low, high, np.ones(polytope.n), polytope.n)
 
 
 def start(search: Search, prices: np.ndarray, **options) -> None:
@@ -101,12 +101,11 @@ def test_tightening_can_be_cut_into_slices():
     assert raw == expected
 
 
-@pytest.mark.parametrize("kind", [0, 1])
-def test_a_search_in_slices_is_the_same_search(kind):
+def test_a_search_in_slices_is_the_same_search():
     """Pausing after every node changes neither the tree nor what it finds."""
     polytope, _ = table_polytope(np.random.default_rng(1), "random", "both", 4, 20)
     prices = np.full(20, 1.5)
-    whole, sliced = kernel(polytope, kind), kernel(polytope, kind)
+    whole, sliced = kernel(polytope), kernel(polytope)
     start(whole, prices)
     assert whole.run(10**9, 100.0, 10**6) == DONE
     start(sliced, prices)
@@ -208,8 +207,6 @@ def test_an_empty_box_is_infeasible_with_a_proof():
         ({"inner_lower": np.zeros(2, dtype=np.int64)}, "inner_lower must be a contiguous array of 2 float64"),
         ({"n": 4}, "wrong sizes"),
         ({"n": 0}, "wrong sizes"),
-        ({"kind": 2}, "wrong sizes"),
-        ({"kind": -1}, "wrong sizes"),
         ({"outer_lower": np.zeros(0)}, "wrong sizes"),
     ],
 )
@@ -223,7 +220,6 @@ def test_refuses_arrays_of_other_sizes(arguments, message):
         "inner_upper": two,
         "upper": np.ones(3),
         "n": 3,
-        "kind": 0,
     }
     Search(**good)
     with pytest.raises(ValueError, match=message):

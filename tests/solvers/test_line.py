@@ -23,10 +23,10 @@ from tests.solvers.reference import (
 )
 
 
-def line(polytope: Polytope, relaxation: Polytope | None = None, cost: str = "entropy") -> LineSearch:
+def line(polytope: Polytope, relaxation: Polytope | None = None) -> LineSearch:
     lead = leading_row(polytope)
     assert lead is not None
-    return LineSearch(polytope, polytope if relaxation is None else relaxation, lead, cost)
+    return LineSearch(polytope, polytope if relaxation is None else relaxation, lead)
 
 
 def price(search: LineSearch, prices: np.ndarray, **options):
@@ -37,24 +37,23 @@ def price(search: LineSearch, prices: np.ndarray, **options):
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(TABLES),
     notion=st.sampled_from(["both", "upper", "lower", "tiny", "touching"]),
-    cost=st.sampled_from(["entropy", "gini"]),
     n=st.integers(1, 9),
 )
 @settings(max_examples=250)
-def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, cost, n):
+def test_two_rows_against_every_vertex_in_rationals(seed, kind, notion, n):
     """With two lift rows either determines the other; the bound holds to the last digit."""
     rng = np.random.default_rng(seed)
     polytope, _ = table_polytope(rng, kind, notion, 2, n)
     if leading_row(polytope) is None:  # independent or equal rows
         assert np.ptp(polytope.rows, axis=1).max() < 1e-6
         return
-    truth, prices = exact(polytope, cost), random_prices(rng, n)
-    found = price(line(polytope, cost=cost), prices)
+    truth, prices = exact(polytope), random_prices(rng, n)
+    found = price(line(polytope), prices)
     least = truth.minimum(prices)
     assert found.status is SearchStatus.DONE
     assert bool(arb(found.bound) <= least)
     assert float(least.mid()) - found.bound < 1e-9 * max(1.0, float(np.abs(prices).max()))
-    values = line(polytope, cost=cost).cost.of(found.points) - found.points.dot(prices)
+    values = found.points.entropies() - found.points.dot(prices)
     assert values.min() == pytest.approx(float(least.mid()), abs=1e-7)
     assert values.tolist() == sorted(values)
     size = float(np.abs(polytope.rows).max())
@@ -109,7 +108,7 @@ def test_columns_below_the_cutoff_only():
     search, prices = line(polytope), np.full(30, 0.5)
     everything = search.run(prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=np.inf)
     some = search.run(prices, cutoff=0.0, tolerance=0.0, slack=0.0, column_cutoff=-0.2)
-    values = search.cost.of(some.points) - some.points.dot(prices)
+    values = some.points.entropies() - some.points.dot(prices)
     assert 0 < len(some.points) < len(everything.points)
     assert values.max() < -0.2
     assert some.bound == everything.bound

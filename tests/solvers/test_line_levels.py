@@ -10,16 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from solvers import EnvelopeStatus, Points, Polytope, line_levels, lower_envelope
-from solvers.line import LineSearch, leading_row
-from solvers.line_levels import FEWEST, at_mean, first_columns
+from solvers import EnvelopeStatus, Points, Polytope, line, lower_envelope
+from solvers.line import FEWEST, LineSearch, at_mean, first_columns, leading_row
 from tests.solvers.reference import TABLES, table_polytope
 
 
-def begin(polytope: Polytope, point: np.ndarray, cost: str = "entropy") -> tuple[LineSearch, Points]:
+def begin(polytope: Polytope, point: np.ndarray) -> tuple[LineSearch, Points]:
     lead = leading_row(polytope)
     assert lead is not None
-    search = LineSearch(polytope, polytope, lead, cost)
+    search = LineSearch(polytope, polytope, lead)
     return search, first_columns(search, point, 1e-6, np.inf)
 
 
@@ -38,33 +37,29 @@ def skewed(rng: np.random.Generator, n: int) -> tuple[Polytope, np.ndarray]:
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(TABLES),
     notion=st.sampled_from(["both", "upper", "lower", "touching"]),
-    cost=st.sampled_from(["entropy", "gini"]),
     n=st.integers(2, 12),
 )
 @settings(max_examples=60)
-def test_small_tables_begin_with_every_pair(seed, kind, notion, cost, n):
+def test_small_tables_begin_with_every_pair(seed, kind, notion, n):
     """All vertices of two symbols are listed, so one master program finds the optimum."""
     polytope, p = table_polytope(np.random.default_rng(seed), kind, notion, 2, n)
     if leading_row(polytope) is None:
         return
-    _, columns = begin(polytope, p, cost)
+    _, columns = begin(polytope, p)
     assert polytope.residual(columns.toarray()).max(initial=0.0) < 1e-12 * (1.0 + np.abs(polytope.rows).max())
-    found = lower_envelope(polytope, p, cost=cost, gap=1e-8)
-    assert found.value == pytest.approx(
-        lower_envelope(polytope, p, cost=cost, method="vertices").value, abs=1e-6
-    )
+    found = lower_envelope(polytope, p, gap=1e-8)
+    assert found.value == pytest.approx(lower_envelope(polytope, p, method="vertices").value, abs=1e-6)
 
 
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(TABLES),
     notion=st.sampled_from(["both", "upper", "lower", "touching", "ratio"]),
-    cost=st.sampled_from(["entropy", "gini"]),
     n=st.integers(8, 30),
     empty=st.integers(0, 5),
 )
 @settings(max_examples=60)
-def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, cost, n, empty):
+def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, n, empty):
     """One-sided limits, ratios, ties, symbols of no mass, in levels of six symbols: each proves the other."""
     rng = np.random.default_rng(seed)
     polytope, p = table_polytope(rng, kind, notion, 2, n)
@@ -74,9 +69,9 @@ def test_merged_symbols_lead_to_the_optimum_of_all_vertices(seed, kind, notion, 
     if empty:
         rows = np.hstack([polytope.rows, polytope.rows[:, rng.integers(0, n, empty)]])
         polytope, p = Polytope(rows, polytope.lower, polytope.upper), np.append(p, np.zeros(empty))
-    with patch.object(line_levels, "FEWEST", 6):
-        found = lower_envelope(polytope, p, cost=cost, gap=1e-7)
-    listed = lower_envelope(polytope, p, cost=cost, method="vertices", gap=1e-7)
+    with patch.object(line, "FEWEST", 6):
+        found = lower_envelope(polytope, p, gap=1e-7)
+    listed = lower_envelope(polytope, p, method="vertices", gap=1e-7)
     assert found.method == "line"
     assert found.bound <= listed.value + 1e-9
     assert listed.bound <= found.value + 1e-9
@@ -124,6 +119,4 @@ def test_pairs_at_the_mean_decompose_the_point(n):
     assert weights.min() > 0.0
     assert np.abs(points.combine(weights) / p - 1.0).max() < 1e-9
     assert np.abs(points.dot(search.a) - float(search.a @ p)).max() < 1e-12 * polytope.rows.max()
-    assert (
-        lower_envelope(polytope, p, time_limit=0.0).value <= weights @ search.cost.of(points) <= np.log(2.0)
-    )
+    assert lower_envelope(polytope, p, time_limit=0.0).value <= weights @ points.entropies() <= np.log(2.0)

@@ -103,7 +103,6 @@ def test_what_is_no_plane_is_left_to_the_tree():
     ratio, _ = table_polytope(rng, "random", "ratio", 3, 9)
     near, _ = table_polytope(rng, "near-tied", "both", 3, 9)
     assert [searched(polytope) for polytope in (four, two, ratio, near)] == [None] * 4
-    assert plane_search(large(9), large(9), ConcaveSearch(large(9), cost="gini")) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers.errors import InvalidPolytope
-from solvers.points import Points
+from solvers.points import Points, entropy_terms
+from tests.oracles.vertices import rational
+from tests.solvers.reference import exact_cost
 
 
 def random_dense(seed: int, k: int, n: int) -> np.ndarray:
@@ -65,3 +67,17 @@ def test_different_lengths_do_not_mix():
         InvalidPolytope, match=r"points of different lengths cannot stand in one list: \[2, 3\]"
     ):
         Points.concatenate([Points.empty(3), Points.empty(2)])
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 9))
+def test_entropies_against_exact_arithmetic(seed, n):
+    rng = np.random.default_rng(seed)
+    dense = rng.dirichlet(np.full(n, 0.3), size=4)
+    dense[dense < 0.05] = 0.0
+    for value, row in zip(Points.from_dense(dense).entropies(), dense, strict=True):
+        exact = exact_cost([rational(x) for x in row])
+        assert value == pytest.approx(float(exact.mid()), rel=1e-14, abs=1e-15)
+
+
+def test_nothing_for_zero_and_for_one():
+    assert entropy_terms(np.array([0.0, 1.0])).tolist() == [0.0, 0.0]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from solvers import Points
-from solvers.costs import cost_named
 from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
 from tests.oracles.cvxpy_master import CvxpyMaster
 
@@ -22,7 +21,7 @@ def columns(seed: int, n: int, k: int) -> tuple[Points, np.ndarray, np.ndarray]:
     target = rng.dirichlet(np.ones(n))
     dense = np.vstack([target, rng.dirichlet(np.full(n, 0.3), size=k)])
     points = Points.from_dense(dense)
-    return points, cost_named("entropy").of(points), target
+    return points, points.entropies(), target
 
 
 def plain(points: Points, costs: np.ndarray, target: np.ndarray) -> float:

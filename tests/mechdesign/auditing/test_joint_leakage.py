@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.auditing.demands import columns_on, directions, everything
-from mechdesign.auditing.lifts import log_upper
+from mechdesign.auditing.demands import columns_on, directions, everything, log_upper
 from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
@@ -145,7 +144,7 @@ def test_refusals():
     made = [Channel(joint.useful, ("a", "b"), [[1, 0], [0, 1]], 1, joint) for joint in (one, two, other)]
     with pytest.raises(md.InputError, match="at least one"):
         md.compose([])
-    with pytest.raises(md.InputError, match="channels must be channels"):
+    with pytest.raises(md.InputError, match="each of the channels must be a Channel"):
         md.compose(["a.json"])
     with pytest.raises(md.InputError, match="different columns"):
         md.compose(made[:2])

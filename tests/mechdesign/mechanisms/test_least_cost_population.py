@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
@@ -24,7 +25,7 @@ NOTIONS = (md.LDP(0.7), md.LIP(0.5), md.ALIP(eps_l=0.9, eps_u=0.4), md.MaxLift(0
 def populations(chosen: ConfidenceSet) -> list[tuple[Any, Any]]:
     """Every vertex of the set, in doubles."""
     boxes = [
-        list(vertices([low / SCALE for low in lower], [high / SCALE for high in upper]))
+        list(vertices([Fraction(end, SCALE) for end in lower], [Fraction(end, SCALE) for end in upper]))
         for lower, upper in zip(chosen.lower, chosen.upper, strict=True)
     ]
     shares = [np.array(pi, dtype=float) for pi in vertices(chosen.share_lower, chosen.share_upper)]
@@ -115,6 +116,8 @@ def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
     made = md.design(adult, md.LDP(1), objective="truth", keep_frequencies=True, confidence=0.95)
     made.channel.save(tmp_path / "truth.json")
     channel = md.Channel.load(tmp_path / "truth.json")
+    assert channel.record.confidence is not None
+    assert channel.record.objective is not None
     assert channel.record.confidence["level"] == 0.95
     assert channel.record.objective.name == "truth"
     assert md.audit(channel, adult, md.LDP(1)).satisfied

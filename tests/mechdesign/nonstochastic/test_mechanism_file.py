@@ -10,7 +10,6 @@ import pytest
 
 from mechdesign.core.documents import write_hashed
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.designs import lay_out
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.mechanism_file import (
     FORMAT,
@@ -19,7 +18,7 @@ from mechdesign.nonstochastic.mechanism_file import (
     SizedQuantizer,
     build_query,
 )
-from mechdesign.nonstochastic.noiseless import certify
+from mechdesign.nonstochastic.noiseless import certify, lay_out
 
 
 def sized(query, people, domain, outputs, layout="widest"):

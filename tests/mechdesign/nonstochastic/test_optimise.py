@@ -11,9 +11,9 @@ import pytest
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic import optimise_thresholds
-from mechdesign.nonstochastic.designs import design_quantizer
 from mechdesign.nonstochastic.domains import finite, integers, interval
 from mechdesign.nonstochastic.gaps import GapProblem, gap_problem
+from mechdesign.nonstochastic.noiseless import design_quantizer
 from mechdesign.nonstochastic.optimise_thresholds import CellLoss, edges_of, least_distortion, most_levels
 from mechdesign.nonstochastic.queries import OrderStatistic, linear_query, mean_query, median_query, sum_query
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.analysis.check_file import check_release
+from mechdesign.analysis.files import check_release
 from mechdesign.core.errors import InputError
 from mechdesign.release.binned import numbers_released, symbols_released
 from mechdesign.release.policies import Policy

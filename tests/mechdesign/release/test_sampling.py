@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.integers import IntegerRows
-from mechdesign.release.draws import Key, RowStream
+from mechdesign.release.draws import Key, RowNumbers
 from mechdesign.release.sampling import CHUNK, Sampler
 from mechdesign.tables.variable import Variable
 
@@ -140,7 +140,7 @@ def test_frequencies_follow_the_rows(denominator):
     )
     n = 400_000
     codes = np.random.default_rng(0).integers(0, 3, n)
-    drawn = Sampler(rows, denominator).draw(codes, RowStream(Key.insecure(11)))
+    drawn = Sampler(rows, denominator).draw(codes, RowNumbers(0, 10**6).source(Key.insecure(11)))
     for x, row in enumerate(rows):
         counts = np.bincount(drawn[codes == x], minlength=4)
         if sum(v > 0 for v in row) == 1:
@@ -151,7 +151,7 @@ def test_frequencies_follow_the_rows(denominator):
 
 def test_consecutive_draws_are_independent():
     drawn = Sampler(((D // 2, D // 2),), D).draw(
-        np.zeros(200_000, dtype=np.int64), RowStream(Key.insecure(5))
+        np.zeros(200_000, dtype=np.int64), RowNumbers(0, 10**6).source(Key.insecure(5))
     )
     pairs = np.bincount(drawn[:-1:2] * 2 + drawn[1::2], minlength=4)
     assert goodness(pairs, (1, 1, 1, 1), 4) > REJECTION
@@ -160,8 +160,8 @@ def test_consecutive_draws_are_independent():
 def test_a_seeded_release_does_not_depend_on_the_size_of_the_batches():
     rows = ((D // 3, D - D // 3), (D // 5, D - D // 5))
     codes = np.random.default_rng(1).integers(0, 2, CHUNK + 1000)
-    whole = Sampler(rows, D).draw(codes, RowStream(Key.insecure(3)))
-    stream, sampler = RowStream(Key.insecure(3)), Sampler(rows, D)
+    whole = Sampler(rows, D).draw(codes, RowNumbers(0, 10**6).source(Key.insecure(3)))
+    stream, sampler = RowNumbers(0, 10**6).source(Key.insecure(3)), Sampler(rows, D)
     parts = [sampler.draw(part, stream) for part in np.array_split(codes, 7)]
     assert np.concatenate(parts).tolist() == whole.tolist()
 

@@ -208,9 +208,21 @@ def test_partitions_by_what_is_protected_are_refused(place, name, like):
 
 
 def test_the_names_that_stay_are_told(place):
-    told = "names of folders and files stay as they are, with 'dt': see that they, and who shares one, tell nothing"
+    told = "names of folders and files stay, with 'dt': see that they, and who shares one, tell nothing"
     assert release().notices[0] == told
     assert read_document("out/_SUCCESS", ReleasedFolder).voids == (told,)
+
+
+def test_files_that_were_split_by_what_is_protected_are_refused(place):
+    """The names of files are an order, too: each file alone has nothing but one symbol, in no order."""
+    for symbol in "ab":
+        Path("in", f"of {symbol}.csv").write_text("job\n" + f"{symbol}\n" * 200)
+    with pytest.raises(InputError, match=r"the names of the files tell of 'job': what was released differs"):
+        release("in/of*")
+    assert not Path("out").exists()
+    assert entries() == []
+    assert release("in/of*", keep_order=True).records == 400
+    assert release("in/of*").already
 
 
 BAD = {

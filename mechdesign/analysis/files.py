@@ -1,4 +1,4 @@
-"""Is a released file a plausible draw of a channel? The file is read once; memory does not grow with it."""
+"""Released files against their channel: is one a plausible draw, and what does it tell? Each is read once."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ from mechdesign.analysis.counting import (
     CountedFile,
     count_pairs,
     count_release,
+    slices,
+    symbol_codes,
 )
+from mechdesign.analysis.frequencies import Frequencies, Method, Target, estimate_frequencies
+from mechdesign.analysis.joint_frequencies import JointFrequencies, estimate_joint
 from mechdesign.analysis.model import ReleaseModel, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import open_source
 from mechdesign.release.binned import LABEL, by_output, released_variable
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE, Policy, normalised
 from mechdesign.tables.variable import Variable
@@ -107,28 +112,28 @@ def check_release(
     model = release_model(channel, form)
     extra = _policy_rows(channel, model, policy, form)
     notices = [] if channel.sensitive is not None else [_NO_SENSITIVE]
-    if original is not None:
-        rows = np.vstack([model.matrix, *extra])
-        counted = count_pairs(
-            original,
-            released,
-            replace(normalised(channel.useful, policy.normalise), columns=where.useful),
-            labels,
-            rows > 0.0,
-            where,
-            refused=(policy.null == REFUSE, policy.unknown == REFUSE),
-            normalise=policy.normalise,
-            text=text,
-            advance=advance,
-        )
-        symbols = (*model.symbols, "(missing)", "(unknown)")
-        pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
-        test, also = check_pairs(symbols, rows, pairs, level), None
-        more = [_NOT_PAIRED] if counted.pairs is None else []
-    else:
+    if original is None:
         counted = count_release(released, labels, where, text=text, advance=advance)
         test, also, more = _tested_labels(model, extra, policy, counted, level, any_data)
-    return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
+        return ReleaseCheck(counted.records, counted.findings, test, also, (*notices, *more))
+    rows = np.vstack([model.matrix, *extra])
+    useful = replace(normalised(channel.useful, policy.normalise), columns=where.useful)
+    counted = count_pairs(
+        original,
+        released,
+        useful,
+        labels,
+        rows > 0.0,
+        where,
+        refused=(policy.null == REFUSE, policy.unknown == REFUSE),
+        normalise=policy.normalise,
+        text=text,
+        advance=advance,
+    )
+    pairs = np.zeros(rows.shape, dtype=np.int64) if counted.pairs is None else counted.pairs
+    test = check_pairs((*model.symbols, "(missing)", "(unknown)"), rows, pairs, level)
+    unpaired = [_NOT_PAIRED] if counted.pairs is None else []
+    return ReleaseCheck(counted.records, counted.findings, test, None, (*notices, *unpaired))
 
 
 def _in_order(first: object, second: object) -> tuple[Channel, PathLike]:
@@ -224,3 +229,64 @@ _ANY_DATA = (
 )
 _PUBLIC = "a public channel carries no table, so there are no expected frequencies"
 _FIXED = "a fixed label for missing or unknown symbols has no expected frequency without the original"
+
+
+def estimate_file(
+    released: PathLike,
+    channel: Channel,
+    *,
+    method: str = "unbiased",
+    level: float = 0.95,
+    target: str = "population",
+    by: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    released_columns: Sequence[str] | None = None,
+    form: str = "label",
+    identity: Sequence[str] = (),
+    text: TextOptions | None = None,
+    advance: Advance | None = None,
+) -> Frequencies | JointFrequencies:
+    """Estimate the frequencies of the useful column of a released CSV or Parquet file."""
+    where, labels = columns_and_labels(channel, dict(columns or {}), released_columns, form)
+    if by is not None and identity:
+        raise InputError("joint frequencies (--by) count every record: leave the identity (--identity) out")
+    where = replace(where, identity=tuple(identity))
+    how, what = cast("Method", method), cast("Target", target)
+    if by is not None:
+        if by in where.released:
+            raise InputError(f"--by {by!r} is the released column itself; name a column that was kept")
+        crossed = _crossed(released, labels, where, by, text, advance)
+        return estimate_joint(channel, crossed, method=how, level=level, target=what, form=form)
+    counted = count_release(released, labels, where, text=text, advance=advance)
+    wrong = [finding for finding in counted.findings if finding.kind in ("label", "identity")]
+    if wrong:
+        raise InputError(wrong[0].text)
+    counts = dict(zip(labels.names, counted.labels.tolist(), strict=True))
+    return estimate_frequencies(channel, counts, method=how, level=level, target=what, form=form)
+
+
+def _crossed(
+    released: PathLike,
+    labels: Variable,
+    columns: Columns,
+    by: str,
+    text: TextOptions | None,
+    advance: Advance | None = None,
+) -> dict[tuple[str, str], int]:
+    """Records of each label and value of a kept column; a missing value is the empty text."""
+    total: dict[tuple[str, str], int] = {}
+    with open_source(released, text) as table:
+        records = 0
+        for batch in slices(table, [*columns.released, by]):
+            codes = symbol_codes(table, batch.cells(columns.released), labels, records)
+            (kept,) = batch.cells((by,))
+            texts = [*kept.texts, ""]
+            flat = codes * len(texts) + np.where(kept.codes < 0, len(texts) - 1, kept.codes)
+            seen, times = np.unique(flat, return_counts=True)
+            for pair, n in zip(seen.tolist(), times.tolist(), strict=True):
+                key = labels.names[pair // len(texts)], texts[pair % len(texts)]
+                total[key] = total.get(key, 0) + n
+            records += len(codes)
+            if advance is not None:
+                advance(len(codes))
+    return total

@@ -1,0 +1,312 @@
+"""`run`: a nightly job from one file. What is done is not done again, and a mistake is told with its line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tomllib
+
+import pytest
+
+from mechdesign.cli import main
+from mechdesign.cli import run as r
+from mechdesign.cli.line import declared
+from mechdesign.cli.run import job_model, line_of
+from mechdesign.sanitise.ledger import Ledger
+from tests.mechdesign.cli.conftest import contents
+
+JOB = """\
+# The nightly release.
+channel = "channel.json"
+ledger = "ledger.db"
+
+[design]
+table = "records.csv"
+sensitive = ["group"]
+useful = "job"
+epsilon = 1.0
+time-limit = 60
+
+[[apply]]
+in = "in.csv"
+out = "out.csv"
+identity = "id"
+unknown = "marginal"
+
+[[apply]]
+in = "days"
+out = "released"
+identity = "id"
+
+[report]
+report = "report.md"
+public-report = "public.html"
+"""
+
+DATA = "id,job,town\n1,clerk,N\n2,smith,S\n3,baker,N\n4,weaver,S\n"
+
+
+@pytest.fixture
+def job(folder):
+    (folder / "nightly").mkdir()
+    (folder / "records.csv").rename(folder / "nightly" / "records.csv")
+    (folder / "nightly" / "in.csv").write_text(DATA)
+    for day in (1, 2):
+        (folder / "nightly" / "days" / f"dt={day}").mkdir(parents=True)
+        (folder / "nightly" / "days" / f"dt={day}" / "a.csv").write_text(
+            f"id,job\n{day}0,clerk\n{day}1,smith\n"
+        )
+    path = folder / "nightly" / "job.toml"
+    path.write_text(JOB)
+    return path
+
+
+MADE = {
+    "channel.json",
+    "ledger.db",
+    "ledger.db.key",
+    "out.csv",
+    "out.csv.manifest.json",
+    "released",
+    "report.md",
+}
+
+
+def test_the_first_run_does_all_and_the_second_nothing(job, run):
+    """Paths are those of the folder of the job file, wherever the job is run."""
+    first = run("run", job)
+    assert first.code == 0, first.err
+    assert first.out.splitlines()[-1] == f"{job} is done."
+    assert "4 records written to out.csv; the column job is released." in first.out
+    assert {path.name for path in job.parent.iterdir()} >= {*MADE, "public.html"}
+    assert (job.parent / "released" / "dt=2" / "a.csv").exists()
+    before, marks = contents(job.parent), {path: path.stat().st_mtime_ns for path in job.parent.rglob("*.*")}
+    second = run("run", job, "--json")
+    assert second.code == 0, second.err
+    assert contents(job.parent) == before
+    assert marks == {path: path.stat().st_mtime_ns for path in job.parent.rglob("*.*")}
+    record = second.record
+    assert record["steps"][0]["satisfied"]
+    assert [step["already"] for step in record["steps"][1:]] == [True, True]
+    assert len(record["steps"]) == 3  # the reports are there
+
+
+def test_a_rehearsal_writes_nothing_and_finds_what_the_job_would(job, run, refused):
+    before = contents(job.parent)
+    result = run("run", job, "--dry-run")
+    assert result.code == 0, result.err
+    assert result.out.splitlines() == [
+        "channel.json would be written.",
+        "4 records would be written to out.csv; the column job is released.",
+        "4 records would be written to released; the column job is released.",
+        "report.md and public.html would be written.",
+        "Nothing was written: this was a rehearsal.",
+    ]
+    assert contents(job.parent) == before
+    assert run("run", job).code == 0
+    before = contents(job.parent)
+    result = run("run", job, "--dry-run", "--json")
+    assert result.record["dry_run"]
+    assert [step.get("already") for step in result.record["steps"]] == [None, True, True]
+    (job.parent / "in.csv").write_text(DATA.replace("1,clerk", "1,smith"))
+    assert "job.toml, line 14: out.csv exists" in refused("run", job, "--dry-run", "--json")
+    (job.parent / "out.csv").unlink()
+    (job.parent / "out.csv.manifest.json").unlink()
+    assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused(
+        "run", job, "--dry-run", "--json"
+    )
+    assert "line 13: in.csv: the record '1' has another symbol of 'job'" in refused("run", job, "--json")
+
+
+MISTAKES = [
+    ('channel = "channel.json"', "", 1, "the job has no 'channel'"),
+    ('"channel.json"', "7", 2, r"channel \('7'\) must be text"),
+    ('"channel.json"', '"none/channel.json"', 2, "none/channel.json cannot be written"),
+    ('"ledger.db"', "true", 3, r"ledger \('True'\) must be text"),
+    ('"ledger.db"', '"in.csv"', 13, "in.csv is not a ledger"),
+    ("[design]", "[desing]", 5, "the job has an unknown key 'desing'"),
+    ("[design]", "[[design]]", 5, r"design \(a list\) must be an object"),
+    ('table = "records.csv"\n', "", 5, "design has no 'table'"),
+    ('"records.csv"', '"nobody.csv"', 6, "nobody.csv: there is no such file"),
+    ('["group"]', '["grupp"]', 7, "records.csv: there is no column 'grupp'"),
+    ('["group"]', '[\n"group",\n1.5, true]', 7, r"design.sensitive \(a list\) must be text"),
+    ('useful = "job"\n', "", 5, "--useful COL is missing"),
+    ("epsilon = 1.0", 'epsilon = "much"', 9, r"--epsilon \('much'\) is not a number"),
+    ("epsilon = 1.0", "epsilon = true", 9, r"design.epsilon \('True'\) must be text"),
+    ("epsilon = 1.0", "epsilon = 1.0\neps-l = 1", 9, "give either --epsilon"),
+    ("epsilon = 1.0", "epsilom = 1.0", 9, "design has an unknown key 'epsilom'"),
+    ("time-limit = 60", "time-limit = -1", 10, r"--time-limit \('-1'\) must be a positive number"),
+    ("time-limit = 60", 'confidence = "sure"', 10, r"--confidence \('sure'\) must be a number"),
+    ("time-limit = 60", 'output = "c.json"', 10, "design has an unknown key 'output'"),
+    ("time-limit = 60", "public = 1", 10, r"design.public \('1'\) must be true or false"),
+    ("time-limit = 60", "time-limit = = 60", 10, "is no TOML file"),
+    ("time-limit = 60", "epsilon = 2", 10, "is no TOML file: Cannot overwrite a value"),
+    ("[[apply]]\nin = \"in.csv\"", "[apply]\nin = 'in.csv'", 18, "is no TOML file"),
+    ('in = "in.csv"\n', "", 12, r"apply\[0\] has no 'in'"),
+    ('"in.csv"', '"tonight.csv"', 13, "tonight.csv: there is no such file"),
+    ('"out.csv"', '"days/out.csv/x"', 14, "there is no folder 'days/out.csv'"),
+    ('identity = "id"\nunknown', 'identity = "nr"\nunknown', 15, "there is no column 'nr'"),
+    ('"marginal"', '"drop"', 16, r"unknown \('drop'\) must be refuse, marginal or output:LABEL"),
+    ('unknown = "marginal"', "insecure-seed = 1", 16, r"apply\[0\] has an unknown key 'insecure-seed'"),
+    ('unknown = "marginal"', "fresh-draw = true", 16, r"apply\[0\] has an unknown key 'fresh-draw'"),
+    ('unknown = "marginal"', "changed = 3", 16, r"changed \('3'\) must be one of"),
+    ('"days"', '"nights*"', 19, r"nights\* has no data files"),
+    ('"released"', '"days/released"', 20, "lie in each other"),
+    ("[report]", "[[report]]", 23, r"report \(a list\) must be an object"),
+    ('"report.md"', '"report.pdf"', 24, "report.pdf: a report must end in"),
+    ('"public.html"', '"report.md"', 24, "give each a file of its own"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line", "message"), MISTAKES)
+def test_a_mistake_is_told_with_its_line_before_anything_is_written(job, refused, old, new, line, message):
+    assert JOB.count(old) == 1
+    job.write_text(JOB.replace(old, new))
+    error = refused("run", job, "--dry-run", "--json")
+    assert message.replace("\\", "") in error
+    assert f"job.toml, line {line}: " in error or f"(at line {line}, column" in error
+
+
+def test_no_job_file(folder, refused):
+    (folder / "bytes.toml").write_bytes(b"channel = '\xff'")
+    assert "none.toml: there is no such file" in refused("run", "none.toml")
+    assert "bytes.toml is no TOML file: 'utf-8' codec" in refused("run", "bytes.toml")
+    assert "is a folder, not a file" in refused("run", ".")
+
+
+def test_a_channel_that_another_section_made_is_not_used(job, run):
+    assert run("run", job).code == 0
+    before = contents(job.parent)
+    job.write_text(JOB.replace("epsilon = 1.0", "epsilon = 0.5"))
+    result = run("run", job)
+    assert result.code == 2
+    assert "job.toml, line 2: " not in result.err
+    assert "channel.json is there, and was not designed by what this section says: remove it" in result.err
+    job.write_text(JOB)
+    assert contents(job.parent) == before
+
+
+def test_a_table_on_which_the_channel_breaks_its_promise_stops_the_job(job, run):
+    """Exit code 1, as of `audit`; nothing is released."""
+    job.write_text(JOB.replace("[[apply]]", "[[apply]]\nforce = true"))
+    assert run("run", job).code == 0
+    before = contents(job.parent / "released")
+    lines = (job.parent / "records.csv").read_text().splitlines()
+    (job.parent / "records.csv").write_text("\n".join([*lines, *["13,b,weaver,N"] * 90]) + "\n")
+    (job.parent / "in.csv").write_text(DATA + "5,clerk,N\n")
+    result = run("run", job)
+    assert result.code == 1
+    assert "violated" in result.out.lower()
+    assert (job.parent / "out.csv").read_text().count("\n") == 5
+    assert contents(job.parent / "released") == before
+    assert not run("run", job, "--json").record["steps"][0]["satisfied"]
+
+
+def test_a_job_without_a_design_releases_with_the_channel_that_is_there(job, run, refused):
+    assert run("run", job).code == 0
+    text = JOB[: JOB.index("[design]")] + JOB[JOB.index("[[apply]]") :]
+    job.write_text(text.replace('"out.csv"', '"out2.csv"'))
+    assert run("run", job).code == 0
+    assert (job.parent / "out2.csv").read_bytes() == (job.parent / "out.csv").read_bytes()
+    job.write_text(text[: text.index("[report]")])
+    (job.parent / "channel.json").unlink()
+    assert "channel.json: there is no such file" in run("run", job).err
+
+
+def test_reports_that_are_gone_are_written_again(job, run):
+    assert run("run", job).code == 0
+    (job.parent / "report.md").unlink()
+    mark = (job.parent / "public.html").stat().st_mtime_ns
+    assert run("run", job).code == 0
+    assert (job.parent / "report.md").exists()
+    assert (job.parent / "public.html").stat().st_mtime_ns == mark
+
+
+def test_the_ledger_of_a_release_comes_before_that_of_the_job(job, run):
+    job.write_text(JOB.replace('unknown = "marginal"', 'ledger = "other.db"'))
+    assert run("run", job).code == 0
+    counts = []
+    for name in ("other.db", "ledger.db"):
+        ledger = Ledger(job.parent / name)
+        with ledger.reading() as db:
+            counts.append(len(ledger.releases(db)))
+    assert counts == [1, 2]
+
+
+def test_a_bad_file_in_a_folder_stops_the_job_after_what_is_done_already(job, run):
+    (job.parent / "days" / "dt=2" / "b.csv").write_text("id,job\n30,clark\n")
+    result = run("run", job)
+    assert result.code == 2
+    assert (
+        "job.toml, line 19: days/dt=2/b.csv, line 2: the channel does not know the symbol 'clark'"
+        in result.err
+    )
+    assert (job.parent / "out.csv").exists()
+    assert not (job.parent / "released").exists()
+    (job.parent / "days" / "dt=2" / "b.csv").unlink()
+    assert run("run", job).code == 0
+
+
+def stopped(job, count: int, signum: int) -> int:
+    """The exit code of a run in a process of its own, which gets a signal before so many files have their names."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    code = 99
+    try:
+        real, left = os.replace, iter(range(count))
+
+        def replace(*what):
+            if next(left, None) is None:
+                os.kill(os.getpid(), signum)
+            return real(*what)
+
+        os.replace = replace
+        code = main(["run", str(job), "--quiet"])
+    finally:
+        os._exit(code)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM])
+def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(job, run, signum):
+    codes = [stopped(job, count, signum) for count in range(4)]
+    assert set(codes) <= {0, -signum, 128 + signum}
+    assert codes[0] == -signum
+    assert run("run", job).code == 0
+    before = contents(job.parent)
+    assert run("run", job).code == 0
+    assert contents(job.parent) == before
+    ledger = Ledger(job.parent / "ledger.db")
+    with ledger.reading() as db:
+        assert {entry.state for entry in ledger.releases(db)} == {"done"}
+
+
+def test_every_option_of_the_commands_is_a_key():
+    schema = job_model().model_json_schema(by_alias=True)["$defs"]
+    for name, function, without in (
+        ("Design", r.d.design, {"output", "report", "public-report"}),
+        ("Apply", r.a.apply, {"dry-run", "fresh-draw", "insecure-seed"}),
+        ("Report", r.r.report, set()),
+    ):
+        groups = [hint for hint in r.get_type_hints(function).values() if r.is_dataclass(hint)]
+        names = {
+            (names[0].removeprefix("--") if names else said.metavar.lower())
+            for group in groups
+            if group is not r.o.CommonOptions
+            for _, said, names in declared(group)
+        }
+        assert set(schema[name]["properties"]) == names - without | {"force"}
+
+
+def test_lines_are_found_whatever_the_toml_looks_like():
+    text = (
+        'a = """\n[b]\n"""\n\n# b.c = 1\nb.c = 1\n"b"."d e" = {f = 2,\n  g = [\n 3 ]}\n[[l]]\n[[l]]\nx = 1\n'
+    )
+    assert tomllib.loads(text.replace("{f = 2,\n  g", "{f = 2, g"))
+    text = text.replace("{f = 2,\n  g", "{f = 2, g")
+    places = {("a",): 1, ("b", "c"): 6, ("b", "d e", "g"): 7, ("l", 0): 9, ("l", 1): 10, ("l", 1, "x"): 11}
+    assert {place: line_of(text, place) for place in places} == places
+    assert line_of(text, ("l", 1, "y")) == 10
+    assert line_of(text, ("nothing",)) == 1
