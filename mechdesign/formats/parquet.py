@@ -1,6 +1,6 @@
 """Parquet files: read as batches of records, and written with some columns exchanged.
 
-A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas and Spark have noted
+A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas has noted
 of its columns is kept true (`outputs`). Encodings, statistics and the order that rows were
 sorted in are left to the writer.
 """

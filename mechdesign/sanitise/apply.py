@@ -115,7 +115,7 @@ class Run:
         schema = getattr(self.table, "schema", None)
         if schema is None:
             return
-        notes = free_notes(schema.metadata)
+        notes = free_notes(schema)
         if notes:
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
