@@ -47,8 +47,8 @@ def _root(
 
 
 COMMANDS = (
-    "design", "audit", "compose", "apply", "check", "estimate", "compare", "measure", "releases", "show", "report",
-    "quantize", "run",
+    "design", "audit", "compose", "inspect", "apply", "check", "estimate", "compare", "measure", "releases", "show",
+    "report", "quantize", "run",
 )  # fmt: skip
 """Modules of this folder, each with a function of its name, in the order of the help."""
 

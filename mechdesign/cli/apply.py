@@ -116,6 +116,7 @@ class SideOptions:
     codebook: str | None = option(
         "FILE", "CSV that says which symbols each output stands for, and how likely."
     )
+    strict: bool = flag("Whatever would be noted is an error (exit code 2), and nothing is written.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +126,10 @@ class OutputFormat(o.TextFormat):
     compress: str | None = option(
         "NAME",
         "gzip or zstd, for a CSV; default by the ending of OUT (.gz, .zst). Compressed input is recognised.",
+    )
+
+    escape_formulas: bool = flag(
+        "In a CSV, an apostrophe before cells that spreadsheets would take for formulas (numbers stay)."
     )
 
     @property
@@ -173,10 +178,16 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
+        if sides.strict or text.escape_formulas or columns.shuffle or columns.drop:
+            raise InputError("--strict, --escape-formulas, --shuffle and --drop are for channels")
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
         run = _release_of(
-            [channel, *(columns.also or [])], files, columns, draws, how | beside | {"identity": identity}
+            [channel, *(columns.also or [])],
+            files,
+            columns,
+            draws,
+            how | beside | {"identity": identity, "escape_formulas": text.escape_formulas},
         )
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
@@ -235,4 +246,7 @@ def _written(result: Applied, target: str, dry_run: bool) -> str:
     kind = f"the column {released} is" if len(result.columns) == 1 else f"the columns {released} are"
     was = "would be written to" if dry_run else "written to"
     was = "are complete already in" if result.already else was
-    return f"{count(result.records, 'record')} {was} {target}; {kind} released."
+    stay = f", and {count(result.others, 'other column stays as it was', 'other columns stay as they were')}"
+    return (
+        f"{count(result.records, 'record')} {was} {target}; {kind} released{stay if result.others else ''}."
+    )

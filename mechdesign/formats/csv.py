@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
@@ -306,6 +307,17 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         self._raw.close()
 
 
+FORMULAS = "=+-@\t\r"
+"""What a cell begins with that a spreadsheet takes for a formula."""
+
+_NUMBER = re.compile(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?")
+
+
+def as_text(cell: str) -> str:
+    """A cell with an apostrophe before it, where a spreadsheet would take it for a formula and it is no number."""
+    return f"'{cell}" if cell and cell[0] in FORMULAS and not _NUMBER.fullmatch(cell) else cell
+
+
 class CsvBatch:
     """Some records of a CSV file, in order."""
 
@@ -345,6 +357,27 @@ class CsvBatch:
         """Every so manieth record, to be looked at."""
         block = replace(self.block, starts=self.block.starts[::step], ends=self.block.ends[::step])
         return CsvBatch(block, self._header, self.quote, self._encode)
+
+    def escaped(self) -> CsvBatch:
+        """The records with an apostrophe before every cell that a spreadsheet would take for a formula."""
+        block, data = self.block, np.frombuffer(self.block.text, np.uint8)
+        starts = np.hstack([block.starts[:, None], block.ends[:, :-1] + 1])
+        starts += data[starts] == (0 if self.quote is None else ord(self.quote))  # there are no zeros
+        signs = np.isin(data[np.minimum(starts, block.size - 1)], [*map(ord, FORMULAS)]) & (
+            starts < block.ends
+        )
+        pairs = zip(starts[signs].tolist(), block.ends[signs].tolist(), strict=True)
+        cells = [(at, block.text[at:end].decode().rstrip(self.quote or "")) for at, end in pairs]
+        at = np.array([place for place, cell in cells if as_text(cell) != cell], np.int64)
+        bounds = [0, *at.tolist(), len(block.text)]
+        changed = replace(
+            block,
+            text=b"'".join([block.text[i:j] for i, j in pairwise(bounds)]),
+            starts=block.starts + np.searchsorted(at, block.starts),
+            ends=block.ends + np.searchsorted(at, block.ends),
+            size=block.size + int(np.searchsorted(at, block.size)),
+        )
+        return CsvBatch(changed, self._header, self.quote, self._encode)
 
     def packed(self) -> Any:
         """The lines as an arrow batch of one column, for `CsvSink.write_packed`."""

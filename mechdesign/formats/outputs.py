@@ -1,7 +1,7 @@
 """What a job says that its output holds, and the schema that follows from it.
 
-Columns of the source stay as they are, others are written anew. What pandas and Spark have noted of the columns is kept
-true; other notes stay as they are, and are named to the user.
+Columns of the source stay as they are, others are written anew. What pandas has noted of the columns is kept true, what
+Spark has is left out; other notes stay as they are, and are named to the user.
 """
 
 # pyarrow tells too little of its types for the strict mode.
@@ -9,7 +9,7 @@ true; other notes stay as they are, and are named to the user.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -55,7 +55,10 @@ PANDAS = b"pandas"
 """Where pandas keeps what it wants to know of the columns, in the metadata of the schema."""
 
 SPARK = b"org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark keeps its own schema, which it believes more than the file."""
+"""Where Spark keeps its own schema, which it believes more than the file; left out, so that it reads the file's."""
+
+FIELD_ID = b"PARQUET:field_id"
+"""What pyarrow notes on every column of some files, a number."""
 
 _HARMLESS = (ARROW_SCHEMA, PANDAS, SPARK, b"org.apache.spark.version")
 """Notes on the columns as such, which are kept true."""
@@ -67,32 +70,14 @@ _ATTRIBUTES = "attributes"
 """Where pandas' own notes hold what the user wrote into ``DataFrame.attrs``."""
 
 
-def spark_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """Spark's schema for the columns of the output; None if it is not understood, and better left out."""
+def free_notes(schema: Any) -> list[str]:
+    """Names of the notes in a file, and on its columns, that may say anything, and stay in it."""
+    metadata = schema.metadata or {}
+    found = [key.decode(errors="replace") for key in metadata if key not in _HARMLESS]
+    found += [f"{field.name}: {key.decode(errors='replace')}" for field in schema for key in field.metadata or {}
+              if key != FIELD_ID]  # fmt: skip
     try:
-        notes = json.loads(text)
-        fields = {field["name"]: field for field in notes["fields"]}
-        known = [_spark_field(output, fields, schema) for output in outputs]
-    except (ValueError, KeyError, TypeError):
-        return None
-    return json.dumps(notes | {"fields": known}, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _spark_field(output: Output, fields: Mapping[str, Any], schema: Any) -> Any:
-    if isinstance(output, KeptColumn):
-        return fields[schema.names[output.position]]
-    if output.replaces is not None and _own(output, schema.field(output.replaces).type):
-        return fields[schema.names[output.replaces]] | {"name": output.name}
-    # Any other type has no name here, and the notes are left out.
-    kind = {**dict.fromkeys(_TEXTS, "string"), "double": "double"}[str(output.kind or "string")]
-    return {"name": output.name, "type": kind, "nullable": True, "metadata": {}}
-
-
-def free_notes(metadata: Mapping[bytes, bytes] | None) -> list[str]:
-    """Names of the notes in a file that may say anything, and stay in it."""
-    found = [key.decode(errors="replace") for key in metadata or {} if key not in _HARMLESS]
-    try:
-        pandas = json.loads((metadata or {}).get(PANDAS, b"{}"))
+        pandas = json.loads(metadata.get(PANDAS, b"{}"))
     except ValueError:
         return found
     if isinstance(pandas, dict) and pandas.get(_ATTRIBUTES):
@@ -112,13 +97,10 @@ def field_of(output: Output, schema: Any) -> Any:
 
 def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
     """The metadata of the output: what is noted of the columns is true of those it has."""
-    metadata = {key: text for key, text in (schema.metadata or {}).items() if key != ARROW_SCHEMA}
-    for key, rewritten in ((PANDAS, _pandas_notes), (SPARK, spark_notes)):
-        if key in metadata:
-            notes = rewritten(metadata.pop(key), schema, outputs)
-            if notes is not None:
-                metadata[key] = notes
-    return metadata
+    notes = schema.metadata or {}
+    metadata = {key: text for key, text in notes.items() if key not in (ARROW_SCHEMA, PANDAS, SPARK)}
+    pandas = _pandas_notes(notes[PANDAS], schema, outputs) if PANDAS in notes else None
+    return metadata if pandas is None else metadata | {PANDAS: pandas}
 
 
 def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:

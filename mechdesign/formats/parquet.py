@@ -1,6 +1,6 @@
 """Parquet files: read as batches of records, and written with some columns exchanged.
 
-A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas and Spark have noted
+A copy keeps the types of the source, its nulls, metadata, compression and row groups. What pandas has noted
 of its columns is kept true (`outputs`). Encodings, statistics and the order that rows were
 sorted in are left to the writer.
 """
@@ -355,6 +355,10 @@ class ParquetBatch:
         """Every so manieth record."""
         at = arrow_integers(np.arange(0, self.num_rows, step))
         return self if step == 1 else ParquetBatch(self.stored.take(at), self._encode, self.end)
+
+    def escaped(self) -> ParquetBatch:
+        """The records: cells of Parquet are no formulas."""
+        return self
 
     def packed(self) -> Any:
         """The records as an arrow batch, for `ParquetSink.write_packed`."""

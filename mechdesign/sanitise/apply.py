@@ -71,6 +71,8 @@ class Applied:
         Whether all of it had been written by an earlier run of the same job, and nothing was left to do.
     notices : tuple of str
         What the user should know.
+    others : int
+        Columns that stay as they were, of which the promise says nothing.
     """
 
     records: int
@@ -79,6 +81,7 @@ class Applied:
     ledger: str | None = None
     already: bool = False
     notices: tuple[str, ...] = ()
+    others: int = 0
 
 
 @dataclass
@@ -93,6 +96,9 @@ class Run:
     folder: Path | None
     sides: Sides
     force: bool
+    strict: bool
+    escape: bool
+    reading: dict[str, Any]
     progress: Progress | None
 
     def __post_init__(self) -> None:
@@ -109,7 +115,7 @@ class Run:
         schema = getattr(self.table, "schema", None)
         if schema is None:
             return
-        notes = free_notes(schema.metadata)
+        notes = free_notes(schema)
         if notes:
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
@@ -126,14 +132,30 @@ class Run:
             out.commit()
         return self._applied(records, sha256)
 
-    def of_job(self, job: Job) -> Applied:
-        """With the keys of the job, which knows of this run and of those before."""
-        ledger = job.ledger
+    def of_ledger(self, ledger: Ledger) -> Applied:
+        """With the keys of the ledger, which knows of this run and of those before."""
+        asked = self.recipe.options
+        settings = {"into": asked.into, "text": self.reading, "compression": self.packing}
+        settings["keep_sensitive"] = asked.keep_sensitive
+        # Only where they are used: releases of earlier versions had none.
+        used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.escape}
+        job = Job(
+            ledger,
+            uses_of(self.recipe, self.plan, self.table.header),
+            file=ledger.file_hash(self.guarded.sha256, canonical(self.reading)),
+            identity=asked.identifiers,
+            fresh_draw=asked.fresh_draw,
+            settings=settings | {name: value for name, value in used.items() if value},
+            source=self.guarded.name,
+            channels=self.recipe.channels,
+            channel_files=self.sides.channel_files,
+        )
         vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
         keep_apart((self.target, *self.sides.paths), vital)
         place = os.fspath(ledger.path)
         done = job.finished(self.target, self.sides.paths)
         if done is not None and sides_hold(self.sides, self.recipe, done.output or ""):
+            self._heed(())
             return self._applied(done.records, done.output or "", place, already=True)
         with self._opened(leftover=job.unfinished(self.target)) as out:
             while True:
@@ -157,8 +179,13 @@ class Run:
             except BaseException:
                 job.withdraw(entry)
                 raise
-        self.told += [*earlier.notices, *changes_told(drawer.releases)]
         return self._applied(records, sha256, place)
+
+    def _heed(self, more: Sequence[str]) -> None:
+        """There is more to be noted; nothing must be, if the user is strict."""
+        self.told += more
+        for note in (*self.plan.notices, *self.told) if self.strict else ():
+            raise InputError(f"{self.table.name}: a note, which --strict makes an error: {note}")
 
     def _opened(self, *, leftover: bool = False) -> Target:
         return open_target(
@@ -184,18 +211,21 @@ class Run:
         if self.recipe.options.shuffle:
             plain = NamelessFile(self.folder)
             try:
-                records = write_release(drawer, self.table, plain.path, None, self._advance, look)
+                records = self._written(drawer, plain.path, None, look)
                 key = keys[0].derived("order", self.guarded.sha256)
                 text = getattr(self.table, "options", None)
                 shuffle_file(plain.path, out.part, key, text, self.packing, self.folder)
             finally:
                 plain.close()
         else:
-            records = write_release(drawer, self.table, out.part, self.packing, self._advance, look)
+            records = self._written(drawer, out.part, self.packing, look)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
         self.guarded.check()
         return drawer, records
+
+    def _written(self, drawer: Drawer, to: Path, packing: Compression | None, look: Any) -> int:
+        return write_release(drawer, self.table, to, packing, self._advance, look, escape=self.escape)
 
     def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
@@ -204,6 +234,8 @@ class Run:
             drawer.refuse_order()
         except InputError as error:
             raise InputError(f"{self.table.name}: {error}") from None
+        changes = changes_told(drawer.releases)
+        self._heed((*earlier.notices, *changes))
         sha256 = out.seal()
         write_sides(
             self.sides,
@@ -213,6 +245,8 @@ class Run:
             records=records,
             dataset=self.guarded.sha256,
             earlier=earlier,
+            notes=tuple(note for note in (*self.plan.notices, *self.told) if note not in changes),
+            inner_notes=changes,
         )
         return sha256
 
@@ -225,7 +259,7 @@ class Run:
         self, records: int, sha256: str, ledger: str | None = None, *, already: bool = False
     ) -> Applied:
         notices = (*self.plan.notices, *self.told)
-        return Applied(records, self.plan.released, sha256, ledger, already, notices)
+        return Applied(records, self.plan.released, sha256, ledger, already, notices, len(self.plan.others))
 
 
 _FORGOTTEN = (
@@ -253,6 +287,8 @@ def sanitise_file(
     codebook: PathLike | None = None,
     channel_files: Sequence[PathLike] = (),
     force: bool = False,
+    strict: bool = False,
+    escape_formulas: bool = False,
     progress: Progress | None = None,
     **options: Unpack[FileKeywords],
 ) -> Applied:
@@ -284,6 +320,10 @@ def sanitise_file(
         job files that earlier versions left beside them into the ledger.
     force : bool
         Whether existing files are replaced.
+    strict : bool
+        Whether whatever would be noted is an error, and nothing is written.
+    escape_formulas : bool
+        Whether CSV cells that a spreadsheet would take for a formula get an apostrophe before them.
     progress : Progress, optional
         Told of the bytes read; the input is read twice.
 
@@ -305,31 +345,15 @@ def sanitise_file(
         open_source(guarded.path, text, name=guarded.name) as table,
     ):
         packing = compression or packing_of(table, target)
-        run = Run(recipe, guarded, table, target, packing, folder, sides, force, progress)
+        if escape_formulas and table.kind != "CSV":
+            raise InputError(
+                f"{table.name} is a Parquet file, which has no formulas to escape (--escape-formulas)"
+            )
+        reading, strictly = asdict(text or TextOptions()), (force, strict, escape_formulas)
+        run = Run(recipe, guarded, table, target, packing, folder, sides, *strictly, reading, progress)
         if ledger is None:
             return run.alone()
-        book = ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files)
-        read = asdict(text or TextOptions())
-        job = Job(
-            book,
-            uses_of(recipe, run.plan, table.header),
-            file=book.file_hash(guarded.sha256, canonical(read)),
-            identity=asked.identifiers,
-            fresh_draw=asked.fresh_draw,
-            settings={
-                "into": asked.into,
-                "text": read,
-                "compression": packing,
-                "keep_sensitive": asked.keep_sensitive,
-                # Only where they are used: releases of earlier versions had none.
-                **({"shuffle": True} if asked.shuffle else {}),
-                **({"drop": asked.drop} if asked.drop else {}),
-            },
-            source=guarded.name,
-            channels=recipe.channels,
-            channel_files=channel_files,
-        )
-        return run.of_job(job)
+        return run.of_ledger(ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files))
 
 
 def _first_half(progress: Progress | None) -> Progress | None:

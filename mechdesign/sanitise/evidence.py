@@ -178,6 +178,11 @@ class Crossing:
         self._keys, at = np.unique(np.concatenate([self._keys, keys]), return_inverse=True)
         self._counts = np.bincount(at, np.concatenate([self._counts, counts])).astype(np.int64)
 
+    @property
+    def size(self) -> int:
+        """How many different values there are."""
+        return len(np.unique(self._keys >> 32))
+
     def table(self) -> tuple[Integers, Integers, Integers]:
         """Numbers of value and symbol, and how many records have both."""
         return self._keys >> 32, self._keys & (2**32 - 1), self._counts
@@ -207,7 +212,7 @@ class Crossing:
         if self.same:
             return True
         known, alone = self.guessed()
-        nearly = not self.full and SHARED * len(self.values) <= self._looked
+        nearly = not self.full and SHARED * self.size <= self._looked
         nearly = nearly and 1 - known <= (1 - NEARLY) * (1 - alone)
         return nearly and decisive(log_evidence(*self.table()), looks)
 

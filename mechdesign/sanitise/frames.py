@@ -23,14 +23,13 @@ from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
-from mechdesign.release.draws import words_at
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
-from mechdesign.sanitise.shuffling import permutation
+from mechdesign.sanitise.shuffling import random_words
 from mechdesign.sanitise.writing import uses_of
 from mechdesign.tables.columns import arrow_type, rebuild
 
@@ -170,7 +169,8 @@ def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int)
     census = Census()
     key = drawer.recipe.keys[0].derived("order")
     census.add(RowHasher(key.secret).columns(columns, len(frame)))
-    return _taken(released, permutation(words_at(key.derived(census.content().ordered), np.arange(len(frame)))))
+    words = random_words(key.derived(census.content().ordered), 0, len(frame))
+    return _taken(released, np.argsort(words, kind="stable"))
 
 
 def _taken(frame: Any, order: Any) -> Any:

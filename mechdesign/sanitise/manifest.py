@@ -237,6 +237,7 @@ class _Told(FileDocument):
     draw: Natural
     insecure_seed: bool
     shuffled: bool = False
+    notes: tuple[str, ...] = ()
     versions: dict[str, str]
     covers: tuple[str, ...]
     voids: tuple[str, ...]
@@ -287,6 +288,8 @@ class Manifest:
     other_channels: bool = False
     insecure_seed: bool = False
     shuffled: bool = False
+    notes: tuple[str, ...] = ()
+    inner_notes: tuple[str, ...] = ()
 
     def text(self, audience: Audience) -> str:
         """The manifest as it is written: JSON with the hash of its content."""
@@ -297,6 +300,7 @@ class Manifest:
             "versions": versions(),
             "covers": tuple(line for column in self.released for line in covers(column, internal=internal)),
             "voids": tuple(voids(self)),
+            "notes": (*self.notes, *(self.inner_notes if internal else ())),
         }
         if internal:
             earlier = tuple(

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from mechdesign.core.files import NamelessFile
+from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import arrow_integers, integers_of
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.outputs import KeptColumn
-from mechdesign.release.draws import Key, Words, words_at
+from mechdesign.release.draws import Key, RowNumbers
 
 ROOM = 32 << 20
 """Bytes of records that are sorted at a time (32 MB; several times that in memory)."""
@@ -26,9 +27,13 @@ UNPACKED = 4
 """How much larger the columns of a Parquet file are in memory, about, than encoded."""
 
 
-def permutation(words: Words) -> Any:
-    """The order in which random words ascend; of equal ones, which are not expected, the first comes first."""
-    return np.argsort(words, kind="stable")
+WORD_BITS = 62
+"""Records are ordered by random words of so many bits, of which no two are expected to be equal."""
+
+
+def random_words(key: Key, first: int, count: int) -> Integers:
+    """A word for each of some records, by their number."""
+    return RowNumbers(first, count).source(key).below(1 << WORD_BITS, count)
 
 
 def shuffle_file(
@@ -61,13 +66,14 @@ def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None)
     """The records of arrow batches in random order; what is not at hand lies in one file without a name."""
     import pyarrow as pa
 
-    store, places, first = NamelessFile(folder), list[list[int]]([] for _ in range(buckets)), 0
+    store, first = NamelessFile(folder), 0
+    places = list[list[int]]([] for _ in range(buckets))
     try:
         with open(store.path, "wb") as out:
             for table in _gathered(parts):
-                words = words_at(key, np.arange(first, first + table.num_rows))
+                words = random_words(key, first, table.num_rows)
                 first += table.num_rows
-                bucket = (words >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
+                bucket = (words >> WORD_BITS // 2) * buckets >> WORD_BITS // 2
                 order = np.argsort(bucket, kind="stable")
                 ends = np.searchsorted(bucket[order], np.arange(buckets + 1)).tolist()
                 whole = table.append_column("", arrow_integers(words)).take(arrow_integers(order))
@@ -85,7 +91,7 @@ def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None)
                 if pieces:
                     whole = pa.concat_tables(pieces).unify_dictionaries()
                     last = whole.num_columns - 1
-                    order = permutation(integers_of(whole.column(last).combine_chunks()))
+                    order = np.argsort(integers_of(whole.column(last).combine_chunks()), kind="stable")
                     mixed = whole.remove_column(last).take(arrow_integers(order))
                     yield from mixed.combine_chunks().to_batches()
     finally:

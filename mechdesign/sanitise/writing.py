@@ -15,6 +15,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
+from mechdesign.formats.csv import as_text
 from mechdesign.formats.opening import Source
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
@@ -49,10 +50,13 @@ def write_release(
     packing: Compression | None,
     advance: Callable[[float], None],
     look: Callable[[Any], None] | None = None,
+    *,
+    escape: bool = False,
 ) -> int:
     """Write the sanitised copy of a table; the number of records.
 
-    `advance` is told the share that is done; `look` sees every batch.
+    `advance` is told the share that is done; `look` sees every batch. Of a CSV, formulas are written as text with
+    `escape`.
     """
     import pyarrow as pa
 
@@ -73,7 +77,9 @@ def write_release(
     identifiers = [header[at] for at in plan.identity]
     # One array each for the whole table, of text where the column has no type of its own.
     labels = {
-        key: arrow_texts(texts) if kinds[key] is None else own_values(texts, kinds[key])
+        key: arrow_texts([*map(as_text, texts)] if escape else texts)
+        if kinds[key] is None
+        else own_values(texts, kinds[key])
         for key, texts in drawer.labels.items()
     }
     with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
@@ -90,7 +96,8 @@ def write_release(
             if look is not None:
                 look(batch)
             codes = {key: arrow_integers(drawn[key].codes.astype(np.int32, copy=False)) for key in kinds}
-            sink.write(batch, [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds])
+            written = [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
+            sink.write(batch.escaped() if escape else batch, written)
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
@@ -122,6 +129,8 @@ def write_sides(
     records: int,
     dataset: str,
     earlier: Earlier,
+    notes: tuple[str, ...],
+    inner_notes: tuple[str, ...],
 ) -> None:
     """Write manifests and codebook to their temporary places."""
     if sides.codebook is not None:
@@ -155,6 +164,8 @@ def write_sides(
         other_channels=earlier.other_channels,
         insecure_seed=recipe.options.insecure_seed is not None,
         shuffled=recipe.options.shuffle,
+        notes=notes,
+        inner_notes=inner_notes,
     )
     for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
         if path is not None:

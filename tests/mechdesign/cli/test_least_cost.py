@@ -192,7 +192,7 @@ def test_estimates_say_what_kept_frequencies_are_worth(
     records.write_text("hours\n" + "".join(random.Random(1).sample(hours, len(hours))))
     asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]
     assert main(["design", table, *BASE, *asked]) == 0
-    assert main(["apply", channel, str(records), out]) == 0
+    assert main(["apply", channel, str(records), out, "--keep-order"]) == 0
     capsys.readouterr()
     assert main(["estimate", out, "--channel", channel]) == 0
     said = " ".join(capsys.readouterr().out.split())

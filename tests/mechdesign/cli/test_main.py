@@ -14,8 +14,19 @@ from mechdesign.core.errors import InputError, NotPrivate, SolverFailure
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = [
-    *("design", "audit", "compose", "apply", "check", "estimate", "compare", "measure", "releases", "show"),
-    *("report", "quantize", "nonstochastic"),
+    *(
+        "design",
+        "audit",
+        "compose",
+        "inspect",
+        "apply",
+        "check",
+        "estimate",
+        "compare",
+        "measure",
+        "releases",
+    ),
+    *("show", "report", "quantize", "run", "nonstochastic"),
 ]
 MICRO = ("--sensitive", "group", "--useful", "job", "--epsilon", "1")
 

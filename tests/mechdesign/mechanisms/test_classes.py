@@ -64,7 +64,7 @@ def test_a_channel_of_the_classes_becomes_one_of_the_symbols(seed, k):
     assert posteriors(joint, notion).residual(points.toarray()).max() < 1e-9
     assert len(points) <= len(found.points) + len(joint.useful) - len(reduced.joint.useful)
     back = reduced.merged(points)
-    assert weights @ entropy.of(back) == pytest.approx(found.value, abs=1e-9)
+    assert weights @ back.entropies() == pytest.approx(found.value, abs=1e-9)
 
 
 def test_classes_are_decided_in_integers():

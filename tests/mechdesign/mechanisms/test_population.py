@@ -63,10 +63,10 @@ def test_adult_keeps_what_a_prototype_kept_with_a_proof(adult: Joint) -> None:
 def test_more_records_come_close_to_the_table() -> None:
     """NMI grows with the records and tends to the optimum of the table."""
     kept = []
-    for factor in (1, 100, 10**6):
+    for factor in (1, 100, 10**4):
         joint = Joint.from_counts([[factor * c for c in row] for row in JOINT.counts])
-        kept.append(design(joint, LDP(0.8), confidence=0.95, gap=1e-4).nmi)
-    table = design(JOINT, LDP(0.8), gap=1e-4).nmi
+        kept.append(design(joint, LDP(0.8), confidence=0.95, gap=1e-3).nmi)
+    table = design(JOINT, LDP(0.8), gap=1e-3).nmi
     assert kept == sorted(kept)
     assert kept[-1] == pytest.approx(table, abs=3e-3)
 

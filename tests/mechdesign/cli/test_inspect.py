@@ -1,0 +1,205 @@
+"""`mechdesign inspect`: what other columns tell, before a release; and `apply --strict`, which lets no note pass."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+
+import pandas as pd
+import pytest
+
+JOBS = random.Random(1).choices(["clerk", "baker", "smith", "weaver"], k=400)
+SEED = ("--insecure-seed", "1")
+
+
+@pytest.fixture
+def people(folder):
+    chance = random.Random(2)
+    frame = pd.DataFrame({"id": range(400), "job": JOBS})
+    frame["code"] = frame.job.map({job: i for i, job in enumerate(sorted(set(JOBS)))})
+    frame["group"] = chance.choices("ab", k=400)
+    frame["clan"] = [each if chance.random() < 0.9 else "c" for each in frame.group]
+    frame["note"] = chance.choices("xyz", k=400)
+    frame.to_csv("in.csv", index=False)
+    frame.drop(columns=["code", "group", "clan"]).to_csv("plain.csv", index=False)
+    frame.to_parquet("in.parquet", index=False)
+    return frame
+
+
+@pytest.mark.parametrize("source", ["in.csv", "in.parquet"])
+def test_what_other_columns_tell_worst_first(people, channel, run, source):
+    record = run("inspect", source, "--channel", channel, "--json").record
+    assert (record["records"], record["useful"], record["sensitive"]) == (400, ["job"], ["group"])
+    named = {told["column"]: told for told in record["columns"]}
+    assert [told["column"] for told in record["columns"]][:2] == ["code", "clan"]
+    code = named["code"]["about"]["job"]
+    assert code["stands_for"]
+    assert code["pinned"] == code["guessed"] == 1.0
+    assert code["lift"] == pytest.approx(400 / min(JOBS.count(job) for job in set(JOBS)))
+    clan = named["clan"]["about"]["group"]
+    kept = people[people.clan != "c"]
+    assert clan["pinned"] == pytest.approx(len(kept) / 400)
+    assert clan["lift"] == pytest.approx(400 / people.group.value_counts().min())
+    assert clan["alone"] == people.group.value_counts().max() / 400
+    assert not named["note"]["about"]["job"]["stands_for"]
+    assert named["id"] == {"column": "id", "values": 400, "about": named["id"]["about"]}
+    assert named["id"]["about"]["job"]["lift"] is None
+    assert named["id"]["about"]["job"]["pinned"] == 0.0
+
+
+def test_the_text_is_a_table_without_values(people, channel, run):
+    result = run("inspect", "in.csv", "--channel", channel)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    assert lines[0] == "400 records; other columns, worst first:"
+    assert lines[1].split() == [
+        "column",
+        "values",
+        "about",
+        "largest",
+        "lift",
+        "pinned",
+        "down",
+        "guessed",
+        "without",
+    ]
+    assert lines[2].split()[:3] == ["code", "4", "job"]
+    assert lines[2].endswith("stands for it")
+    assert "clerk" not in result.out
+
+
+def test_columns_of_other_names_and_of_too_many_values(people, channel, run, monkeypatch):
+    monkeypatch.setattr("mechdesign.sanitise.inspecting.VALUES", 100)
+    people.rename(columns={"job": "work", "group": "family"}).to_csv("other.csv", index=False)
+    asked = (
+        "inspect",
+        "other.csv",
+        "--channel",
+        channel,
+        "--column",
+        "job=work",
+        "--sensitive",
+        "family",
+        "--json",
+    )
+    record = run(*asked).record
+    assert (record["useful"], record["sensitive"]) == (["work"], ["family"])
+    assert record["columns"][-1] == {"column": "id", "values": None, "about": {}}
+    assert "many  -" in run(*asked[:-1]).out
+
+
+def test_what_is_refused(people, channel, refused):
+    assert "plain.csv: there is no column 'group'" in refused(
+        "inspect", "plain.csv", "--channel", channel, "--sensitive", "group"
+    )
+    assert "'job' cannot be sensitive and useful" in refused(
+        "inspect", "in.csv", "--channel", channel, "--sensitive", "job"
+    )
+    assert "there is no such file" in refused("inspect", "none.csv", "--channel", channel)
+
+
+def test_apply_tells_how_many_columns_stay(people, channel, run):
+    out = run("apply", channel, "plain.csv", "o.csv", *SEED).out
+    assert (
+        out
+        == "400 records written to o.csv; the column job is released, and 2 other columns stay as they were.\n"
+    )
+    assert run("apply", channel, "plain.csv", "o.csv", *SEED, "--force", "--json").record["others"] == 2
+    out = run(
+        "apply", channel, "in.csv", "p.csv", *SEED, "--drop", "code,group", "--drop", "clan,note,id"
+    ).out
+    assert out == "400 records written to p.csv; the column job is released.\n"
+
+
+def test_strict_makes_every_note_an_error(people, channel, run, refused, folder):
+    """Before anything is written or entered in the ledger."""
+    run("design", "records.csv", "--sensitive", "group", "--useful", "town", "--epsilon", "1", "-o", "t.json")
+    people.assign(town=random.Random(3).choices("NS", k=400))[["id", "job", "town"]].to_csv(
+        "two.csv", index=False
+    )
+    both = ("apply", channel, "two.csv", "o.csv", "--also", "t.json")
+    text = refused(*both, "--strict", *SEED)
+    assert "two.csv: a note, which --strict makes an error: several columns of a record are released" in text
+    assert run(*both, *SEED, "--quiet").err == ""
+    assert "several columns" in json.loads((folder / "o.csv.manifest.json").read_text())["notes"][0]
+    assert run("apply", channel, "plain.csv", "s.csv", "--strict").code == 0
+    again = ("apply", channel, "plain.csv", "f.csv", "--fresh-draw")
+    result = run(*again, "--strict")
+    assert result.code == 2
+    assert "the same records have been released before" in result.err
+    assert not (folder / "f.csv").exists()
+    assert [line.split()[-1] for line in run("releases").out.splitlines()[1:]] == ["s.csv"]
+    assert run(*again, "--quiet", "--internal-manifest", "i.json").err == ""
+    assert any("released before" in note for note in json.loads((folder / "i.json").read_text())["notes"])
+
+
+def test_changes_of_records_are_noted_inside_alone(people, channel, run, folder):
+    how = ("--identity", "id", "--changed", "keep", "--quiet")
+    assert run("apply", channel, "plain.csv", "1.csv", *how).code == 0
+    people.assign(job=[*JOBS[1:], JOBS[0]])[["id", "job"]].to_csv("next.csv", index=False)
+    assert run("apply", channel, "next.csv", "2.csv", *how, "--internal-manifest", "i.json").code == 0
+    public, internal = (
+        json.loads((folder / name).read_text())["notes"] for name in ("2.csv.manifest.json", "i.json")
+    )
+    assert not any("another symbol" in note for note in public)
+    assert any("have another symbol than before" in note for note in internal)
+
+
+def test_cells_that_spreadsheets_execute(channel, run, folder, refused):
+    cells = [
+        "=1+1",
+        '=cmd|"/c calc"',
+        "-2.5",
+        "+49 170",
+        "@x",
+        "-1e5",
+        "a=b",
+        "",
+        "\ttab",
+        "-5%",
+        '"',
+        "=\n2",
+    ]
+    with open("in.csv", "w", newline="", encoding="utf-8") as stream:
+        rows = [[cell, JOBS[i], cell] for i, cell in enumerate(cells)]
+        csv.writer(stream).writerows([["note", "job", "more"], *rows])
+    assert run("apply", channel, "in.csv", "plain.csv", *SEED).code == 0
+    assert run("apply", channel, "in.csv", "safe.csv", *SEED, "--escape-formulas").code == 0
+    plain, safe = (
+        [*csv.reader(io.StringIO((folder / name).read_bytes().decode()))]
+        for name in ("plain.csv", "safe.csv")
+    )
+    expected = [
+        "'=1+1",
+        '\'=cmd|"/c calc"',
+        "-2.5",
+        "'+49 170",
+        "'@x",
+        "-1e5",
+        "a=b",
+        "",
+        "'\ttab",
+        "-5%",
+        '"',
+        "'=\n2",
+    ]
+    assert [row[0] for row in safe[1:]] == [row[2] for row in safe[1:]] == expected
+    assert [row[0] for row in plain[1:]] == cells
+    assert [row[1] for row in safe] == [row[1] for row in plain]
+    pd.read_csv("in.csv", dtype=str).to_parquet("in.parquet")
+    assert "has no formulas" in refused(
+        "apply", channel, "in.parquet", "o.parquet", "--escape-formulas", *SEED
+    )
+
+
+def test_released_labels_are_escaped_too(folder, run):
+    (folder / "t.csv").write_text("s,x\n" + "a,=1\nb,=1\na,@2\nb,@2\na,=1\n" * 20)
+    assert (
+        run("design", "t.csv", "--sensitive", "s", "--useful", "x", "--epsilon", "5", "-o", "c.json").code
+        == 0
+    )
+    (folder / "x.csv").write_text("x\n=1\n@2\n@2\n=1\n")
+    assert run("apply", "c.json", "x.csv", "o.csv", "--escape-formulas", *SEED).code == 0
+    assert all(line[0] not in "=@" for line in (folder / "o.csv").read_text().splitlines())
