@@ -78,11 +78,6 @@ class DistanceMean:
     name: str
     power: int
 
-    @property
-    def is_polyhedral(self) -> bool:
-        """Whether the lifts with a mean of at most c form a polytope."""
-        return self.power == 1
-
     def average(self, p_s: Array, lifts: Array) -> Array:
         """The mean of each column of `lifts` (|S|, k)."""
         return p_s @ abs(lifts - 1.0) ** self.power
@@ -111,7 +106,6 @@ class PowerMean:
 
     order: float
     name: str = "alpha"
-    is_polyhedral: ClassVar[bool] = False
 
     def average(self, p_s: Array, lifts: Array) -> Array:
         """The mean of each column of `lifts` (|S|, k); infinite where one of them is."""
@@ -163,7 +157,7 @@ class MeanLimits:
     @property
     def no_polytope(self) -> str | None:
         """Why the posteriors that keep to the limits form no polytope; None where they do."""
-        if not self.mean.is_polyhedral:
+        if not isinstance(self.mean, DistanceMean) or self.mean.power != 1:
             return f"{self.mean.name} is a notion without polytope"
         if math.isfinite(self.lower):
             return f"{self.mean.name} with its inverse is a notion without polytope (eps_l inf drops the inverse)"

@@ -94,15 +94,14 @@ def scaled(
     if common > 1:
         divisor = math.gcd(*(entry for row in counts for entry in row)) or 1
         counts = [[entry // divisor for entry in row] for row in counts]
-    for s, row in enumerate(counts):
-        for x, entry in enumerate(row):
-            if entry >= LARGEST_ENTRY:
-                positive = [float(value) for values_of_row in values for value in values_of_row if value]
-                smallest = f"; the smallest entry is {min(positive):.3g}" if common > 1 else ""
-                raise InputError(
-                    f"the entry at {cell_name(sensitive, useful, s, x)} is 2^256 or more once the table is scaled "
-                    f"to integers{smallest}: round the table to fewer digits"
-                )
+    large = ((s, x) for s, row in enumerate(counts) for x, entry in enumerate(row) if entry >= LARGEST_ENTRY)
+    for s, x in large:
+        positive = [float(value) for row in values for value in row if value]
+        smallest = f"; the smallest entry is {min(positive):.3g}" if common > 1 else ""
+        raise InputError(
+            f"the entry at {cell_name(sensitive, useful, s, x)} is 2^256 or more once the table is scaled "
+            f"to integers{smallest}: round the table to fewer digits"
+        )
     return counts
 
 
