@@ -39,7 +39,7 @@ FIRST_BLOCK = 8
 LUMPED = 4
 """Neighbouring parts that are joined for the next coarser look."""
 
-_log_gamma = np.frompyfunc(math.lgamma, 1, 1)
+_log_gamma: Any = np.frompyfunc(math.lgamma, 1, 1)
 
 
 def log_evidence(contexts: Integers, symbols: Integers, counts: Integers) -> float:
