@@ -217,7 +217,7 @@ class _TwoSided(Notion):
     eps_u: float = cast("float", None)  # so that one budget alone is answered with what to write
 
     def __post_init__(self) -> None:
-        if self.eps_u is None:  # pyright: ignore[reportUnnecessaryComparison]
+        if vars(self)["eps_u"] is None:
             kind = type(self).__name__
             raise InputError(
                 f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or {kind}.from_epsilon(epsilon, lam=0.5)"

@@ -95,7 +95,6 @@ class InteriorPoint:
         self.z[:n] = np.where(problem.open, self._c[:n] + 1.0, 1.0)  # feasible but for the small multipliers
 
     def _zeta(self) -> Array:
-        """Images of the columns, (k, n)."""
         return self._b @ (self.q + self._base)
 
     def _iterate(self) -> Iterate:

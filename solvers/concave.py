@@ -268,7 +268,6 @@ class ConcaveSearch:
                 progress(min(k.state()[0] for k in self._kernels))
 
     def _together(self, work: Callable[..., Any]) -> list[Any]:
-        """One call per kernel, in threads where there are several."""
         if self._pool is None:
             return [work(self._kernels[0], 0)]
         return list(self._pool.map(work, self._kernels, range(len(self._kernels))))

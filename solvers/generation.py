@@ -194,8 +194,9 @@ class Generation:
                     if self.completion is not None:
                         self._add(self.completion(), prices, math.inf)
                         self.completion = None
-                elif solution.slack <= NEARLY_COVERED:
-                    self._try_exactly()
+                elif solution.slack <= NEARLY_COVERED and len(self.pool) >= self._next_exact:
+                    self._next_exact = EXACT_GROWTH * len(self.pool)
+                    self._solve_exactly(EXACT_SHARE * self._left())
             else:
                 self._accept(solution)
                 mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
@@ -310,7 +311,10 @@ class Generation:
                 self._widen()
             else:
                 self._recenter(value)
-                self._keep_incumbent(value - self.bound)
+                gap = value - self.bound
+                if self._boxed and self.bound > 0.0 and gap < 0.1 * self._incumbent_gap:
+                    self._incumbent_gap = gap  # so that a limit finds a good answer
+                    self._solve_exactly(self._left())
         return EnvelopeStatus.TIME_LIMIT
 
     def _price(self, prices: Array) -> EnvelopeStatus | None:
@@ -437,18 +441,6 @@ class Generation:
     def _solve_exactly(self, seconds: float) -> bool:
         solution = self._master.solve(seconds)
         return self._usable(solution) and self._accept(solution)
-
-    def _keep_incumbent(self, gap: float) -> None:
-        """An exact solve each time the gap has fallen to a tenth, so that a limit finds a good answer."""
-        if self._boxed and self.bound > 0.0 and gap < 0.1 * self._incumbent_gap:
-            self._incumbent_gap = gap
-            self._solve_exactly(self._left())
-
-    def _try_exactly(self) -> None:
-        """An exact solve each time the columns have become many more: a limit may come at any moment."""
-        if len(self.pool) >= self._next_exact:
-            self._next_exact = EXACT_GROWTH * len(self.pool)
-            self._solve_exactly(EXACT_SHARE * self._left())
 
     def _accept(self, solution: MasterSolution) -> bool:
         """Keep the weights if they are better; False if they do not decompose the target at all."""

@@ -145,7 +145,6 @@ class LineSearch:
         return passes
 
     def _blocks(self, end: float) -> Iterator[tuple[Index, Index]]:
-        """Some symbols below the end, and all above it."""
         below, above = np.flatnonzero(self.a < end), np.flatnonzero(self.a > end)
         if below.size and above.size and np.isfinite(end):
             step = max(1, BLOCK // above.size)
@@ -264,7 +263,6 @@ def _groups(search: LineSearch, point: Array, order: Index) -> Index:
 
 
 def _listed(search: LineSearch, level: float) -> Points:
-    """Every pair of symbols across the level."""
     x, z = np.nonzero((search.a[:, None] < level) & (search.a[None, :] >= level))
     return search.pairs(x, z, level)
 
@@ -298,7 +296,6 @@ def _followed(
 
 
 def _taken(line: Masses, mass: float) -> Masses:
-    """As much from the head of the line."""
     out: Masses = deque()
     while line and mass > 0.0:
         symbol, has = line.popleft()

@@ -63,23 +63,12 @@ class RobustSearch(ConcaveSearch):
         self._members = self._first = np.arange(self.n)
         scale = 1.0 / uncertain.point
         allowance = uncertain.row_error * float(scale.max())
-        share_width = uncertain.share_upper - uncertain.share_lower
-        share_room = max(1.0 - float(uncertain.share_lower.sum()), 0.0)
-        lower, width, room = map(np.ascontiguousarray, uncertain.boxes)
+        low, wide = uncertain.share_lower, uncertain.share_upper - uncertain.share_lower
+        limits = (uncertain.ratio, uncertain.most, uncertain.least, margin, allowance, uncertain.rest)
         arguments = (
-            lower,
-            width,
-            room,
-            scale,
-            np.ascontiguousarray(uncertain.share_lower),
-            np.ascontiguousarray(share_width),
-            share_room,
-            uncertain.ratio,
-            uncertain.most,
-            uncertain.least,
-            margin,
-            allowance,
-            uncertain.rest,
+            *map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide)),
+            max(1.0 - float(low.sum()), 0.0),
+            *limits,
         )
         self._kernels = [Search(*arguments, np.ones(self.n))]
         top = self._tighten(tightening)

@@ -1,9 +1,5 @@
 from .files import check_release
-from .frequencies import (
-    Frequencies,
-    estimate_frequencies,
-    identifiability,
-)
+from .frequencies import Frequencies, estimate_frequencies, identifiability
 from .joint_frequencies import JointFrequencies, estimate_joint
 from .weights import (
     ExpandedRecords,

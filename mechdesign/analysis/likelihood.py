@@ -5,8 +5,8 @@ Iterative Bayesian update: ``p(x) <- p(x) g(x)`` with ``g(x) = sum_y f(y) W(y|x)
 
     L(p*) - L(p) = N sum_y f(y) log ((p*W)(y) / (pW)(y)) <= N log sum_x p*(x) g(x) <= N log max_x g(x),
 
-so the largest g bounds the deficit, whatever produced p. Steps are extrapolated (SQUAREM, Varadhan and Roland 2008)
-and finished by Newton steps, a non-negative least-squares problem each; a step that lowers L is not taken.
+so the largest g bounds the deficit, whatever produced p. The updates are finished by Newton steps, a non-negative
+least-squares problem each; a step that lowers L is not taken.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SLACK = 1e-14
 ITERATIONS = 5_000
 """Most cycles; typical problems take fewer than 20."""
 
-EM_CYCLES = 3
-"""Extrapolated cycles before each Newton step."""
+UPDATES = 6
+"""Updates before each Newton step."""
 
 STEP_FACTOR = 0.5
 SHORTEST_STEP = 1e-10
@@ -101,8 +101,8 @@ def maximum_likelihood(
     cycle = 0
     while gap > goal and cycle < iterations and cycle - best_cycle < PATIENCE:
         cycle += 1
-        for _ in range(EM_CYCLES):
-            p = _squarem(problem, p)
+        for _ in range(UPDATES):
+            p = problem.update(p)
         p = _newton(problem, p)
         if (new := _gap(problem, p)) < gap:
             best, gap, best_cycle = p, new, cycle
@@ -127,22 +127,6 @@ def _gap(problem: _Likelihood, p: Array) -> float:
     return max(0.0, math.log(float(problem.gradient(p).max())))
 
 
-def _squarem(problem: _Likelihood, p: Array) -> Array:
-    """Two updates and the extrapolation along them; never lower than the two updates."""
-    first = problem.update(p)
-    second = problem.update(first)
-    r, v = first - p, second - 2.0 * first + p
-    size = float(np.linalg.norm(v))
-    if size == 0.0:
-        return second
-    length = -max(1.0, float(np.linalg.norm(r)) / size)
-    far = p - 2.0 * length * r + length * length * v
-    if far.min() < 0.0:
-        far = np.maximum(far, second * 0.1)
-    far = problem.update(far / far.sum())
-    return far if problem.value(far) >= problem.value(second) else second
-
-
 def _newton(problem: _Likelihood, p: Array) -> Array:
     """The maximiser of the quadratic model over the simplex, or as far towards it as L rises.
 
@@ -154,7 +138,7 @@ def _newton(problem: _Likelihood, p: Array) -> Array:
     rows = (root / (p @ problem.matrix))[:, None] * problem.matrix.T
     try:
         target, _ = nnls(np.vstack([rows, np.full((1, len(p)), CLOSED)]), np.append(2.0 * root, CLOSED))
-    except RuntimeError:  # it cycled: the next extrapolated updates bring another point
+    except RuntimeError:  # it cycled: the next updates bring another point
         return p
     if target.sum() <= 0.0:
         return p

@@ -54,39 +54,28 @@ class WorstTuple:
 
 
 @dataclass(frozen=True)
-class Composition:
-    """The joint leakage of independent releases of one record, in nats.
+class Composition(Achieved):
+    """The joint leakage of independent releases of one record, in nats: limits as those of one release, for all tuples.
 
-    `achieved` bounds it and `at_least` is attained by a tuple, both the smallest doubles of their kind; they are equal
-    where `exact`, which two channels always are. `sum` is what adding the budgets of the channels alone would give:
-    no bound. `worst` is a tuple that attains the larger side of `at_least`.
+    `achieved` has the limits alone and `at_least` is attained by a tuple, both the smallest doubles of their kind; they
+    are equal where `exact`, which two channels always are. `sum` is what adding the budgets of the channels alone would
+    give: no bound. `worst` is a tuple that attains the larger side of `at_least`.
     """
 
-    achieved: Achieved
     at_least: Achieved
     worst: WorstTuple
     sum: Achieved
     alone: tuple[Achieved, ...] = field(repr=False)
 
     @property
+    def achieved(self) -> Achieved:
+        """The limits of all tuples."""
+        return Achieved(self.eps_l, self.eps_u, self.eps_ldp)
+
+    @property
     def exact(self) -> bool:
         """Whether the limits meet."""
         return self.achieved == self.at_least
-
-    @property
-    def eps_l(self) -> float:
-        """Every lift of every tuple is at least exp(-eps_l)."""
-        return self.achieved.eps_l
-
-    @property
-    def eps_u(self) -> float:
-        """Every lift of every tuple is at most exp(eps_u)."""
-        return self.achieved.eps_u
-
-    @property
-    def eps_ldp(self) -> float:
-        """No tuple is more than exp(eps_ldp) times as likely under one sensitive symbol as under another."""
-        return self.achieved.eps_ldp
 
 
 def compose(
@@ -132,7 +121,7 @@ def compose(
     outputs = dict(zip(order, candidates[int(worst.output)][1], strict=True))
     tuples = tuple(channel.outputs[outputs[k]] for k, channel in enumerate(channels))
     return Composition(
-        achieved=Achieved(*map(max, astuple(at_least), left_out.tolist())),
+        *map(max, astuple(at_least), left_out.tolist()),
         at_least=at_least,
         worst=WorstTuple(worst.sensitive, tuples, worst.lift),
         sum=Achieved(*(_sum_above(side) for side in zip(*map(astuple, alone), strict=True))),

@@ -234,11 +234,6 @@ def _widest(most: Array, least: Array, error: float) -> tuple[Array, Array]:
     return _quotients(above, below, error)
 
 
-def _exceeds(one: Bound, other: Bound) -> bool:
-    """Whether the first quotient is larger; a zero denominator means infinity."""
-    return one.above * other.below > other.above * one.below
-
-
 def audit_population(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> Audit:
     """Decide exactly whether `channel` satisfies `notion` for every population of a set, which is all it speaks of."""
     limits, joint = lift_limits(notion), released_part(channel, joint)
@@ -330,7 +325,8 @@ def lift_limits(notion: Notion) -> LiftLimits:
 def _largest(bounds: Sequence[Bound]) -> Bound:
     best = bounds[0]
     for bound in bounds[1:]:
-        best = bound if _exceeds(bound, best) else best
+        if bound.above * best.below > best.above * bound.below:  # a zero below means infinity
+            best = bound
     return best
 
 

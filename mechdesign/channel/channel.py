@@ -113,29 +113,25 @@ class Channel(Displayed):
             return
         if self.joint.useful != self.useful:
             raise InputError("the useful variable of the joint table is not the one of the channel")
-        if self.sensitive is None:
-            object.__setattr__(self, "sensitive", self.joint.sensitive)
-        elif self.sensitive != self.joint.sensitive:
+        if self.sensitive not in (None, self.joint.sensitive):
             raise InputError("the sensitive variable of the joint table is not the one of the channel")
+        object.__setattr__(self, "sensitive", self.joint.sensitive)
 
     def _check_record(self) -> None:
         """The sizes and symbols that the record speaks of are those of the channel."""
         record, sensitive = self.record, self.sensitive
-        if (record.budgets or record.confidence) and sensitive is None:
-            raise InputError(
-                "budgets of symbols and a confidence set need the sensitive symbols, and there are none"
-            )
         if sensitive is None:
+            if record.budgets or record.confidence:
+                raise InputError(
+                    "budgets of symbols and a confidence set need sensitive symbols, and there are none"
+                )
             return
         own = [(budgets.column, budgets.symbol) for budgets in record.budgets]
-        known = [(column, symbol) for column, symbol, _ in sensitive.protected]
-        unknown = [", ".join(symbol) for column, symbol in own if (column, symbol) not in known]
-        if unknown or len(set(own)) < len(own):
-            raise InputError(
-                f"budgets: there is no sensitive symbol {listed(unknown)}"
-                if unknown
-                else "budgets: a sensitive symbol occurs twice"
-            )
+        known = {(column, symbol) for column, symbol, _ in sensitive.protected}
+        if unknown := [", ".join(symbol) for column, symbol in own if (column, symbol) not in known]:
+            raise InputError(f"budgets: there is no sensitive symbol {listed(unknown)}")
+        if repeated(own) is not None:
+            raise InputError("budgets: a sensitive symbol occurs twice")
         intervals = (record.confidence or {}).get("intervals")
         if intervals is not None:
             shape = [len(intervals["shares"]), *map(len, intervals["cells"])]

@@ -33,14 +33,11 @@ def output_labels(names: Sequence[str], rows: IntegerRows) -> tuple[str, ...]:
     for at, values in rows.columns:
         most = max(values)
         present = [(x, value) for x, value in zip(at, values, strict=True) if value > SAME_WEIGHT * most]
+        alike = most - min(value for _, value in present) <= SAME_WEIGHT * most
+        mixes += not alike
         owner.append(present[0][0] if len(present) == 1 else None)
-        if len(present) == 1:
-            proposals.append(names[present[0][0]])
-        elif most - min(value for _, value in present) <= SAME_WEIGHT * most:
-            proposals.append(_merged([names[x] for x, _ in present]))
-        else:
-            mixes += 1
-            proposals.append(f"mix-{mixes}")
+        members = [names[x] for x, _ in present]
+        proposals.append(members[0] if len(members) == 1 else _merged(members) if alike else f"mix-{mixes}")
     return _unique(proposals, owner, names)
 
 

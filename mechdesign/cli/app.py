@@ -41,9 +41,7 @@ def _root(
     console: ConsoleOptions,
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", metavar="", help="Print the version and exit.", callback=_version, is_eager=True
-        ),
+        typer.Option("--version", metavar="", help="Print the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None: ...
 
@@ -56,9 +54,7 @@ COMMANDS = (
 
 for _name in COMMANDS:
     _module = import_module(f"mechdesign.cli.{_name}")
-    _command = getattr(_module, _name)
-    app.command(_name, cls=PlainCommand, help=_unwrapped(_command.__doc__), epilog=_module.EXAMPLE)(
-        command(_command)
-    )
+    _run = getattr(_module, _name)
+    app.command(_name, cls=PlainCommand, help=_unwrapped(_run.__doc__), epilog=_module.EXAMPLE)(command(_run))
 
 app.add_typer(nonstochastic.app, name="nonstochastic", help="Privacy without probabilities: measure ranges.")

@@ -22,9 +22,7 @@ class CheckOptions:
     original: str | None = option(
         "IN", "The file that was sanitised: then every record and every other column is compared, too."
     )
-    false_alarm: str = option(
-        "P", "Chance that the frequencies of a faithful release are called implausible.", "0.001"
-    )
+    false_alarm: str = option("P", "Chance that a faithful release fails the test of frequencies.", "0.001")
     any_data: bool = flag("Without --original: do not expect the frequencies of the channel's own table.")
     ignore: list[str] | None = option(
         "COL[,COL..]", "Columns not to compare: removed, or released by another channel; may be repeated."

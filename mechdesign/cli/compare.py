@@ -32,9 +32,7 @@ class GridOptions(o.KeptOptions):
         "Shares of epsilon for the lower side (default 0.5); notions that take epsilon whole ignore them.",
     )
     mechanisms: str | None = option("LIST", "Names with commas, as for `design` (default: all).")
-    notions: str = option(
-        "LIST", "Names with commas, as for `design`; alpha:10 is alpha-lift of order 10.", "alip"
-    )
+    notions: str = option("LIST", "As for `design`, with commas; alpha:10 is alpha-lift of order 10.", "alip")
 
     objectives: str | None = option(
         "LIST",
@@ -55,9 +53,7 @@ class GridOptions(o.KeptOptions):
 class SweepOptions(o.SearchOptions):
     """How it is found"""
 
-    as_published: bool = flag(
-        "Leave out the repair of the heuristics, for study: rows may violate their notion."
-    )
+    as_published: bool = flag("Leave out the repair of heuristics, for study: rows may violate their notion.")
     workers: str = option("N", "Processes to use.", "1")
 
     def arguments(self) -> dict[str, Any]:
@@ -82,9 +78,7 @@ class OutputOptions:
         names="--output -o",
     )
     plot: str | None = option("FILE", "Draw the curves: .png, .svg or .pdf.")
-    recommend: bool = flag(
-        "Say what 'at most twice as likely' costs, and where keeping 90 % of the information begins."
-    )
+    recommend: bool = flag("Say what 'at most twice as likely' costs, and where keeping 90 % begins.")
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""

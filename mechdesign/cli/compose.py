@@ -37,9 +37,7 @@ def compose(reporter: Reporter, channels: ChannelPaths, table: o.OtherTable, com
 
     for path in channels:
         if m.is_mechanism(path):
-            raise InputError(
-                f"{path} is a mechanism file of `quantize`: compose takes channel files of `design`"
-            )
+            raise InputError(f"{path} is a mechanism file of `quantize`: compose takes channel files")
     loaded = [md.Channel.load(path) for path in channels]
     with reporter.work("composing"):
         joint = table.read(" and ".join(channels), *loaded)

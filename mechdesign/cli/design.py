@@ -31,9 +31,7 @@ LOGGED = ("output", "mechanism", "nmi", "upper_bound_nmi", "gap_nmi", "fallback_
 class DesignBudget(o.BudgetOptions):
     """What is promised"""
 
-    max_posterior: str | None = option(
-        "SHARE", "No sensitive value becomes more probable than this, whatever is released."
-    )
+    max_posterior: str | None = option("SHARE", "No sensitive value becomes more probable than this.")
     keep: str | None = option(
         "SHARE", "Alone: the smallest --epsilon of four digits that keeps this share of the information."
     )
@@ -50,9 +48,7 @@ class DesignBudget(o.BudgetOptions):
         if self.keep is None:
             self.notion_or("alip", None if self.max_posterior is None else 1.0)
             return
-        if self != replace(
-            DesignBudget(), notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep
-        ):
+        if self != DesignBudget(notion=self.notion, lam=self.lam, alpha=self.alpha, keep=self.keep):
             raise InputError("--keep looks for the smallest budget: leave out every other budget")
         self._at("1")
 
@@ -76,14 +72,10 @@ class DesignBudget(o.BudgetOptions):
 class DesignOptions(o.SearchOptions):
     """How it is found"""
 
-    mechanism: str = option(
-        "NAME", "optimal, subset-response, subset-merging or complete-merging.", "optimal"
-    )
+    mechanism: str = option("NAME", "optimal, subset-response, subset-merging, complete-merging.", "optimal")
     no_fallback: bool = flag("Exit 3 instead of emitting subset merging when the optimum fails.")
     seed: int = option("N", "Seed of the search.", 0)
-    allow_identifier: bool = flag(
-        "Design although the useful column has nearly as many symbols as there are records."
-    )
+    allow_identifier: bool = flag("Design although nearly every record has a useful symbol of its own.")
 
     def arguments(self) -> dict[str, Any]:
         """As `mechanisms.design` takes them."""
@@ -159,14 +151,10 @@ class StudyOptions:
 class OutputOptions:
     """What is written"""
 
-    output: str | None = option(
-        "FILE", "Write the channel file here.", public=o.PUBLIC_CHANNEL, names="--output -o"
-    )
+    output: str | None = option("FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o")
     public: bool = flag("Write the channel file without the table and whatever else discloses it.", public="")
 
-    all_measures: bool = flag(
-        "Say what follows for every measure of leakage, and what this channel attains.", again=False
-    )
+    all_measures: bool = flag("Say what is promised and attained in every measure of leakage.", again=False)
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
         """Find out before the work what cannot be written."""

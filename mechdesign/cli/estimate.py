@@ -21,9 +21,7 @@ EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --m
 class EstimateOptions:
     """What is estimated, and how."""
 
-    method: str = option(
-        "NAME", "unbiased (linear; estimates can be negative) or ml (maximum likelihood).", "unbiased"
-    )
+    method: str = option("NAME", "unbiased (linear; can be negative) or ml (maximum likelihood).", "unbiased")
     level: str = option("SHARE", "Confidence level of the intervals.", "0.95")
     target: str = option(
         "WHAT",

@@ -53,17 +53,9 @@ def release_of(
         raise InputError("a mechanism has one column, and one column that identifies individuals")
     if numbers.outside not in (None, *OUTSIDE):
         raise InputError(f"--outside {numbers.outside!r} must be one of {', '.join(OUTSIDE)}")
-    return partial(
-        apply_mechanism,
-        path,
-        source,
-        target,
-        column=next(iter(renamed.values()), None),
-        individual=next(iter(individual), None),
-        equals=numbers.equals,
-        outside=numbers.outside,
-        **{key: how[key] for key in ("text", "compression", "force")},
-    )
+    asked = {key: how[key] for key in ("text", "compression", "force")} | vars(numbers)
+    asked |= {"column": next(iter(renamed.values()), None), "individual": next(iter(individual), None)}
+    return partial(apply_mechanism, path, source, target, **asked)
 
 
 def applied(done: Any, target: str) -> tuple[dict[str, Any], str]:

@@ -27,9 +27,7 @@ class RangeOptions:
     y: str | None = option("COL[,COL..]", "Released column(s); several are crossed.")
     feature: str | None = option("COL[,COL..]", "A feature of the private columns, to guess.")
     hypothesis: str | None = option("COL=VALUE", "A hypothesis to test: the column has this value.")
-    epsilon: str | None = option(
-        "BITS", "Ask whether the release is epsilon-identifiable: exit 1 if it is not."
-    )
+    epsilon: str | None = option("BITS", "Is the release epsilon-identifiable? Exit 1 if it is not.")
     zero_error: bool = flag("Also bound the zero-error capacity (a mixed-integer program).")
     missing: str = option(
         "WHAT",

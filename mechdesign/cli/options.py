@@ -25,15 +25,9 @@ TABS = ("tab", "\\t")
 """Ways to type a tab."""
 
 Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
-AsCsv: TypeAlias = Annotated[
-    bool, typer.Option("--csv", metavar="", help="Print a CSV table and nothing else.")
-]
-ChannelPath: TypeAlias = Annotated[
-    str, typer.Argument(metavar="CHANNEL", help="A channel file written by `design`.")
-]
-ReleasedPath: TypeAlias = Annotated[
-    str, typer.Argument(metavar="OUT", help="CSV or Parquet file written by `apply`.")
-]
+AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")]
+ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")]
+ReleasedPath: TypeAlias = Annotated[str, typer.Argument(metavar="OUT", help="CSV or Parquet of `apply`.")]
 ChannelOption: TypeAlias = Annotated[
     str, typer.Option("--channel", metavar="CHANNEL", help="The channel file that it was released with.")
 ]
@@ -97,9 +91,7 @@ class TableOptions:
         "A wide table of counts: sensitive symbols down the first column, useful ones along the header."
     )
     probabilities: bool = flag("A wide table of probabilities instead of counts.")
-    weighted: bool = flag(
-        "With --contingency: the cells are sums of survey weights, fractions too, not records."
-    )
+    weighted: bool = flag("With --contingency: cells are sums of survey weights, fractions too, not records.")
     missing: str = option(
         "WHAT",
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
@@ -128,18 +120,14 @@ class TableOptions:
         if self.contingency and self.probabilities:
             raise InputError("--contingency reads counts and --probabilities probabilities: give one of them")
         if wide and self.weight is not None:
-            raise InputError(
-                "--weight belongs to a long table; a wide one (--contingency, --probabilities) has none"
-            )
+            raise InputError("--weight belongs to a long table; --contingency and --probabilities have none")
         if self.weighted and not self.contingency:
             raise InputError("--weighted says what the cells of a count table are: give --contingency too")
         if self.missing not in MISSING:
             raise InputError(f"--missing {self.missing!r} must be one of {', '.join(MISSING)}")
         if not wide and (hidden is None or shown is None):
             absent = "--sensitive" if hidden is None else "--useful"
-            raise InputError(
-                f"{absent} COL is missing: which column? (a wide count table needs --contingency instead)"
-            )
+            raise InputError(f"{absent} COL is missing: which column? (a wide table needs --contingency)")
         from mechdesign.tables.reading import read_joint
 
         shared = ("weight", "contingency", "probabilities", "weighted", "missing")
@@ -184,20 +172,14 @@ class OtherTable(TextFormat, TableOptions):
         """
         if self.table is None:
             if self != type(self)():
-                raise InputError(
-                    "--sensitive, --useful, --weight and the like describe a table: give --table TABLE too"
-                )
+                raise InputError("--sensitive, --useful and so on describe a table: give --table TABLE too")
             return None
         hidden = [each.sensitive for each in channels if each.sensitive is not None]
         shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
-        pairs = [
-            pair for each in channels for pair in zip(each.useful.columns, each.useful.bins, strict=False)
-        ]
+        pairs = [pair for one in channels for pair in zip(one.useful.columns, one.useful.bins, strict=False)]
         bins = {column: bins for column, bins in pairs if bins is not None}
         if bins and self.bins:
-            raise InputError(
-                f"{path} has bins of its own, and the table is sorted into them: leave --bin out"
-            )
+            raise InputError(f"{path} has its own bins, and the table is sorted into them: leave --bin out")
         apart = self.sensitive is None and len(hidden) == len(channels) and all(each.each for each in hidden)
         asked = replace(self, protect_each=self.protect_each or (bool(hidden) and apart))
         return asked.joint(self.table, (hidden[0].columns if hidden else None, shown), bins or None)
@@ -215,9 +197,7 @@ class OtherTable(TextFormat, TableOptions):
 class OwnBudgets:
     """What is promised"""
 
-    budget: list[str] | None = option(
-        "SYMBOL=EPS_L,EPS_U", "Budgets of its own for a sensitive symbol; may be repeated."
-    )
+    budget: list[str] | None = option("SYMBOL=EPS_L,EPS_U", "A sensitive symbol's own budgets; repeatable.")
 
     @property
     def own(self) -> dict[str, tuple[float, float]]:
@@ -244,12 +224,8 @@ class BudgetOptions(OwnBudgets):
     )
     alpha: str | None = option("A", "alpha only: its order, above 1; inf is the largest lift (default 2).")
 
-    at_most_times: str | None = option(
-        "K", "In words: nothing becomes more than K times as likely (eps_u = ln K)."
-    )
-    at_least_times: str | None = option(
-        "K", "In words: nothing becomes less than K times as likely (eps_l = -ln K)."
-    )
+    at_most_times: str | None = option("K", "Nothing becomes more than K times as likely (eps_u = ln K).")
+    at_least_times: str | None = option("K", "Nothing becomes less than K times as likely (eps_l = -ln K).")
 
     def notion_or(self, default: str, upper: float | None = None) -> md.Notion:
         """The notion that is described; of the name `default` where none is named."""
@@ -286,9 +262,7 @@ class ConfidenceOptions:
         if self.confidence is None:
             for name, given in (("--known-shares", self.known_shares), ("--symbols", self.symbols)):
                 if given is not None:
-                    raise InputError(
-                        f"{name} needs --confidence: without it the table itself is the population"
-                    )
+                    raise InputError(f"{name} needs --confidence: without it the table is the population")
             return {}
         try:
             level = float(self.confidence)
@@ -343,9 +317,7 @@ class SearchOptions:
 
     method: str = option("NAME", "How the optimum is searched: vertices, columns, or auto.", "auto")
     gap: str = option("SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4")
-    time_limit: str | None = option(
-        "SECONDS", "Stop each search then, with the best verified channel and its proven gap."
-    )
+    time_limit: str | None = option("SECONDS", "End each search then: best verified channel, proven gap.")
 
     enumerate: str = option(
         "NAME",
@@ -370,9 +342,7 @@ class KeptOptions:
     """What is kept"""
 
     distance: str | None = option("KIND", "With distance: absolute (default) or squared.")
-    keep_frequencies: bool = flag(
-        "With truth, distance or costs: the expected share of every symbol stays as it is."
-    )
+    keep_frequencies: bool = flag("With truth, distance, costs: expected shares of symbols stay as they are.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -393,9 +363,7 @@ class FileColumns:
 class PrivateColumns(FileColumns):
     """Which columns"""
 
-    keep_sensitive: bool = flag(
-        "Let sensitive and correlated columns stay in the output (refused by default)."
-    )
+    keep_sensitive: bool = flag("Let sensitive and correlated columns stay in the output (else refused).")
     correlated: list[str] | None = option(
         "COL[,COL..]",
         "Columns that tell of the sensitive one and must not stay in the output either; may be repeated.",
@@ -432,9 +400,7 @@ class PolicyOptions(PublishedForm):
         "refuse",
     )
     null: str = option("WHAT", "An empty cell, the same: refuse, output:LABEL, or marginal.", "refuse")
-    normalise: str = option(
-        "FORM", "Compare symbols in this Unicode form: none, NFC, NFD, NFKC or NFKD.", "none"
-    )
+    normalise: str = option("FORM", "Unicode form to compare symbols in: none, NFC, NFD, NFKC, NFKD.", "none")
 
     def arguments(self) -> dict[str, Any]:
         """As a release and its check take them."""

@@ -103,9 +103,7 @@ def own_budgets(texts: Sequence[str] | None) -> dict[str, tuple[float, float]]:
         symbol, equals, sides = text.rpartition("=")
         lower, comma, upper = sides.partition(",")
         if not (symbol and equals and comma):
-            raise InputError(
-                f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (inf leaves a side free)"
-            )
+            raise InputError(f"--budget {text!r} must be SYMBOL=EPS_L,EPS_U, as in HIV=0.1,0.1 (or inf)")
         if symbol in found:
             raise InputError(f"--budget names {symbol!r} twice")
         found[symbol] = _budget("--budget", lower), _budget("--budget", upper)
@@ -118,9 +116,7 @@ def stays_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> dict[str, s
     stay = {symbol: share for _, equals, share in given if not equals for symbol in symbols}
     own = [symbol for symbol, equals, _ in given if equals]
     if len(set(own)) < len(own) or len(given) - len(own) > 1:
-        raise InputError(
-            "--stay gives a share twice; give SHARE once for all symbols, and SYMBOL=SHARE once for each"
-        )
+        raise InputError("--stay gives a share twice; SHARE once for all, and SYMBOL=SHARE once for each")
     return stay | {symbol: share for symbol, equals, share in given if equals} or None
 
 
@@ -134,9 +130,7 @@ def pairs_of(texts: Sequence[str] | None, symbols: Sequence[str]) -> list[tuple[
             raise InputError(f"--forbid {text!r} must be FROM:TO, two symbols with a colon between them")
         fitting = [pair for pair in cuts if known.issuperset(pair)]
         if len(fitting) > 1:
-            raise InputError(
-                f"--forbid {text!r} can be read in two ways, for symbols contain colons; use Python"
-            )
+            raise InputError(f"--forbid {text!r} has two readings, for symbols contain colons; use Python")
         pairs.append((fitting or cuts)[0])
     return pairs
 
@@ -150,15 +144,11 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
     kind = NOTIONS[notion]
     if alpha is not None and not kind.has_order():
         owners = " and ".join(name for name, other in NOTIONS.items() if other.has_order())
-        raise InputError(
-            f"--alpha is the order of --notion {owners}; --notion {notion} has none: drop --alpha"
-        )
+        raise InputError(f"--alpha is the order of --notion {owners}; {notion} has none: drop --alpha")
     order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
     if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
-            raise InputError(
-                "--epsilon and --lam say the whole budget: leave them out, or say nothing in words"
-            )
+            raise InputError("--epsilon and --lam say the whole budget: leave them out, or the words")
         from mechdesign.core import words
         from mechdesign.mechanisms.budget import in_words
 

@@ -95,25 +95,18 @@ def quantize(
     if budget.epsilon is not None and budget.total_epsilon is not None:
         raise InputError("--epsilon is the budget of one answer and --total-epsilon of all: give one of them")
     from mechdesign.report.ranges import applied_record, applied_text, quantize_record, quantize_text
-    from mechdesign.sanitise.quantise import QuantizeOptions, layout_named, quantise_table
+    from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
-    typed: dict[str, Any] = asdict(asked) | asdict(budget) | {"layout": layout_named(asked.layout)}
+    typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
     typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"
     start = time.perf_counter()
+    how: dict[str, Any] = {"text": text.text(), "mechanism_path": beside, "force": force}
     with reporter.work("quantising", unit="B") as work:
-        done = quantise_table(
-            source,
-            target,
-            QuantizeOptions(**typed),
-            total_epsilon=total,
-            text=text.text(),
-            mechanism_path=beside,
-            force=force,
-            progress=work.at,
-        )
+        how |= {"total_epsilon": total, "progress": work.at}
+        done = quantise_table(source, target, QuantizeOptions(**typed), **how)
     reporter.notices(done.notices)
     reporter.done("quantised", f"written to {target}", output=target, mechanism=beside, records=done.records)
     took = time.perf_counter() - start

@@ -28,9 +28,7 @@ class Asked(LedgerOption):
 
     what: str | None = argument(TOTAL, "Add up what the records of DATA were released through.", default=None)
     data: str | None = argument("DATA", "CSV or Parquet, in any order and packing.", default=None)
-    channel: list[str] | None = option(
-        "CHANNEL", "A channel file that lies elsewhere than it did; may be repeated."
-    )
+    channel: list[str] | None = option("CHANNEL", "A channel file that has moved; may be repeated.")
 
 
 def releases(reporter: Reporter, asked: Asked, text: o.TextFormat, common: o.CommonOptions) -> None:

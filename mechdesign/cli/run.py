@@ -253,7 +253,7 @@ def line_of(text: str, place: Place) -> int:
         try:
             _at("\n".join(lines[:number]), place)
             return begins
-        except (KeyError, IndexError):
+        except (KeyError, IndexError, TypeError):
             begins = number + 1
         except tomllib.TOMLDecodeError:
             continue

@@ -8,17 +8,9 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from itertools import product
 
+from mechdesign import notions as n
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import repeated
-from mechdesign.notions import (
-    DEFAULT_ALPHA,
-    DEFAULT_LAM,
-    NOTIONS,
-    Notion,
-    check_alpha,
-    check_budget,
-    check_lam,
-)
 
 MOST_VALUES = 10_000
 """Values that a grid may have; more is a slip of the keyboard."""
@@ -52,10 +44,10 @@ class Case:
         level = self.mechanism.partition(AT)[2]
         return float(level) if level else None
 
-    def promise(self) -> Notion:
+    def promise(self) -> n.Notion:
         """The notion at this budget."""
         name, _, order = self.notion.partition(":")
-        return NOTIONS[name].at(self.epsilon, self.lam, **({"alpha": float(order)} if order else {}))
+        return n.NOTIONS[name].at(self.epsilon, self.lam, **({"alpha": float(order)} if order else {}))
 
     def sides(self) -> tuple[float | None, float | None]:
         """eps_l and eps_u in nats, inf where a side is free; None for LDP, which bounds their ratio only."""
@@ -75,9 +67,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
         elif len(ends) == 3:
             values += _steps(option, text, *(_decimal(option, text, end) for end in ends))
         else:
-            raise InputError(
-                f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP, as in 0.25:8:0.25"
-            )
+            raise InputError(f"{option} {text!r}: {part!r} must be a number or START:STOP:STEP")
     return tuple(values)
 
 
@@ -108,7 +98,7 @@ def ascending(name: str, values: Iterable[float]) -> tuple[float, ...]:
     """Budgets (`epsilon`), or values of `lam`, in ascending order."""
     if isinstance(values, str) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError(f"{name}s ({values!r}) must be a list of numbers, as in [0.5, 1, 2]")
-    check = check_lam if name == "lam" else partial(check_budget, name, allow_infinite=False)
+    check = n.check_lam if name == "lam" else partial(n.check_budget, name, allow_infinite=False)
     ordered = sorted(map(check, values))
     if not ordered:
         raise InputError(f"no {name} is given; give at least one")
@@ -138,10 +128,10 @@ def notion_labels(notions: Sequence[str]) -> tuple[str, ...]:
     labels: list[str] = []
     for text in notions:
         name, colon, order = text.partition(":")
-        if name in NOTIONS and NOTIONS[name].has_order():
-            labels.append(f"{name}:{_order(text, order) if colon else DEFAULT_ALPHA:.17g}")
+        if name in n.NOTIONS and n.NOTIONS[name].has_order():
+            labels.append(f"{name}:{_order(text, order) if colon else n.DEFAULT_ALPHA:.17g}")
         else:
-            named("notion", [text], tuple(NOTIONS))
+            named("notion", [text], tuple(n.NOTIONS))
             labels.append(text)
     return named("notion", labels, labels)
 
@@ -151,14 +141,14 @@ def _order(text: str, order: str) -> float:
         value = float(order)
     except ValueError:
         raise InputError(
-            f"notion {text!r}: {order!r} is not an order; write a number above 1, as in alpha:2"
+            f"notion {text!r}: {order!r} is no order; write a number above 1 (alpha:2)"
         ) from None
-    return check_alpha(value)
+    return n.check_alpha(value)
 
 
 def takes_lam(label: str) -> bool:
     """Whether the budget of this notion is split in two by lam."""
-    return NOTIONS[label.partition(":")[0]].takes_lam()
+    return n.NOTIONS[label.partition(":")[0]].takes_lam()
 
 
 def curves(
@@ -170,7 +160,7 @@ def curves(
     """
     if lams is not None and not any(map(takes_lam, notions)):
         raise InputError(f"lam splits a budget in two; {', '.join(notions)} takes it whole: drop lam")
-    split = ascending("lam", [DEFAULT_LAM] if lams is None else lams)
+    split = ascending("lam", [n.DEFAULT_LAM] if lams is None else lams)
     budgets = ascending("epsilon", epsilons)
     made: list[list[Case]] = []
     for mechanism, notion in product(mechanisms, notions):

@@ -105,16 +105,14 @@ class _Curve:
     def recommendation(self, mechanisms: Sequence[str]) -> Recommendation:
         budget, best = _twice(self.notion, self.lam), OPTIMAL in mechanisms
         twice = () if budget is None else tuple(self.row(name, budget)[0] for name in mechanisms)
-        most, too_little = self.most() if best else (None, None)
+        most, less = self.most() if best else (None, None)
         shown = {*SHOWN, *([] if budget is None else [budget]), *([] if most is None else [most.epsilon])}
         beliefs: list[Beliefs] = []
         for epsilon in sorted(shown):
             row, channel = self.row(OPTIMAL if best else mechanisms[0], epsilon)
             beliefs.append(Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, self.joint))))
         names, before = self.joint.sensitive.names, tuple(self.joint.p_s.tolist())
-        return Recommendation(
-            self.notion, self.lam, twice, most, too_little, best, names, before, tuple(beliefs)
-        )
+        return Recommendation(self.notion, self.lam, twice, most, less, best, names, before, tuple(beliefs))
 
     def row(self, mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
         """One mechanism at one budget."""

@@ -145,7 +145,7 @@ def read_rows(path: PathLike) -> tuple[ComparisonRow, ...]:
 def _row(name: str, number: int, cells: list[str], header: list[str]) -> ComparisonRow:
     if len(cells) != len(header):
         raise InputError(
-            f"{name}, line {number} has {len(cells)} cells instead of {len(header)}; --force starts over"
+            f"{name}, line {number} has {len(cells)} cells, not {len(header)}; --force starts over"
         )
     values: dict[str, Any] = {}
     for column, text in zip(header, cells, strict=True):

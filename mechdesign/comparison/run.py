@@ -15,15 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.comparison import rows as r
 from mechdesign.comparison.grid import AT, Case, curves, named, notion_labels
-from mechdesign.comparison.rows import (
-    ComparisonFile,
-    ComparisonRow,
-    Setting,
-    columns_of,
-    with_bounds,
-    write_csv,
-)
+from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, SolverFailure, expected
 from mechdesign.core.files import PathLike
@@ -57,7 +51,7 @@ Settings: TypeAlias = Mapping[str, Any]
 """What changes results beside the table and the columns of a row, as `mechdesign.design` takes it."""
 
 
-def _recorded(settings: Settings) -> dict[str, Setting]:
+def _recorded(settings: Settings) -> dict[str, r.Setting]:
     """As a manifest has them, mappings as text; who lists vertices makes no difference."""
     said = {key: value for key, value in settings.items() if (value or key in ALWAYS) and key != "enumerate"}
     return said | {key: str(dict(said[key])) for key in ("known_shares", "budgets") if key in said}
@@ -105,14 +99,10 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Do
 
 def row_of(case: Case, made: Design) -> ComparisonRow:
     """A design as a row of a comparison."""
-    eps_l, eps_u = case.sides()
+    known: dict[str, Any] = vars(case) | ({} if made.least is None else made.least.figures)
+    known["eps_l"], known["eps_u"] = case.sides()
     return ComparisonRow(
-        mechanism=case.mechanism,
-        notion=case.notion,
-        epsilon=case.epsilon,
-        lam=case.lam,
-        eps_l=eps_l,
-        eps_u=eps_u,
+        **known,
         nmi=made.nmi,
         upper_bound_nmi=made.certificate.upper_bound_nmi,
         max_log_lift=made.achieved.eps_u,
@@ -120,7 +110,6 @@ def row_of(case: Case, made: Design) -> ComparisonRow:
         satisfied=made.verified,
         repaired=made.repaired,
         seconds=made.seconds,
-        **({} if made.least is None else made.least.figures),
     )
 
 
@@ -156,11 +145,11 @@ class Comparison(Displayed):
         InputError
             If the file exists (without `overwrite`) or cannot be written.
         """
-        write_csv(path, self.rows, overwrite=overwrite)
+        r.write_csv(path, self.rows, overwrite=overwrite)
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns, for ``pandas.DataFrame(comparison.columns())`` and its like."""
-        return {name: [getattr(row, name) for row in self.rows] for name in columns_of(self.rows)}
+        return {name: [getattr(row, name) for row in self.rows] for name in r.columns_of(self.rows)}
 
 
 @dataclass
@@ -170,7 +159,7 @@ class _Run:
     joint: Joint
     curves: Sequence[Sequence[Case]]
     settings: Settings
-    file: ComparisonFile | None
+    file: r.ComparisonFile | None
     progress: Progress | None
     notices: list[str]
     known: dict[Case, ComparisonRow] = field(default_factory=dict[Case, ComparisonRow])
@@ -229,7 +218,7 @@ class _Run:
 
     def rows(self) -> tuple[ComparisonRow, ...]:
         wanted = (self.known.get(case) for curve in self.curves for case in curve)
-        return with_bounds([row for row in wanted if row is not None])
+        return r.with_bounds([row for row in wanted if row is not None])
 
 
 def compare(
@@ -305,7 +294,7 @@ def compare(
     chosen = _mechanisms(joint, mechanisms, objectives, confidence, settings)
     wanted = curves(chosen, notion_labels(notions), epsilons, lams)
     wanted, notices = _servable(wanted, named_by_user=mechanisms is not None or objectives is not None)
-    file = None if output is None else ComparisonFile(output, joint, _recorded(settings), force=force)
+    file = None if output is None else r.ComparisonFile(output, joint, _recorded(settings), force=force)
     return _Run(joint, wanted, settings, file, progress, notices).finish(executor)
 
 
@@ -333,9 +322,7 @@ def _mechanisms(
         chosen += tuple(f"{name}{AT}{check_level(confidence)!r}" for name in chosen)
     least_cost = set(OBJECTIVES).intersection(chosen)
     if (settings["keep_frequencies"] or settings["distance"] is not None) and not least_cost:
-        raise InputError(
-            "keep_frequencies and distance are for objectives truth and distance: give objectives"
-        )
+        raise InputError("keep_frequencies and distance need objectives truth and distance: give objectives")
     if settings["budgets"] and least_cost:
         raise InputError("budgets of single symbols are not built with objectives; leave one of them out")
     return chosen

@@ -301,10 +301,10 @@ def _parsed(text: str, name: str, what: str) -> dict[str, Any]:
             raise InputError(f"{name} is truncated: it ends in the middle (line {error.lineno})") from None
         where = f"line {error.lineno}, column {error.colno}"
         raise InputError(f"{name} is not a {what}: not JSON ({error.msg.lower()} at {where})") from None
-    except RecursionError:
-        raise InputError(f"{name} is not a {what}: it is nested too deeply") from None
     except InputError:
         raise
+    except RecursionError:
+        raise InputError(f"{name} is not a {what}: it is nested too deeply") from None
     except ValueError:  # Python refuses to parse integers of more than 4300 digits
         raise InputError(f"{name}: holds an integer of thousands of digits") from None
     if not isinstance(document, dict) or "format" not in document:

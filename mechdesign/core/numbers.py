@@ -138,4 +138,4 @@ def factor_at_most(nats: float) -> str:
 
 def factor_at_least(nats: float) -> str:
     """exp of minus a budget, rounded down."""
-    return at_least(EXACT.next_minus(EXACT.exp(-Decimal(nats))))
+    return at_least(EXACT.next_minus(EXACT.exp(Decimal(nats).copy_negate())))

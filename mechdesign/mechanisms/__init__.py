@@ -231,7 +231,11 @@ def design(
     )
     stacked = is_stacked(whole, notion, after)
     if wanted.is_information:
-        wanted.check_information()
+        if wanted != Wanted():
+            raise InputError(
+                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
+                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
+            )
     elif mechanism != OPTIMAL or options != HeuristicOptions():
         raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
     elif stacked:
@@ -264,7 +268,6 @@ def design(
 
 
 def _check_options(options: HeuristicOptions, mechanism: str) -> None:
-    """Raise InputError if an option is set that the mechanism does not have."""
     if options.risk != "auto" and mechanism not in (RESPONSE, SUBSETS):
         raise InputError(f"risk belongs to {SUBSETS} and {RESPONSE}, not to {mechanism}")
     if options.randomisation != MERGE and mechanism != COMPLETE:
@@ -276,7 +279,6 @@ def _check_options(options: HeuristicOptions, mechanism: str) -> None:
 def _by_rules(
     rules: Rules, mechanism: str, search: Search, options: HeuristicOptions, fallback: bool, started: float
 ) -> Design:
-    """The design of a mechanism, or of the fallback."""
     if mechanism in HEURISTICS:
         return HEURISTICS[mechanism](rules, search, options)
     check_polytope(rules.notion)

@@ -138,7 +138,6 @@ def _proportional(vectors: Iterable[Sequence[int]]) -> list[int]:
 
 
 def _added(vectors: Sequence[Sequence[int]], group: Sequence[int]) -> list[tuple[int, ...]]:
-    """The sum of the vectors of each class."""
     count = max(group) + 1
     if count == len(vectors):
         return [tuple(vector) for vector in vectors]

@@ -67,14 +67,6 @@ class Wanted:
             return self.objective
         return CONVEX if callable(self.objective) else COSTS
 
-    def check_information(self) -> None:
-        """Raise InputError if an option is set that only channels of least cost have."""
-        if self != Wanted():
-            raise InputError(
-                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
-                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
-            )
-
 
 @dataclass(frozen=True, eq=False)
 class Costs:

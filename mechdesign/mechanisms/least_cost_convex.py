@@ -129,7 +129,6 @@ class ConvexProgram:
         return Assigned(shares, self.value(shares), bound, found, method)
 
     def _tangent(self) -> tuple[Array, float]:
-        """Slope (n, n) and constant of the linear function below the cost at the present W."""
         slope = _gradient(self.cost, self.w, np.ones(1))
         if slope is None:
             raise SolverFailure("cvxpy knows no gradient of the objective, so nothing can be proven about it")

@@ -68,11 +68,6 @@ class ChannelLimits:
     allowed: NDArray[np.bool_]
     keep: bool
 
-    @property
-    def are_free(self) -> bool:
-        """Whether any private channel will do."""
-        return not any(self.stay) and bool(self.allowed.all())
-
 
 class Plan:
     """The linear program of a table, over classes of symbols where the costs cannot tell them apart."""
@@ -157,7 +152,6 @@ class Plan:
         return whole
 
     def _kept_by(self, channel: Channel) -> bool:
-        """Whether a channel keeps to frequencies and to the user's own constraints."""
         if self.limits.keep and deviation_of(channel, self.joint) > LARGEST_DEVIATION:
             return False
         return self.convex is None or self.convex.violation(self.square(channel)) <= LARGEST_VIOLATION
@@ -192,7 +186,7 @@ class Plan:
             shares = _balanced(shares, p)
         for denominator in (DENOMINATOR, LARGEST_INTEGER):
             yield self._rounded(shares, denominator)
-        if self.limits.are_free:
+        if self.allowed is None and not any(self.limits.stay):  # then any private channel will do
             masses = p if self.limits.keep else p @ shares
             for mix in MIXES:
                 yield self._rounded((1.0 - mix) * shares + mix * masses, LARGEST_INTEGER)

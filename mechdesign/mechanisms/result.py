@@ -27,9 +27,8 @@ class Certificate:
     """How far the emitted channel can be from the optimum of the stated budget.
 
     `upper_bound_nmi` bounds I(X;Y)/H(X) of every channel that satisfies the notion; `gap_nmi` is that
-    bound minus the NMI of the emitted integers. Both are None where no optimum was computed. `scope`
-    says what the bound rests on: 'proven' (branch and bound, or an exact enumeration, re-evaluated in
-    outward-rounded arithmetic), 'relative to the enumerated vertices', or 'none'.
+    bound minus the NMI of the emitted integers. Both are None where no optimum was computed. `scope` is
+    'proven' (branch and bound, re-evaluated in outward-rounded arithmetic), or 'none'.
     """
 
     upper_bound_nmi: float | None = None

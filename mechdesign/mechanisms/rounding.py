@@ -200,7 +200,6 @@ def _renormalised(y: Index, x: Index, q: Array, p_x: Array, k: int, before: int)
 
 
 def _totals(index: Index, values: Array, size: int = 0) -> Array:
-    """The sum of `values` for every index."""
     return np.bincount(index, values, minlength=size).astype(np.float64)
 
 
@@ -317,7 +316,6 @@ def _shared_rows(groups: Sequence[Sequence[int]], shares: Sequence[Sequence[int]
 
 
 def _integer_rows(design: FloatDesign, added: Array) -> tuple[IntegerRows, NDArray[np.int64]]:
-    """Rows of integers that sum to the denominator, and which output of the design each column is."""
     mixed = design.mixed(added) if added.any() else design
     x, y, values = mixed.x, mixed.y, _largest_remainders(mixed)
     positive = values > 0

@@ -2,12 +2,7 @@ from .blurring import BlurringPolicy, blurred_measure, preimage_epsilon
 from .boxes import Boxes
 from .domains import finite, integers, interval
 from .hypothesis import TestingProblem, finite_problem, leakage_bound
-from .indistinguishability import (
-    averaging_leakage,
-    box_difference,
-    individual_leakage,
-    linear_levels,
-)
+from .indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 from .information import (
     brute_force_leakage,
     composed_maximal_leakage,

@@ -97,11 +97,8 @@ def usable_records(
                 f"{table.where(int(rows[at]))}: the column {quoted(name)} is empty there{advice}"
             )
         if missing == "drop" and some.any():
-            batch, rows, columns = (
-                batch.select(~some),
-                rows[~some],
-                [_chosen(column, ~some) for column in columns],
-            )
+            batch, rows = batch.select(~some), rows[~some]
+            columns = [_chosen(column, ~some) for column in columns]
         if len(rows):
             yield batch, rows, columns
 

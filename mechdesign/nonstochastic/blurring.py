@@ -125,11 +125,7 @@ def _ratio(part: float, total: Fraction) -> float:
 
 
 def blurred_measure(
-    policy: BlurringPolicy,
-    domain: Sequence[tuple[Any, Any]],
-    *,
-    monotone: Sequence[int],
-    cells: int = 1000,
+    policy: BlurringPolicy, domain: Sequence[tuple[Any, Any]], *, monotone: Sequence[int], cells: int = 1000
 ) -> BlurredMeasure:
     """Enclose the privacy of a blurring policy on a product of intervals.
 

@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 
 from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
 from mechdesign.nonstochastic.quantizers import EvenThresholds
-from mechdesign.nonstochastic.queries import (
-    LARGEST_INTEGER,
-    LinearQuery,
-    Stratum,
-    reach,
-    sumset,
-)
+from mechdesign.nonstochastic.queries import LARGEST_INTEGER, LinearQuery, Stratum, reach, sumset
 
 CHUNK = 1 << 20
 """Answers that are placed into cells at a time: 8 MB."""
@@ -32,14 +26,11 @@ CHUNK = 1 << 20
 MOST_ANSWERS = 2 * 10**9
 """Answers that are placed into cells in all: some 100 s. Beyond it the bases are relaxed."""
 
-MOST_STEPS = 30_000_000
-"""Answers of one finite individual among others on intervals, placed one by one: some 10 s."""
+MOST_STEPS = 3_000_000
+"""Answers of one finite individual among others on intervals, placed one by one: some 5 s."""
 
 MOST_COMPONENTS = 100_000
 """Intervals of bases that are walked through one by one in exact arithmetic."""
-
-WORTH_ARRAYS = 200
-"""Fewer bases than this are walked through faster one by one."""
 
 Integers = NDArray[np.int64]
 Ends = tuple[Fraction, Fraction]
@@ -205,10 +196,6 @@ def _most_over(block: Stratum, bases: Sequence[Ends], thresholds: Sequence[Fract
     candidates: list[int] = []
     for first, last in zip(ends[::2], ends[1::2], strict=True):
         candidates += [first, *rises[bisect_left(rises, first) : bisect_right(rises, last)]]
-    if len(candidates) > WORTH_ARRAYS and max(map(abs, (*cuts, *offsets, *candidates))) < LARGEST_INTEGER:
-        sums, step, edges = (np.array(part, dtype=np.int64) for part in (candidates, offsets, cuts))
-        found = _most_over_sums(sums, step, edges, scale, skipping=finite)
-        return found.attained, found.base
     attained, base = 0, 0
     for s in candidates:
         cells = [bisect_right(cuts, s + v) for v in offsets]

@@ -18,7 +18,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import fraction_of
 from mechdesign.nonstochastic.boxes import read_interval
 from mechdesign.nonstochastic.domains import check_whole
-from mechdesign.nonstochastic.levels import allowance
+from mechdesign.nonstochastic.levels import outputs_allowed
 
 LARGEST_LEVELS = 1_000_000
 """Levels of a quantiser whose shifts are enumerated exactly: some seconds."""
@@ -29,9 +29,7 @@ class LinearLevels:
     """How many levels a uniform quantiser of a linear query may have."""
 
     levels: int
-    outputs: int
     ratio: Fraction
-    notice: str
 
 
 def _influences(coefficients: Iterable[Any], bounds: Any) -> list[Fraction]:
@@ -73,12 +71,11 @@ def linear_levels(epsilon: object, coefficients: Iterable[Any], bounds: Any) -> 
     """
     influences = _influences(coefficients, bounds)
     ratio = sum(influences, Fraction(0)) / max(influences)
-    allowed = allowance(epsilon)
-    half, odd = divmod(allowed.outputs, 2)
+    half, odd = divmod(outputs_allowed(epsilon), 2)
     # Even budgets 2k allow t < k + 1, odd ones 2k + 1 allow t <= k + 1.
     limit = ratio * (half + 1)
     levels = math.floor(limit) if odd else math.ceil(limit) - 1
-    return LinearLevels(max(levels, 1), allowed.outputs, ratio, allowed.notice)
+    return LinearLevels(max(levels, 1), ratio)
 
 
 def box_difference(coefficients: Iterable[Any], bounds: Any, levels: int) -> int:

@@ -141,6 +141,17 @@ def allowance(epsilon: object) -> Allowance:
     return Allowance(value, outputs, notice)
 
 
+def share_of(total_epsilon: object, answers: int) -> int:
+    """The largest K with K^answers <= floor(2^total_epsilon): the outputs that each answer may have.
+
+    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6). Of all
+    ways to divide a total among them, equal shares have the largest smallest number of outputs.
+    """
+    from flint import fmpz
+
+    return int(fmpz(outputs_allowed(total_epsilon)).root(answers))
+
+
 def smallest_cell(symbols: int, epsilon: object) -> int:
     """The smallest integer that is at least ``symbols * 2^-epsilon``, exactly.
 

@@ -39,11 +39,6 @@ class Partition:
     distortion: float
 
     @property
-    def leakage(self) -> float:
-        """L0(X;Y) = log2(n / smallest cell) in bits: the budget kept."""
-        return math.log2(int(self.sizes.sum()) / int(self.sizes.min()))
-
-    @property
     def maximal_leakage(self) -> float:
         """L*(X -> Y) = log2(n - smallest cell + 1) in bits (theory.md, section 6)."""
         return math.log2(int(self.sizes.sum()) - int(self.sizes.min()) + 1)

@@ -132,22 +132,15 @@ def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Qu
     return Quantizer(lo, hi, tuple(lo + a * sensitivity + w for a in range(groups) for w in within))
 
 
-def lay_out(
-    lo: Fraction,
-    hi: Fraction,
-    sensitivity: Fraction,
-    outputs: int,
-    layout: Layout,
-    most: int = LARGEST_LEVELS,
-) -> Quantizer:
+def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, layout: Layout) -> Quantizer:
     """Thresholds such that an interval of length `sensitivity` meets at most `outputs` cells."""
     if layout not in LAYOUTS:
         raise InputError(f"layout ({layout!r}) must be one of {', '.join(LAYOUTS)}")
     span = hi - lo
     if outputs == 1 or span == 0 or sensitivity == 0:
         return Quantizer(lo, hi)
-    outputs = min(outputs, most)
-    sensitivity = max(sensitivity, span * (outputs - 1) / most)
+    outputs = min(outputs, LARGEST_LEVELS)
+    sensitivity = max(sensitivity, span * (outputs - 1) / LARGEST_LEVELS)
     if layout == "uniform":
         return uniform_quantizer(lo, hi, uniform_levels(outputs, sensitivity, span))
     if layout == "levels":

@@ -44,11 +44,9 @@ BOUND_SLACK = 1e-6
 class OptimalQuantizer:
     """A quantiser with most levels, or with least distortion, and what is proven of it."""
 
-    query: Query
     quantizer: Quantizer
     gaps: tuple[int, ...]
     outputs_allowed: int
-    attained: int
     method: str
     optimal: bool
     because: str
@@ -56,7 +54,6 @@ class OptimalQuantizer:
     certificate: FibreCertificate
     distortion: float | None = None
     representatives: tuple[Fraction, ...] = ()
-    notice: str = ""
 
     @property
     def levels(self) -> int:
@@ -114,13 +111,10 @@ def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: 
     """The quantiser with these thresholds, counted again on the query."""
     certificate = recount(problem, gaps, allowed.outputs)
     return OptimalQuantizer(
-        query=problem.query,
         quantizer=quantizer_between(problem.values, gaps),
         gaps=tuple(gaps),
         outputs_allowed=allowed.outputs,
-        attained=certificate.outputs,
         certificate=certificate,
-        notice=allowed.notice,
         **facts,
     )
 

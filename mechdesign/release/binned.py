@@ -46,12 +46,12 @@ def released_variable(channel: Releasable, form: str) -> Variable:
 def by_output(channel: Channel, form: str) -> NDArray[np.float64]:
     """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
     known = None if form == POSTERIOR_DRAW else symbols_released(channel)
-    if form != REPRESENTATIVE and known is None:
-        table_of(channel, form)
-        return channel.posteriors
     index, place = released_variable(channel, form).index, known
     if form == REPRESENTATIVE:
         place = [index[numbers] for numbers in zip(*numbers_released(channel), strict=True)]
+    if place is None:
+        table_of(channel, form)
+        return channel.posteriors
     matrix = np.zeros((len(channel.outputs), len(index)))
     matrix[np.arange(len(matrix)), place] = 1.0
     return matrix

@@ -97,14 +97,13 @@ class RowNumbers:
         def words(attempt: int, at: Integers) -> Words:
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
-            # The first words are asked for in runs, which one stream gives much faster.
-            first = self.first + int(at[0])
+            first = self.first + int(
+                at[0]
+            )  # the first words are asked for in runs, which one stream gives faster
             block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
             stream = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
-            skipped = first % _WORDS_PER_BLOCK
-            return np.frombuffer(stream.update(bytes(_WORD_BYTES * (skipped + len(at)))), dtype="<u8")[
-                skipped:
-            ]
+            stream.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
+            return np.frombuffer(stream.update(bytes(_WORD_BYTES * len(at))), dtype="<u8")
 
         return Draws(self.count, words)
 

@@ -35,9 +35,7 @@ NOT_AGAIN = "The bound is the one that the channel file has kept since the chann
 LIBRARIES = ("numpy", "highspy", "python-flint")
 """Those that numbers of a report come from."""
 
-NO_AXIS = (
-    "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis to follow."
-)
+NO_AXIS = "No curve: with these budgets (a side free, or beyond what a curve can reach) there is no axis."
 
 NO_EARLIER = "No curve: it would be that of channels which leave the earlier releases out of account."
 
@@ -124,15 +122,11 @@ def write_report(design: Design | Channel, path: PathLike, *, public: bool, over
     if made is None and joint is not None:
         made = design_behind(channel, joint, notion)
     if made is not None and not made.verified:
-        raise InputError(
-            "a channel that breaks its promise has no report; mechdesign.audit says where it breaks it"
-        )
+        raise InputError("a channel that breaks its promise has no report; mechdesign.audit says where")
     if public:
         found = public_report(channel, notion, satisfied=None if made is None else True)
     elif made is None or joint is None:
-        raise InputError(
-            "the channel is public: nothing internal can be said without its table; give public=True"
-        )
+        raise InputError("the channel is public: nothing internal can be said of it; give public=True")
     else:
         found = internal_report(made, joint)
     save_report(attributed(found, channel, ()), path, overwrite=overwrite)

@@ -21,7 +21,7 @@ from mechdesign.release.binned import moved
 from mechdesign.report import record as r
 from mechdesign.report.blocks import short
 from mechdesign.report.sentences import population_sentences
-from mechdesign.report.wording import about, achieved_text, at_most, count, title
+from mechdesign.report.wording import about, achieved_text, at_most, count, picked, title
 from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
@@ -154,12 +154,8 @@ def summary_report(
         ),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         kept=r.Kept(
-            nmi=design.nmi,
-            mutual_information=design.mutual_information,
-            entropy=design.entropy,
-            upper_bound_nmi=design.certificate.upper_bound_nmi,
-            gap_nmi=design.certificate.gap_nmi,
-            scope=design.certificate.scope,
+            **picked(design, "nmi", "mutual_information", "entropy"),
+            **picked(design.certificate, "upper_bound_nmi", "gap_nmi", "scope"),
             remarks=tuple(remarks),
         ),
         least=_least(channel),

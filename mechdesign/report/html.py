@@ -36,7 +36,7 @@ def html_page(document: b.Document) -> str:
     style = (Path(__file__).parent / "style.css").read_text(encoding="utf-8")
     kind = " internal" if document.internal else ""
     links = "".join(
-        f'<li><a href="#{each.anchor}">{escape(each.title)}</a></li>' for each in document.sections
+        f'<li><a href="#{part.anchor}">{escape(part.title)}</a></li>' for part in document.sections
     )
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',

@@ -292,16 +292,12 @@ def _cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fr
 
 def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
     """For each size of group: levels, outputs in use, and the largest error of an answer."""
-    return [
-        {
-            "individuals": m.individuals,
-            "levels": m.quantizer.levels,
-            "outputs": m.certificate.outputs,
-            "epsilon": m.certificate.epsilon,
-            "worst_error": float(m.quantizer.widest_cell) / 2,
-        }
-        for m in found.mechanism.mechanisms
-    ]
+    rows: list[dict[str, Any]] = []
+    for m in found.mechanism.mechanisms:
+        size = {"individuals": m.individuals, "levels": m.quantizer.levels}
+        error = {"worst_error": float(m.quantizer.widest_cell) / 2}
+        rows.append(size | picked(m.certificate, "outputs", "epsilon") | error)
+    return rows
 
 
 def budget_text(found: VerifiedMechanism) -> str:

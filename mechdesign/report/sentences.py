@@ -73,8 +73,7 @@ def _times(budget: float) -> str:
 
 def composition_record(found: Composition) -> dict[str, Any]:
     """What `compose --json` prints."""
-    record = asdict(found)
-    return {**record.pop("achieved"), **record, "exact": found.exact}
+    return asdict(found) | {"exact": found.exact}
 
 
 def composition_text(found: Composition, names: Sequence[str]) -> str:

@@ -152,11 +152,11 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     With `per_output` also the probability of each output and its measures that need no order.
     """
     width = max(map(len, [*measures.utility, *measures.leakage]))
-    promised: list[tuple[str, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for line in measures.guarantees:
         attained = "?" if line.attained is None else w.about(line.attained)
         bound = f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}"
-        promised.append((line.measure, attained, bound, line.source))
+        rows.append((line.measure, attained, bound, line.source))
     kept, said = (
         [f"  {name:<{width}}  {w.about(value)}" for name, value in values.items()]
         for values in (measures.utility, measures.leakage)
@@ -164,15 +164,13 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     parts = {
         "What is kept of the useful column (nats)": kept,
         "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
-        "What the lifts and the averages guarantee, next to what is attained": w.aligned(
-            promised, left=range(4)
-        ),
+        "What the lifts and the averages guarantee, next to what is attained": w.aligned(rows, left=range(4)),
     }
     if per_output:
-        rows = [["output", *OF_OUTPUTS]]
+        table = [["output", *OF_OUTPUTS]]
         for out in measures.outputs:
-            rows.append([w.label(out.output), *(w.about(getattr(out, name)) for name in OF_OUTPUTS)])
-        parts["Output by output"] = w.aligned(rows, left=range(len(OF_OUTPUTS) + 1))
+            table.append([w.label(out.output), *(w.about(getattr(out, name)) for name in OF_OUTPUTS)])
+        parts["Output by output"] = w.aligned(table, left=range(len(OF_OUTPUTS) + 1))
     return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
 
 

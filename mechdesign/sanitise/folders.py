@@ -228,7 +228,11 @@ def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, A
         )
     which = f", with {listed(keys)}" if keys else ""
     told = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
-    return (told,) if keys or len(names) > 1 else ()
+    if not keys and len(names) == 1:
+        return ()
+    if how.get("strict"):
+        raise InputError(f"a note, which --strict makes an error: {told}")
+    return (told,)
 
 
 def _held(final: Path, target: PathLike) -> Mapping[str, str]:

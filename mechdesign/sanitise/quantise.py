@@ -20,9 +20,9 @@ from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.domains import IntervalDomain
-from mechdesign.nonstochastic.levels import allowance, epsilon_for, outputs_allowed
+from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
-from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout
+from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
 
 
@@ -38,7 +38,7 @@ class QuantizeOptions:
     equals: str | None = None
     individual: str | None = None
     clip: bool = False
-    layout: Layout = "widest"
+    layout: str = "widest"
     missing: str = "refuse"
 
 
@@ -46,6 +46,8 @@ def check_options(options: QuantizeOptions) -> None:
     """Raise InputError if options contradict each other."""
     if options.query not in QUERIES:
         raise InputError(f"query ({options.query!r}) must be one of {', '.join(QUERIES)}")
+    if options.layout not in LAYOUTS:
+        raise InputError(f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}")
     if options.query == "identity" and options.group_by:
         raise InputError(
             "--group-by needs --query mean, sum or count: the identity releases record by record"
@@ -99,37 +101,6 @@ def nearest_double(epsilon: object) -> object:
         raise InputError(f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more") from None
 
 
-def layout_named(name: str) -> Layout:
-    """The layout of this name, or InputError."""
-    for layout in LAYOUTS:
-        if layout == name:
-            return layout
-    raise InputError(f"layout ({quoted(name)}) must be one of {', '.join(LAYOUTS)}")
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one answer may spend of a total."""
-
-    outputs: int
-    epsilon: float
-    answers: int
-
-
-def share_of(total_epsilon: object, answers: int) -> Share:
-    """The largest K with K^answers <= floor(2^total_epsilon), in integers: the best smallest share.
-
-    The outputs of all answers that one individual takes part in multiply (Farokhi 2020, Theorem 6). Of all
-    ways to divide a total among them, equal shares have the largest smallest number of outputs.
-    """
-    total = outputs_allowed(total_epsilon)
-    low, high = 1, 1 << (total.bit_length() // answers + 1)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if middle**answers <= total else (low, middle)
-    return Share(low, epsilon_for(low), answers)
-
-
 def quantise_table(
     source: PathLike,
     target: PathLike,
@@ -161,16 +132,16 @@ def quantise_table(
             return made
         answers = Answering(made, table).most_answers(options.individual)
         share = share_of(nearest_double(total_epsilon), answers)
-        if share.outputs == 1:
+        if share == 1:
             raise InputError(
                 f"{total_epsilon} bits for {answers} answers are less than one bit for each: all would be the same, "
                 "and nothing be released; make fewer answers (coarser groups), or raise the total"
             )
         notices.append(
-            f"each of the {answers} answers that one individual takes part in may have {share.outputs} outputs: "
-            f"{share.outputs}^{answers} in all"
+            f"each of the {answers} answers that one individual takes part in may have {share} outputs: "
+            f"{share}^{answers} in all"
         )
-        return replace(made, epsilon=share.epsilon)
+        return replace(made, epsilon=epsilon_for(share))
 
     done = release_table(
         designed,

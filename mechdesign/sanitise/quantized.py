@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.documents import versions
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Progress
@@ -32,15 +32,7 @@ from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
-from mechdesign.nonstochastic.answering import (
-    BadCell,
-    Groups,
-    Numbers,
-    numbers_of,
-    truths_of,
-    usable_records,
-)
-from mechdesign.nonstochastic.levels import outputs_allowed
+from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
 from mechdesign.nonstochastic.mechanism_file import (
     MechanismFile,
     SizedQuantizer,
@@ -48,7 +40,7 @@ from mechdesign.nonstochastic.mechanism_file import (
     guarantee_record,
     read_verified,
 )
-from mechdesign.nonstochastic.noiseless import LARGEST_LEVELS, LAYOUTS, Layout, certify, lay_out
+from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
 from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.sanitise.target import Target, open_target
 
@@ -264,10 +256,7 @@ class Answering:
             for at, name in enumerate(self.table.header)
         ]
         people = Groups()
-        with (
-            open(target, "wb") as stream,
-            self.table.sink(stream, outputs, compression=packing) as sink,
-        ):
+        with open(target, "wb") as stream, self.table.sink(stream, outputs, compression=packing) as sink:
             for batch, rows, columns in self.batches(individual):
                 numbers = self._numbers(columns[0], rows)
                 cells = quantizer.cells(self._inside(numbers, rows)).astype(np.int32)
@@ -374,7 +363,6 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
         raise InputError(
             f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
         )
-    layout: Layout = LAYOUTS[LAYOUTS.index(named)]
     query = build_query(mechanism.query, size, mechanism.domain)
     lo, hi = query.range
     if max(abs(lo), abs(hi)) > LARGEST_DOUBLE:
@@ -382,16 +370,10 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
             f"the {mechanism.query} of {size:,} values up to {float(mechanism.domain.hi):g} can be beyond all doubles "
             f"({float(LARGEST_DOUBLE):.4g}); use a larger unit, or the mean"
         )
-    allowed = outputs_allowed(mechanism.epsilon)
-    enough = min(allowed, 2) if mechanism.query == "count" else allowed
-    quantizer = lay_out(lo, hi, min(query.sensitivity, hi - lo), enough, layout, LARGEST_LEVELS)
-    certificate = certify(query, quantizer)
-    if certificate.outputs > allowed:
-        raise SolverFailure(
-            f"the quantiser for {size} records gives {certificate.outputs} outputs where {allowed} are allowed; "
-            "nothing was written; please report it"
-        )
-    return SizedQuantizer(size, quantizer, certificate)
+    # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
+    epsilon = min(mechanism.epsilon, 1.0) if mechanism.query == "count" else mechanism.epsilon
+    made = design_quantizer(query, epsilon, layout=cast("Layout", named))
+    return SizedQuantizer(size, made.quantizer, made.certificate)
 
 
 def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:

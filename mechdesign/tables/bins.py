@@ -247,9 +247,8 @@ class Bins(Record):
 
         types, kind = pa.types, column.type
         number, zone = self.kind == "number", getattr(kind, "tz", None)
-        if number:
-            fits = types.is_float64(kind) or types.is_integer(kind)
-        else:
+        fits = types.is_float64(kind) or types.is_integer(kind)
+        if not number:
             fits = types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns")
             fits = fits and self.kind != "clock" and (self.kind == "instant") == (zone is not None)
         if not fits:
@@ -278,10 +277,8 @@ class Bins(Record):
         return dict(zip(self.labels, self.representatives or (), strict=False))
 
     def public(self) -> Bins:
-        """Without what is computed from the table but the edges, for records are sorted by them."""
-        return Bins(
-            kind=self.kind, edges=self.edges
-        )  # made anew: a copy would keep what was computed from the values
+        """Without what is computed from the table but the edges; made anew, for a copy would keep more."""
+        return Bins(kind=self.kind, edges=self.edges)
 
 
 def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]:

@@ -123,11 +123,9 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
     """Known P(s) in the order of the table, exactly."""
     places = enumerate(zip(joint.sensitive.names, joint.sensitive.symbols, strict=True))
     names: dict[Any, int] = {text: s for s, pair in places for text in pair}
-    unknown = [str(symbol) for symbol in shares if symbol not in names]
-    if unknown:
-        raise InputError(
-            f"the shares name {listed(unknown)}, which the table has no records of; leave it out"
-        )
+    if unknown := [str(symbol) for symbol in shares if symbol not in names]:
+        strange = listed(unknown)
+        raise InputError(f"the shares name {strange}, which the table has no records of; leave it out")
     given: dict[int, Fraction] = {}
     for symbol, share in shares.items():
         try:
@@ -139,8 +137,7 @@ def check_shares(shares: Mapping[Any, Any], joint: Joint) -> tuple[Fraction, ...
         if names[symbol] in given:
             raise InputError(f"the share of {quoted(symbol)} is given twice")
         given[names[symbol]] = value
-    missing = [name for s, name in enumerate(joint.sensitive.names) if s not in given]
-    if missing:
+    if missing := [name for s, name in enumerate(joint.sensitive.names) if s not in given]:
         raise InputError(f"the shares do not name {listed(missing)}; every sensitive symbol needs its share")
     total = sum(given.values(), Fraction(0))
     if abs(total - 1) > SHARE_TOLERANCE:
@@ -171,11 +168,10 @@ def unseen_symbols(path: str, joint: Joint) -> int:
     Raises InputError if the table has a symbol that the list has not.
     """
     rows = _read(path, "symbols", joint.useful.columns, "one for each useful column")
-    symbols = {tuple(row) for row in rows}
-    if (twice := repeated(map(tuple, rows))) is not None:
+    symbols = [*map(tuple, rows)]
+    if (twice := repeated(symbols)) is not None:
         raise InputError(f"{path}: the symbol {quoted(', '.join(twice))} is listed twice")
-    absent = [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in symbols]
-    if absent:
+    if absent := [", ".join(symbol) for symbol in joint.useful.symbols if symbol not in {*symbols}]:
         raise InputError(
             f"{path} does not list {listed(absent)}, which the table has: confidence needs a list that was made "
             "without looking at the records"
@@ -185,12 +181,10 @@ def unseen_symbols(path: str, joint: Joint) -> int:
 
 def read_shares(path: str) -> dict[str, str]:
     """Known shares from a CSV file with the header ``symbol,share``; their texts, for `check_shares` to judge."""
-    shares: dict[str, str] = {}
-    for row in _read(path, "shares", ("symbol", "share"), "a symbol and its share"):
-        if row[0] in shares:
-            raise InputError(f"{path}: the share of {quoted(row[0])} is given twice")
-        shares[row[0]] = row[1]
-    return shares
+    rows = _read(path, "shares", ("symbol", "share"), "a symbol and its share")
+    if (twice := repeated(symbol for symbol, _ in rows)) is not None:
+        raise InputError(f"{path}: the share of {quoted(twice)} is given twice")
+    return {row[0]: row[1] for row in rows}
 
 
 def scope_of(record: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd, by_exact_cdd
 from solvers.enumeration.pivot import METHOD as PIVOT
-from solvers.enumeration.pivot import attempt, by_pivoting
+from solvers.enumeration.pivot import attempt, bytes_per_basis
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
 from solvers.enumeration.sizing import MOST_ROWS, WORK, Estimate, estimate, explicit_rows, work_per_basis
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
@@ -18,9 +18,9 @@ from solvers.polytope import Polytope
 __all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "vertices"]
 
 METHODS: Mapping[str, Callable[[Polytope, ListingLimits], Vertices]] = MappingProxyType(
-    {PIVOT: by_pivoting, FLOAT: by_cdd, EXACT: by_exact_cdd}
+    {FLOAT: by_cdd, EXACT: by_exact_cdd}
 )
-"""Every algorithm by its name; "auto" chooses among them."""
+"""The algorithms of cddlib by their names; all others pivot."""
 
 AUTO = "auto"
 
@@ -29,6 +29,10 @@ TRIAL = 10 * WORK
 
 WORTH_TRYING = 100
 """Bases below which a trial is not worth its set-up."""
+
+BASES_PER_VERTEX = 16
+"""Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30 pairwise
+rows of six quantities up to 6); with more the walk is stuck in ties."""
 
 MOST_BY_CDD = 5000
 """Vertices up to which cddlib, which no time limit stops, answers where pivoting cannot."""
@@ -74,8 +78,10 @@ def vertices(
     BackendFailure
         If the back-end is not installed, or rounding defeats it.
     """
-    if method != AUTO and method not in METHODS:
-        raise InvalidOption(f"method {method!r} is not known; use one of {', '.join([AUTO, *METHODS])}")
+    if method not in (AUTO, PIVOT, *METHODS):
+        raise InvalidOption(
+            f"method {method!r} is not known; use one of {', '.join([AUTO, PIVOT, *METHODS])}"
+        )
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     limits = ListingLimits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
     rows = explicit_rows(polytope)
@@ -86,7 +92,7 @@ def vertices(
         )
     try:
         if method in (AUTO, PIVOT):
-            return _pivot_with_care(polytope, rows, limits)
+            return _by_pivoting(polytope, rows, limits)
     except BackendFailure:
         if method != AUTO or estimate(polytope).vertices > MOST_BY_CDD:
             raise
@@ -98,15 +104,26 @@ def vertices(
     return found
 
 
-def _pivot_with_care(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertices:
-    found, trial = None, TRIAL // work_per_basis(polytope.n, rows)
+def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertices:
+    """All vertices, by pivoting; TooManyVertices as soon as the walk exceeds a limit."""
+    p, most = polytope.explicit, limits.max_vertices
+    affordable = limits.memory_limit // (bytes_per_basis(p.n, p.m) + 8 * p.n)
+    trial = TRIAL // work_per_basis(polytope.n, rows)
+    found, seen = None, None
     if trial >= WORTH_TRYING:
-        found, _ = attempt(polytope, most_bases=trial, most_points=limits.max_vertices, seconds=limits.left())
+        found, _ = attempt(polytope, most_bases=trial, most_points=most, seconds=limits.left())
         limits.check_time()
     if found is None:
         _refuse_if_too_large(polytope, limits)
-        found = by_pivoting(polytope, limits)
-    if len(found) > limits.max_vertices or found.points.nbytes > limits.memory_limit:
+        bases = max(1, min(BASES_PER_VERTEX * most, affordable))
+        found, seen = attempt(polytope, most_bases=bases, most_points=most, seconds=limits.left())
+    if found is None:
+        limits.check_time()
+        raise TooManyVertices(
+            f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={most}, "
+            f'memory_limit={limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
+        )
+    if len(found) > most or found.points.nbytes > limits.memory_limit:
         raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
     return found
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 
 import numpy as np
 
@@ -41,10 +40,7 @@ def by_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
         raise BackendFailure(
             'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
         )
-    import cdd
-
-    p = polytope.explicit
-    points = np.array(_generators(cdd, _inequalities(p, float), FLOAT), dtype=np.float64)
+    points = np.array(_generators("cdd", polytope.explicit, float, FLOAT), dtype=np.float64)
     if len(points) == 0:
         if walk(polytope, most_bases=1).status != EMPTY:
             raise _inconsistent(FLOAT, "it finds no vertex of a polytope that has some")
@@ -66,19 +62,21 @@ def by_exact_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
             "pip uninstall pycddlib-standalone, install Debian's libcdd-dev and libgmp-dev, pip install pycddlib; "
             'or use method="pivot"'
         )
-    gmp = import_module("cdd.gmp")
-
-    found = _generators(gmp, _inequalities(polytope, Fraction), EXACT)
+    found = _generators("cdd.gmp", polytope, Fraction, EXACT)
     if not found:
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
     points = np.array([[float(x) for x in point] for point in found])
     return finished_vertices(ordered(points), polytope, EXACT, exact=True)
 
 
-def _generators(backend: ModuleType, inequalities: list[Inequality], method: str) -> list[Sequence[Number]]:
+def _generators(
+    package: str, polytope: Polytope, number: type[float] | type[Fraction], method: str
+) -> list[Sequence[Number]]:
     """Vertices of {v : row[0] + row[1:] v >= 0}, where the first row holds with equality."""
+    backend = import_module(package)
+    rows = _inequalities(polytope, number)
     try:
-        matrix = backend.matrix_from_array(inequalities, lin_set={0}, rep_type=backend.RepType.INEQUALITY)
+        matrix = backend.matrix_from_array(rows, lin_set={0}, rep_type=backend.RepType.INEQUALITY)
         generators = backend.copy_generators(backend.polyhedron_from_matrix(matrix))
     except RuntimeError as error:
         raise _inconsistent(method, " ".join(str(error).split())) from error

@@ -12,15 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from solvers import _pivot
-from solvers.enumeration.result import MERGE_TOLERANCE, ListingLimits, Vertices, finished_vertices
-from solvers.errors import BackendFailure, EmptyPolytope, TooManyVertices
+from solvers.enumeration.result import MERGE_TOLERANCE, Vertices, finished_vertices
+from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.polytope import Polytope
 
 METHOD = "pivot"
-
-BASES_PER_VERTEX = 16
-"""Bases visited at most for every vertex allowed: degenerate vertices have several (on the 30 pairwise
-rows of six quantities up to 6); with more the walk is stuck in ties."""
 
 DONE, EMPTY, LIMIT = 0, 1, 2
 """Status of a walk; anything else is a contradiction between its decisions."""
@@ -76,22 +72,3 @@ def attempt(
         )
     points = np.frombuffer(found.points, dtype=np.float64).reshape(-1, polytope.n)
     return finished_vertices(points, polytope, METHOD, bases=found.bases, degenerate=found.degenerate), found
-
-
-def by_pivoting(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices, by pivoting; TooManyVertices as soon as the walk exceeds a limit."""
-    p = polytope.explicit
-    affordable = limits.memory_limit // (bytes_per_basis(p.n, p.m) + 8 * p.n)
-    found, seen = attempt(
-        polytope,
-        most_bases=max(1, min(BASES_PER_VERTEX * limits.max_vertices, affordable)),
-        most_points=limits.max_vertices,
-        seconds=limits.left(),
-    )
-    if found is None:
-        limits.check_time()
-        raise TooManyVertices(
-            f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={limits.max_vertices}, "
-            f'memory_limit={limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
-        )
-    return found

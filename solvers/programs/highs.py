@@ -305,7 +305,6 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
 
 
 def _model(highspy: Any, program: Program) -> Any:
-    """The program as HiGHS takes it."""
     lp = highspy.HighsLp()
     lp.num_col_ = program.costs.size
     lp.num_row_ = len(program.rows.lower)

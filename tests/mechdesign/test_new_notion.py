@@ -141,7 +141,7 @@ def test_the_command_line_knows_it(tmp_path, capsys, monkeypatch):
     made = ["design", *table, "--notion", "l3", "--epsilon", "1", "--mechanism", "subset-merging", "--json"]
     assert main(made) == 0
     assert json.loads(capsys.readouterr().out)["notion"] == {"name": "l3", "eps_l": 0.5, "eps_u": 0.5}
-    assert main([*made, "--notion", "narrow", "--lam", "0.4"]) == 2
+    assert main(["design", *table, "--notion", "narrow", "--epsilon", "1", "--lam", "0.4"]) == 2
     assert "the budget of alip, l1, chi2, alpha and l3; --notion narrow takes" in capsys.readouterr().err
 
 

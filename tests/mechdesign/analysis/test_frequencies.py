@@ -306,6 +306,12 @@ def test_no_interval_is_a_point(method, target):
     assert found.upper[1] > (0.03 if target == "population" else 0.004)
 
 
+def test_an_interval_that_reaches_the_end_of_what_is_possible_ends_there(channel):
+    found = md.estimate_frequencies(channel, {"y0": 16, "y1": 56, "y2": 28})
+    assert 0 < found.estimates[0] < 0.1
+    assert found.lower[0] == 0.0
+
+
 def test_two_records_say_little():
     few = md.estimate_frequencies(IDENTITY, {"u": 1, "v": 1})
     assert (few.upper - few.lower > 0.9).all()

@@ -177,7 +177,7 @@ def test_bins_belong_to_one_place(people, run):
     assert run("design", "people.csv", *COLUMNS, "--bin", "20", *BUDGET, "-o", "c.json").code == 0
     result = run("audit", "c.json", "--table", "people.csv", "--bin", "10")
     assert result.code == 2
-    assert "c.json has bins of its own, and the table is sorted into them: leave --bin out" in result.err
+    assert "c.json has its own bins, and the table is sorted into them: leave --bin out" in result.err
     result = run("compare", "people.csv", *COLUMNS, "--bin", "auto", "--epsilons", "1")
     assert result.code == 2
     assert (

@@ -88,7 +88,7 @@ def test_notions(notion, options, expected):
         (
             "chi2",
             {"epsilon": "1", "alpha": "2"},
-            "--alpha is the order of --notion alpha; --notion chi2 has none",
+            "--alpha is the order of --notion alpha; chi2 has none",
         ),
         ("alpha", {"epsilon": "1", "alpha": "1"}, r"alpha \(1\) must be above 1"),
         ("alpha", {"epsilon": "1", "alpha": "0.5"}, r"alpha \(0.5\) must be above 1"),

@@ -176,6 +176,22 @@ def test_a_dead_worker_is_a_solver_failure(small):
         compare(small, epsilons=[1.0], executor=_Broken())
 
 
+@pytest.mark.parametrize("error", [BrokenExecutor("killed"), InputError("refused")])
+def test_what_is_not_begun_is_cancelled_unless_its_executor_ends_it(small, error):
+    """A thread that ends the futures of a broken pool dies of one that is cancelled meanwhile."""
+    futures = [Future(), Future()]
+    futures[0].set_exception(error)
+    unsubmitted = iter(futures)
+
+    class Executing(Executor):
+        def submit(self, *_, **__):
+            return next(unsubmitted)
+
+    with pytest.raises((SolverFailure, InputError)):
+        compare(small, epsilons=[1.0], mechanisms=["optimal", "subset-merging"], executor=Executing())
+    assert futures[1].cancelled() is isinstance(error, InputError)
+
+
 def test_an_interrupted_search_is_no_row(small, monkeypatch):
     """The solver answers Ctrl-C with its best channel so far; a comparison stops instead."""
 

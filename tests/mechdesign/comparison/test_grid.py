@@ -126,8 +126,8 @@ def test_labels_of_alpha_carry_the_order():
     [
         (["privacy"], "notion 'privacy' is not known"),
         (["alip:2"], "notion 'alip:2' is not known"),
-        (["alpha:"], "'' is not an order"),
-        (["alpha:two"], "'two' is not an order"),
+        (["alpha:"], "'' is no order"),
+        (["alpha:two"], "'two' is no order"),
         (["alpha:1"], r"alpha \(1\) must be above 1"),
         (["alpha:nan"], r"alpha \(nan\) must be above 1"),
         (["alpha", "alpha:2.0"], "'alpha:2' is given twice"),

@@ -15,7 +15,6 @@ from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.notions import ALIP, LDP, LIP, L1Lift, MaxLift, MinLift, Notion
 from mechdesign.tables.joint import Joint
 from solvers import Points, lower_envelope
-from solvers.costs import cost_named
 from tests.cases.designs import is_private
 from tests.solvers.reference import exact
 
@@ -60,9 +59,8 @@ def test_a_channel_of_the_classes_becomes_one_of_the_symbols(seed, k):
     reduced = classes(joint)
     found = lower_envelope(posteriors(reduced.joint, notion, margin=1e-12), reduced.joint.p_x, gap=1e-8)
     weights, points = reduced.split(found.weights, found.points)
-    entropy = cost_named("entropy")
     np.testing.assert_allclose(points.combine(weights), joint.p_x, rtol=1e-7)
-    assert weights @ entropy.of(points) == pytest.approx(found.value, abs=1e-9)
+    assert weights @ points.entropies() == pytest.approx(found.value, abs=1e-9)
     assert posteriors(joint, notion).residual(points.toarray()).max() < 1e-9
     assert len(points) <= len(found.points) + len(joint.useful) - len(reduced.joint.useful)
     back = reduced.merged(points)

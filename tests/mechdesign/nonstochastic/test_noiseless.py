@@ -104,17 +104,14 @@ def swept(weights, domains, quantizer):
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=3), shares)
 def test_linear_on_intervals_by_sweeping_the_bases(parts, cuts):
-    """Everybody has [0, 1] or {0, 1}; bases one by one, and in arrays."""
+    """Everybody has [0, 1] or {0, 1}."""
     weights, domains = [w for w, _ in parts], [finite((0, 1)) if f else interval(0, 1) for _, f in parts]
     query = linear_query(weights, domains)
     quantizer = quantizer_of(*query.range, cuts)
     want = swept(weights, domains, quantizer)
-    for few in (0, 200):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(fibres, "WORTH_ARRAYS", few)
-            found = certify(query, quantizer)
-        assert found.exact
-        assert found.outputs == want
+    found = certify(query, quantizer)
+    assert found.exact
+    assert found.outputs == want
 
 
 def test_numbers_beyond_64_bits():

@@ -62,7 +62,7 @@ def test_most_levels_on_random_finite_domains():
             found = most_levels(problem, epsilon)
             assert found.optimal
             assert found.levels == exact == found.bound
-            assert found.attained <= outputs
+            assert found.certificate.outputs <= outputs
             assert most_levels(problem, epsilon, method="earliest").levels == enough
 
 
@@ -130,7 +130,7 @@ def test_least_distortion_on_random_finite_domains():
             assert found.optimal
             assert found.distortion == pytest.approx(float(exact), abs=1e-7)
             assert found.bound <= float(exact) + 1e-7
-            assert found.attained <= outputs
+            assert found.certificate.outputs <= outputs
 
 
 def test_no_more_distortion_than_uniform():
@@ -153,7 +153,7 @@ def test_nothing_unproven_is_returned(monkeypatch):
 
 def test_a_time_limit_leaves_a_proven_bound():
     found = most_levels(linear_query([3, 5, 7, 11], integers(0, 4)), 2, time_limit=0.5)
-    assert found.attained <= 4
+    assert found.certificate.outputs <= 4
     assert found.levels <= found.bound
     assert found.optimal or "time limit" in found.because
 

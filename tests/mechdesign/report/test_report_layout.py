@@ -21,8 +21,8 @@ from mechdesign.report.blocks import (
     label_remarks,
     short,
 )
-from mechdesign.report.document import _ends, _tenths
-from mechdesign.report.record import Lifts
+from mechdesign.report.document import ABOVE, BELOW, _ends, _map, _tenths
+from mechdesign.report.record import Lifts, Promise
 from mechdesign.report.wording import isolated
 
 
@@ -122,3 +122,19 @@ def test_the_colours_of_both_maps_end_at_the_same_power_of_two(values, end):
         _ends(Blocked(("x",), ("s",) * len(values), (values,), ""), Blocked(("x",), ("s",), ((1.0,),), ""))
         == end
     )
+
+
+def test_a_block_of_symbols_is_marked_by_the_narrowest_of_their_budgets():
+    promise = Promise(
+        statement="",
+        verdict="",
+        satisfied=True,
+        low=0.5,
+        high=2.0,
+        allowed=((0.5, 2.0), (0.9, 1.1)),
+        bounds=(),
+    )
+    table = Blocked(("x", "y", "z"), ("a – b",), ((0.8,), (1.0,), (1.2,)), "put together")
+    shown = _map("After", table, "output", "s", promise, 2.0)
+    assert [row[1].text for row in shown.rows] == [f"0.80{BELOW}", "1.00", f"1.20{ABOVE}"]
+    assert "2 of 3 cells outside what is allowed" in shown.caption

@@ -24,8 +24,7 @@ def test_a_share_is_the_largest_that_keeps_the_total(total, answers):
     from mechdesign.nonstochastic.levels import outputs_allowed
 
     share = share_of(total, answers)
-    assert share.outputs**answers <= outputs_allowed(total) < (share.outputs + 1) ** answers
-    assert outputs_allowed(share.epsilon) == share.outputs
+    assert share**answers <= outputs_allowed(total) < (share + 1) ** answers
 
 
 @pytest.fixture
@@ -85,6 +84,20 @@ def test_the_stream_writes_what_the_plainest_program_would(folder, query, layout
     assert written == plainly(query, quantizers)
     assert done.new_sizes == ()
     assert read_verified("b.csv.mechanism.json").satisfied
+
+
+def test_counts_have_no_cells_between_whole_numbers(folder):
+    """Three bits allow eight outputs, and a record that counts as 0 or 1 has two: a cell for each count is enough."""
+    done = quantise_table("in.csv", "b.csv", asked("count", epsilon="3"))
+    for made in done.mechanism.mechanisms:
+        assert made.quantizer.levels <= made.individuals + 1
+        assert made.certificate.outputs == 2
+
+
+def test_a_record_behind_dropped_ones_is_named_by_its_own_line(folder):
+    (folder / "gaps.csv").write_text("day,house,kwh\n1,a,\n1,b,2\n,c,3\n1,d,99\n", encoding="utf-8")
+    with pytest.raises(InputError, match="line 5: the value lies outside"):
+        quantise_table("gaps.csv", "b.csv", asked(missing="drop"))
 
 
 @pytest.mark.parametrize("query", ["identity", "mean"])
