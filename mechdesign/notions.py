@@ -11,23 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.limits import DistanceMean as DistanceMean
-from mechdesign.core.limits import LiftLimits as LiftLimits
-from mechdesign.core.limits import Limits as Limits
-from mechdesign.core.limits import Mean as Mean
-from mechdesign.core.limits import MeanLimits as MeanLimits
-from mechdesign.core.limits import OwnBudget as OwnBudget
-from mechdesign.core.limits import PowerMean as PowerMean
+from mechdesign.core.limits import DistanceMean, LiftLimits, Limits, Mean, MeanLimits, OwnBudget, PowerMean
 from mechdesign.core.numbers import budget as shown_budget
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
@@ -213,6 +201,7 @@ def register(kind: type[AnyNotion]) -> type[AnyNotion]:
 
 @dataclass(frozen=True)
 class _TwoSided(Notion):
+    mean: ClassVar[Mean | None] = None
     eps_l: float
     eps_u: float = cast("float", None)  # so that one budget alone is answered with what to write
 
@@ -223,6 +212,11 @@ class _TwoSided(Notion):
                 f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or {kind}.from_epsilon(epsilon, lam=0.5)"
             )
         super().__post_init__()
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds on the mean of every output where the notion has one, else on its lifts."""
+        return super().limits if self.mean is None else MeanLimits(self.mean, self.eps_l, self.eps_u)
 
     @classmethod
     def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float) -> Self:
@@ -303,11 +297,7 @@ class L1Lift(_TwoSided):
     """
 
     name: ClassVar[str] = "l1"
-
-    @property
-    def limits(self) -> MeanLimits:
-        """Bounds on the means of every output."""
-        return MeanLimits(DistanceMean("l1", 1), lower=self.eps_l, upper=self.eps_u)
+    mean: ClassVar[Mean] = DistanceMean("l1", 1)
 
 
 @register
@@ -320,11 +310,7 @@ class Chi2Lift(_TwoSided):
     """
 
     name: ClassVar[str] = "chi2"
-
-    @property
-    def limits(self) -> MeanLimits:
-        """Bounds on the means of every output."""
-        return MeanLimits(DistanceMean("chi2", 2), lower=self.eps_l, upper=self.eps_u)
+    mean: ClassVar[Mean] = DistanceMean("chi2", 2)
 
 
 @register
@@ -347,9 +333,11 @@ class AlphaLift(_TwoSided):
     @property
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
-        if math.isinf(self.alpha):
-            return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
-        return MeanLimits(PowerMean(self.alpha), lower=self.eps_l, upper=self.eps_u)
+        return (
+            super().limits
+            if math.isinf(self.alpha)
+            else MeanLimits(PowerMean(self.alpha), self.eps_l, self.eps_u)
+        )
 
 
 def to_record(notion: Notion) -> dict[str, object]:
