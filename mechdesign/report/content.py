@@ -74,7 +74,7 @@ MEASURES: Mapping[str, tuple[str, str, str | None]] = {
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
     "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", None),
 }
-"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""Of each of `auditing.guarantees.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
 The suprema over alpha have no name there: they are the extreme lifts, so `guarantees` of the achieved budgets attains
 them.
@@ -300,12 +300,12 @@ def _bounds(
     promised: Achieved, sensitive: str, achieved: Achieved | None, attained: Mapping[str, float]
 ) -> tuple[r.Bound, ...]:
     """Every measure that the promise bounds or the channel's value is known of, in the order of `MEASURES`."""
-    follows = asdict(guarantees(promised.eps_l, promised.eps_u))
+    follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
     if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
         # What holds of every channel whatsoever is no consequence of a promise.
         follows = dict.fromkeys(follows, math.inf)
-    suprema = {} if achieved is None else asdict(guarantees(achieved.eps_l, achieved.eps_u))
+    suprema = {} if achieved is None else guarantees(achieved.eps_l, achieved.eps_u)
     known = attained if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp, **attained}
     bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
