@@ -46,10 +46,8 @@ def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> flo
     if not budget > 0.0:
         raise InputError(f"{name} ({budget:g}) must be positive, {allowed}")
     if LARGEST_BUDGET < budget < math.inf:
-        raise InputError(
-            f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}"
-            + ("; to drop this side say inf" if allow_infinite else "")
-        )
+        hint = "; to drop this side say inf" if allow_infinite else ""
+        raise InputError(f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}{hint}")
     return budget
 
 
@@ -170,17 +168,11 @@ class Notion:
     @property
     def text(self) -> str:
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
-        shown = {"order": self.values().get("alpha", math.inf)} if self.has_order() else {}
-        limits = self.limits
+        limits, parts = self.limits, [f"order {self.values()['alpha']:g}"] if self.has_order() else []
+        shown = {"eps_l": limits.lower, "eps_u": limits.upper}
         if math.isfinite(limits.loosest.ratio):
-            shown |= {name: getattr(self, name) for name in self.budgets()}
-        else:
-            shown |= {"eps_l": limits.lower, "eps_u": limits.upper}
-        parts = [
-            f"{key} {value:g}" if key == "order" else f"{key} {shown_budget(value)}"
-            for key, value in shown.items()
-            if key == "order" or value < math.inf
-        ]
+            shown = {name: getattr(self, name) for name in self.budgets()}
+        parts += [f"{key} {shown_budget(value)}" for key, value in shown.items() if value < math.inf]
         own = [f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}" for symbol, lower, upper in self.own]
         return f"{self.name} ({'; '.join([', '.join(parts), *own])})"
 

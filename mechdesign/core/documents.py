@@ -216,7 +216,6 @@ _WANTED = {
     "finite_number": "a finite number",
 }
 
-
 _LIMITS = {
     "ge": "must be at least {:,}",
     "gt": "must be above {:,}",

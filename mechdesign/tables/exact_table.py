@@ -37,7 +37,6 @@ FEWEST = 3
 Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
 
-
 ExactTable: TypeAlias = tuple[Variable, Variable, tuple[tuple[int, ...], ...], tuple[str, ...]]
 """What a Joint is made of: labels, non-negative integers without empty rows and columns, and notices."""
 
