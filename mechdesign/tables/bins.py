@@ -14,6 +14,7 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -106,12 +107,9 @@ def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
 
 
 def _kind_of(text: str) -> Kind | None:
-    if number_of(text, "number") is not None:
-        return "number"
-    try:
-        return _moment(text)[0]
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return "number" if number_of(text, "number") is not None else _moment(text)[0]
+    return None
 
 
 def text_of_number(value: Fraction | float, kind: Kind) -> str:
