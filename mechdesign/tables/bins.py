@@ -299,19 +299,6 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
     return tuple(number_of(text, kind) if text else None for text in texts)
 
 
-def describe_outside(column: str, bins: Bins, cells: Sequence[str]) -> str:
-    """What is wrong with cells of which one is `NO_NUMBER` or `OUTSIDE`; never the cell itself."""
-    if NO_NUMBER in cells:
-        return (
-            f"the column {quoted(column)} has a cell that is no {WHAT[bins.kind]}, and the channel sorts these into "
-            "bins; correct it, or say what to publish for it (--unknown)"
-        )
-    return (
-        f"the column {quoted(column)} has a value outside the channel's bins, {bins.edges[0]} to {bins.edges[-1]}; say "
-        "what to publish for it (--unknown), or design the channel with edges that hold it (-inf, inf)"
-    )
-
-
 def middle_of(weights: Sequence[int]) -> int:
     """Position of the lower median of things in order that have these weights."""
     sums = list(itertools.accumulate(weights))
