@@ -153,7 +153,6 @@ class OutputOptions:
 
     output: str | None = option("FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o")
     public: bool = flag("Write the channel file without the table and whatever else discloses it.", public="")
-
     all_measures: bool = flag("Say what is promised and attained in every measure of leakage.", again=False)
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:
