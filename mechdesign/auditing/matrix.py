@@ -45,7 +45,11 @@ def _outside(
     matrix: Any, joint: Joint, symbols: Sequence[str] | None, outputs: Sequence[str] | None
 ) -> Released:
     """The matrix in integers over one denominator."""
-    rows = _listed_rows(matrix)
+    rows: list[Any] = matrix.tolist() if isinstance(matrix, np.ndarray) else list(matrix)
+    if not rows or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
+        raise InputError("the matrix must have rows of numbers, one row per useful symbol")
+    if not len(rows[0]):
+        raise InputError("the matrix has no output column")
     names = list(symbols) if symbols is not None else list(joint.useful.names)
     order = _order(names, joint, len(rows))
     labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
@@ -58,15 +62,6 @@ def _outside(
     reached = [(label, column) for label, column in every if any(column)]
     columns = [([order[i] for i, v in enumerate(c) if v], [v for v in c if v]) for _, c in reached]
     return Released([label for label, _ in reached], columns, common)
-
-
-def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
-    rows = matrix.tolist() if isinstance(matrix, np.ndarray) else list(matrix)
-    if not rows or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
-        raise InputError("the matrix must have rows of numbers, one row per useful symbol")
-    if not len(rows[0]):
-        raise InputError("the matrix has no output column")
-    return rows
 
 
 def _order(names: list[str], joint: Joint, rows: int) -> list[int]:

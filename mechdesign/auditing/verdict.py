@@ -80,7 +80,8 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
     columns = columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
         return audit_columns(columns, channel.outputs, joint, notion)
-    return audit_demands(columns, channel.outputs, demands_of(joint, notion, after, released), notion)
+    found = extreme_lifts(columns, demands_of(joint, notion, after, released))
+    return verdict_of(found, channel.outputs, notion)
 
 
 def failing_outputs(
@@ -105,15 +106,8 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
     return bool(after or joint.sensitive.each or notion.own)
 
 
-def audit_demands(
-    columns: Sequence[Entries], outputs: Sequence[str], demands: Sequence[Demand], notion: Notion
-) -> Audit:
-    """The verdict on several tables; columns are over the useful symbols of the demands."""
-    return verdict_of(extreme_lifts(columns, demands), outputs, notion)
-
-
 def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
-    """The verdict from the largest quotients of all sides."""
+    """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
     if not found:
         raise InputError("a channel needs at least one output")
     used = [log_upper(*each.over) for each in found]
@@ -133,7 +127,7 @@ def audit_columns(columns: Sequence[Entries], outputs: Sequence[str], joint: Joi
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None:
-        return audit_demands(columns, outputs, stacked(joint.counts, joint, notion), notion)
+        return verdict_of(extreme_lifts(columns, stacked(joint.counts, joint, notion)), outputs, notion)
     satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
     return Audit(satisfied, notion, audit_columns(columns, outputs, joint, LIP(1.0)).achieved, worst, used)
 
