@@ -38,7 +38,7 @@ class DesignBudget(o.BudgetOptions):
 
     def check(self) -> None:
         """Find out before the table is read what cannot be meant."""
-        from mechdesign.core.words import share_of
+        from mechdesign.core.numbers import share_of
 
         for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
             if share is not None:

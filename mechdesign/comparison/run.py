@@ -340,8 +340,6 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
         case = curve[0]
         try:
             if case.confidence is not None:
-                if case.mechanism.startswith(OBJECTIVES):
-                    raise InputError("it is not built with confidence")
                 lift_limits(case.promise())
             elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())

@@ -84,17 +84,11 @@ class GapProblem:
 
 
 def gap_problem(query: Query) -> GapProblem:
-    """The gap problem of a query on finite domains."""
-    if isinstance(query, LinearQuery):
-        return _linear(query, query)
-    return _linear(query, query.largest_fibre[0])
+    """The gap problem of a query on finite domains: answers and fibres on the lattice of the contributions.
 
-
-def _linear(query: Query, linear: LinearQuery) -> GapProblem:
-    """Answers and fibres as integers on the lattice of the contributions.
-
-    For order statistics `linear` stands for the query: its fibres are the maximal ones.
+    For order statistics a linear query stands for the query: its fibres are the maximal ones.
     """
+    linear = query if isinstance(query, LinearQuery) else query.largest_fibre[0]
     blocks = linear.blocks
     if not all(is_finite(block) for block in blocks):
         raise InputError(

@@ -74,7 +74,7 @@ MEASURES = {
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
     "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"),
 }
-"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""Of each of `auditing.guarantees.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
 The suprema over alpha are not there: they are the extreme lifts, so `guarantees` of the achieved budgets attains them.
 """
@@ -283,7 +283,7 @@ def _promise(
 ) -> r.Promise:
     """With every measure that it bounds, or whose value is known of the channel, in the order of `MEASURES`."""
     promised, limits = _promised(notion), notion.limits.loosest
-    follows = asdict(guarantees(promised.eps_l, promised.eps_u))
+    follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
     if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
         # What holds of every channel whatsoever is no consequence of a promise.
