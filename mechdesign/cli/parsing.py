@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import at_least_times, at_most_times
 from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
 
 
@@ -152,11 +153,10 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
     if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
             raise InputError("--epsilon and --lam say the whole budget: leave them out, or the words")
-        from mechdesign.core import words
         from mechdesign.mechanisms.budget import in_words
 
-        above = _side("--eps-u", eps_u, "--at-most-times", most, words.at_most_times)
-        below = _side("--eps-l", eps_l, "--at-least-times", least, words.at_least_times)
+        above = _side("--eps-u", eps_u, "--at-most-times", most, at_most_times)
+        below = _side("--eps-l", eps_l, "--at-least-times", least, at_least_times)
         above = upper if above is None or (upper is not None and upper < above) else above
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
