@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 PROGRAM = "mechdesign"
 
-QUIET = "--quiet"
-LOG_JSON = "--log-json"
-
 
 class Reporter:
     """Every message of a command goes through here; results go to standard output instead.
@@ -49,7 +46,7 @@ class Reporter:
     def from_arguments(cls, arguments: Sequence[str]) -> Reporter:
         """As asked for anywhere on the command line, which may itself be the error to report."""
         options = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-        return cls(quiet=QUIET in options, log_json=LOG_JSON in options)
+        return cls(quiet="--quiet" in options, log_json="--log-json" in options)
 
     @property
     def watched(self) -> bool:

@@ -112,13 +112,12 @@ class ObjectiveOptions(o.KeptOptions):
         """As `mechanisms.design` takes them."""
         from mechdesign.mechanisms.least_cost import read_costs
 
-        return {
-            "objective": self.objective if self.named else read_costs(self.objective, text),
-            "distance": self.distance,
-            "keep_frequencies": self.keep_frequencies,
-            "stay": parsing.stays_of(self.stay, joint.useful.names),
-            "forbid": parsing.pairs_of(self.forbid, joint.useful.names),
-        }
+        names, objective = (
+            joint.useful.names,
+            self.objective if self.named else read_costs(self.objective, text),
+        )
+        stay, forbid = parsing.stays_of(self.stay, names), parsing.pairs_of(self.forbid, names)
+        return asdict(self) | {"objective": objective, "stay": stay, "forbid": forbid}
 
 
 @dataclass(frozen=True, kw_only=True)

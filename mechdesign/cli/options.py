@@ -21,9 +21,6 @@ PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 
 MISSING = ("refuse", "symbol", "drop")
 
-TABS = ("tab", "\\t")
-"""Ways to type a tab."""
-
 Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
 AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")]
 ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")]
@@ -71,7 +68,7 @@ class TextFormat:
         from mechdesign.formats.inputs import TextOptions
 
         return TextOptions(
-            delimiter="\t" if self.delimiter in TABS else self.delimiter,
+            delimiter="\t" if self.delimiter in ("tab", "\\t") else self.delimiter,
             quote=None if self.quote == "none" else self.quote,
             encoding=self.encoding,
         )

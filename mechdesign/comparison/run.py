@@ -98,7 +98,7 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Do
 def row_of(case: Case, made: Design) -> ComparisonRow:
     """A design as a row of a comparison."""
     known: dict[str, Any] = vars(case) | ({} if made.least is None else made.least.figures)
-    known["eps_l"], known["eps_u"] = case.sides()
+    known["eps_l"], known["eps_u"] = case.promise().sides
     known |= {
         "nmi": made.nmi,
         "upper_bound_nmi": made.certificate.upper_bound_nmi,

@@ -197,13 +197,9 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
         epsilon = "inf" if tested.epsilon is None else float(tested.epsilon)
         record["hypothesis"] = asdict(tested) | {"epsilon": epsilon}
     if bounds is not None:
-        code = bounds.code
-        record["zero_error"] = {
-            **picked(bounds, "lower", "upper"),
-            "codewords": None if code is None else code.size,
-            "codewords_upper_bound": None if code is None else code.upper_bound,
-            "proof": None if code is None else code.proof,
-        }
+        names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
+        known = (None, None, None) if code is None else (code.size, code.upper_bound, code.proof)
+        record["zero_error"] = picked(bounds, "lower", "upper") | dict(zip(names, known, strict=True))
     return record
 
 

@@ -229,10 +229,9 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """What `design --json` prints."""
     achieved, joint, least = design.achieved, design.channel.joint, design.least
     return {
-        **picked(
-            design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs", "messages"
-        ),
-        **picked(design, "repaired", "borrowed", "fallback_from", "verified", "as_published", "seconds"),
+        **picked(design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs"),
+        **picked(design, "messages", "repaired", "borrowed", "fallback_from", "verified", "as_published"),
+        "seconds": design.seconds,
         **picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
         "notion": to_record(design.notion),
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
