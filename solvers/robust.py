@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,15 +65,12 @@ class RobustSearch(ConcaveSearch):
         scale = 1.0 / uncertain.point
         allowance = uncertain.row_error * float(scale.max())
         low, wide = uncertain.share_lower, uncertain.share_upper - uncertain.share_lower
-        limits = (uncertain.ratio, uncertain.most, uncertain.least, margin, allowance, uncertain.rest)
-        arguments = (
-            *map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide)),
-            max(1.0 - float(low.sum()), 0.0),
-            *limits,
-        )
-        self._kernels = [Search(*arguments, np.ones(self.n))]
+        arguments: list[Any] = [*map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide))]
+        arguments += [max(1.0 - float(low.sum()), 0.0), uncertain.ratio, uncertain.most, uncertain.least]
+        arguments += [margin, allowance, uncertain.rest]
+        self._kernels = [Search(*arguments, top=np.ones(self.n))]
         top = self._tighten(tightening)
-        self._kernels += [Search(*arguments, top) for _ in range(workers - 1)]
+        self._kernels += [Search(*arguments, top=top) for _ in range(workers - 1)]
         self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
         # A box holds its intervals and one row and one member of the basis for each tight row.
         self._box_limit = max(1000, memory_limit // (8 * self.n + 6 * (self.n + 1) + 192) // workers)

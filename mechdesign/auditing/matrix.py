@@ -75,11 +75,10 @@ def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
     index = {name: x for x, name in enumerate(joint.useful.names)}
     if (twice := repeated(names)) is not None:
         raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
-    unknown = [name for name in names if name not in index]
-    if unknown:
+    if unknown := [name for name in names if name not in index]:
         raise InputError(f"the table has no useful symbol {listed(unknown)}, which the matrix has")
-    missing = [name for name in joint.useful.names if name not in set(names)]
-    if missing:
+    present = set(names)
+    if missing := [name for name in index if name not in present]:
         raise InputError(f"the matrix has no row for the useful symbol {listed(missing)} of the table")
     return [index[name] for name in names]
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.release.policies import Policy
 
-
 Array = NDArray[np.float64]
 
 DENOMINATOR = 2**53

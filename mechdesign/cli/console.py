@@ -23,7 +23,6 @@ from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
 if TYPE_CHECKING:
     import typer
 
-
 PROGRAM = "mechdesign"
 
 QUIET = "--quiet"

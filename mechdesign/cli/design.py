@@ -38,7 +38,7 @@ class DesignBudget(o.BudgetOptions):
 
     def check(self) -> None:
         """Find out before the table is read what cannot be meant."""
-        from mechdesign.core.words import share_of
+        from mechdesign.core.numbers import share_of
 
         for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
             if share is not None:
@@ -153,7 +153,6 @@ class OutputOptions:
 
     output: str | None = option("FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o")
     public: bool = flag("Write the channel file without the table and whatever else discloses it.", public="")
-
     all_measures: bool = flag("Say what is promised and attained in every measure of leakage.", again=False)
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:

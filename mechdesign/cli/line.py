@@ -29,7 +29,6 @@ OPTION = "option"
 REPORTER = "reporter"
 """The parameter of a command through which it says what is not its result."""
 
-
 COLUMNS, TEXT = "COL[,COL..]", "str | None"
 """How an option that names columns is written, and the type of a field that has them in one text."""
 

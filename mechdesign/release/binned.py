@@ -24,12 +24,8 @@ from mechdesign.tables.variable import Variable
 if TYPE_CHECKING:
     from mechdesign.channel.channel import Channel
 
-LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS = (
-    "label",
-    "posterior-draw",
-    "representative",
-    "within",
-)
+FORMS = "label", "posterior-draw", "representative", "within"
+LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS
 """What is published for an output: itself; a symbol drawn from what it leaves possible; or a number, as below."""
 
 
@@ -45,11 +41,10 @@ def released_variable(channel: Releasable, form: str) -> Variable:
 
 def by_output(channel: Channel, form: str) -> NDArray[np.float64]:
     """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
-    known = None if form == POSTERIOR_DRAW else symbols_released(channel)
-    index, place = released_variable(channel, form).index, known
+    index = released_variable(channel, form).index
     if form == REPRESENTATIVE:
         place = [index[numbers] for numbers in zip(*numbers_released(channel), strict=True)]
-    if place is None:
+    elif form == POSTERIOR_DRAW or (place := symbols_released(channel)) is None:
         table_of(channel, form)
         return channel.posteriors
     matrix = np.zeros((len(channel.outputs), len(index)))

@@ -238,7 +238,7 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
         "achieved": asdict(achieved),
         "used": None if design.used is None else asdict(design.used),
-        "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
+        "guarantees": guarantees(achieved.eps_l, achieved.eps_u),
         "bins": [asdict(each) for each in moved(design.channel)],
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,

@@ -135,17 +135,18 @@ class Run:
     def of_ledger(self, ledger: Ledger) -> Applied:
         """With the keys of the ledger, which knows of this run and of those before."""
         asked = self.recipe.options
-        settings = {"into": asked.into, "text": self.reading, "compression": self.packing}
-        settings["keep_sensitive"] = asked.keep_sensitive
-        # Only where they are used: releases of earlier versions had none.
+        # The last ones only where they are used: releases of earlier versions had none.
         used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.escape}
+        settings: dict[str, Any] = {name: value for name, value in used.items() if value}
+        settings |= {"into": asked.into, "text": self.reading, "compression": self.packing}
+        settings |= {"keep_sensitive": asked.keep_sensitive}
         job = Job(
             ledger,
             uses_of(self.recipe, self.plan, self.table.header),
             file=ledger.file_hash(self.guarded.sha256, canonical(self.reading)),
             identity=asked.identifiers,
             fresh_draw=asked.fresh_draw,
-            settings=settings | {name: value for name, value in used.items() if value},
+            settings=settings,
             source=self.guarded.name,
             channels=self.recipe.channels,
             channel_files=self.sides.channel_files,
@@ -349,8 +350,8 @@ def sanitise_file(
             raise InputError(
                 f"{table.name} is a Parquet file, which has no formulas to escape (--escape-formulas)"
             )
-        reading, strictly = asdict(text or TextOptions()), (force, strict, escape_formulas)
-        run = Run(recipe, guarded, table, target, packing, folder, sides, *strictly, reading, progress)
+        reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas)
+        run = Run(recipe, guarded, table, target, packing, folder, sides, *how, reading, progress)
         if ledger is None:
             return run.alone()
         return run.of_ledger(ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files))

@@ -36,6 +36,9 @@ def sanitise_dask(
     record must get the same draw in all. One identifier with two symbols, or one row number twice, is found only where
     both records are in one partition.
 
+    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
+    which records share a partition is an order, too, and is not looked at.
+
     The workers need this package installed. The key travels to them inside the function, which no graph, report or log
     shows; where the network is not trusted, connect with ``tls://``.
 

@@ -129,7 +129,7 @@ class Order:
         return mean_evidence([runs, mean_evidence(found)])
 
 
-LOOKED = 1 << 13
+LOOKED = 1 << 12
 """Records of a batch that are looked at, about, for what columns tell of each other: of all batches up to so many
 records, and then of one whenever their number has doubled. Looking at all would take longer than the release."""
 

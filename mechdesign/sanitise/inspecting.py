@@ -119,9 +119,10 @@ def inspect_file(
             records += batch.num_rows
             symbols = {name: encode(batch.column(name), name) for name in hidden}
             for name, pairs in crossings.items():
-                values = _cells(batch, name) if not all(each.full for each in pairs.values()) else None
-                for other, crossing in pairs.items() if values is not None else ():
-                    crossing.add(values, symbols[other])
+                values = None if all(each.full for each in pairs.values()) else _cells(batch, name)
+                if values is not None:
+                    for other, crossing in pairs.items():
+                        crossing.add(values, symbols[other])
     told = [_told(name, pairs) for name, pairs in crossings.items()]
     return Inspection(
         records,

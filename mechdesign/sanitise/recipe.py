@@ -144,11 +144,8 @@ class Drawer:
                 self._hidden[header[at], -1] = None
                 if any(recipe.channels[k].useful.bins):
                     self._hidden[header[at], k] = recipe.channels[k].useful, part
-        kept = [
-            (name, -1)
-            for name in plan.others
-            if name not in (*options.kept, *plan.kept_private, *options.identifiers)
-        ]
+        exempt = {*options.kept, *plan.kept_private, *options.identifiers}
+        kept = [(name, -1) for name in plan.others if name not in exempt]
         self._twins = Twins(kept, [*self._hidden])
 
     def look(self, count: int, some: Callable[[int], Callable[[Any], Any]]) -> None:
@@ -158,13 +155,9 @@ class Drawer:
             column = some(step)
 
             def cells(which: tuple[str, int]) -> Encoded | None:
-                binned = self._hidden.get(which)
+                name, binned = which[0], self._hidden.get(which)
                 try:
-                    return (
-                        encode_for(column(which[0]), which[0], *binned)
-                        if binned
-                        else encode(column(which[0]), which[0])
-                    )
+                    return encode_for(column(name), name, *binned) if binned else encode(column(name), name)
                 except InputError:  # lists, records and the like are no symbols
                     return None
 

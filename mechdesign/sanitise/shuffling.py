@@ -20,8 +20,8 @@ from mechdesign.formats.opening import Source, open_source
 from mechdesign.formats.outputs import KeptColumn
 from mechdesign.release.draws import Key, RowNumbers
 
-ROOM = 32 << 20
-"""Bytes of records that are sorted at a time (32 MB; several times that in memory)."""
+ROOM = 16 << 20
+"""Bytes of records that are sorted at a time (16 MB; several times that in memory)."""
 
 UNPACKED = 4
 """How much larger the columns of a Parquet file are in memory, about, than encoded."""

@@ -44,6 +44,9 @@ def sanitise_spark(
     Row numbers are fixed with the data (``monotonically_increasing_id`` is not: it depends on the partitions). One
     identifier with two symbols, or one row number twice, is found only where both records are in one batch.
 
+    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
+    which records share a partition is an order, too, and is not looked at.
+
     What is wrong with a record is found when Spark runs, on an executor: `spark_errors` turns that into an
     `InputError`. The key travels to the executors inside the function, which no plan, ``explain`` or log shows; where
     the network is not trusted, turn on ``spark.network.crypto.enabled``.

@@ -19,7 +19,6 @@ from mechdesign.tables.variable import Variable
 
 Codes = NDArray[np.int64]
 
-
 UNKNOWN = -1
 """Code of a record whose symbol the variable does not have."""
 

@@ -108,11 +108,8 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
 
 def check_level(level: Any) -> float:
     """The level as a float."""
-    if (
-        isinstance(level, bool)
-        or not isinstance(level, numbers.Real)
-        or not LEAST_LEVEL <= float(level) < 1.0
-    ):
+    is_number = not isinstance(level, bool) and isinstance(level, numbers.Real)
+    if not is_number or not LEAST_LEVEL <= float(level) < 1.0:
         raise InputError(
             f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
         )

@@ -22,12 +22,6 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
 from mechdesign.tables.variable import Variable
 
-DEFAULT_USEFUL = "useful"
-"""Name of the useful column of a wide table that does not say."""
-
-DEFAULT_SENSITIVE = "sensitive"
-"""Name of the sensitive column of a wide table whose first header cell is empty."""
-
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
 
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
@@ -175,7 +169,7 @@ def _wide(
             f"row {labels.index('') + 1} of the table" if "" in labels else f"column {columns.index('') + 2}"
         )
         raise InputError(f"{where} has no label; name it, or let empty text be a symbol (--missing symbol)")
-    names = (sensitive or header[0] or DEFAULT_SENSITIVE, useful or DEFAULT_USEFUL)
+    names = (sensitive or header[0] or "sensitive", useful or "useful")
     try:
         table = exact_table([row[1:] for row in body], (labels, columns), names, what=what)
     except InputError as error:

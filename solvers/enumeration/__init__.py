@@ -109,20 +109,19 @@ def _by_pivoting(polytope: Polytope, rows: int, limits: ListingLimits) -> Vertic
     p, most = polytope.explicit, limits.max_vertices
     affordable = limits.memory_limit // (bytes_per_basis(p.n, p.m) + 8 * p.n)
     trial = TRIAL // work_per_basis(polytope.n, rows)
-    found, seen = None, None
+    found, bases = None, max(1, min(BASES_PER_VERTEX * most, affordable))
     if trial >= WORTH_TRYING:
         found, _ = attempt(polytope, most_bases=trial, most_points=most, seconds=limits.left())
         limits.check_time()
     if found is None:
         _refuse_if_too_large(polytope, limits)
-        bases = max(1, min(BASES_PER_VERTEX * most, affordable))
         found, seen = attempt(polytope, most_bases=bases, most_points=most, seconds=limits.left())
-    if found is None:
-        limits.check_time()
-        raise TooManyVertices(
-            f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={most}, "
-            f'memory_limit={limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
-        )
+        if found is None:
+            limits.check_time()
+            raise TooManyVertices(
+                f"the enumeration exceeded its budget after {seen.bases} bases (max_vertices={most}, memory_limit="
+                f'{limits.memory_limit}); use method="columns", which needs no enumeration, or raise the limit'
+            )
     if len(found) > most or found.points.nbytes > limits.memory_limit:
         raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
     return found

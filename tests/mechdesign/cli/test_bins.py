@@ -190,7 +190,7 @@ def test_bins_belong_to_one_place(people, run):
     assert result.code == 0, result.err
     (people / "other.csv").write_text("s,age\nno,20\nyes,x\n")
     result = run("audit", "c.json", "--table", "other.csv")
-    assert "other.csv: the column 'age' has 1 different cell(s) that are no number" in result.err
+    assert "other.csv: the column 'age': 1 different cell(s) are no number" in result.err
     joint = md.Joint.from_table(pd.read_csv("people.csv"), sensitive="s", useful="age")
     crossed = md.Joint.from_table(pd.read_csv("people.csv").assign(b=1), sensitive="s", useful=["age", "b"])
     with pytest.raises(

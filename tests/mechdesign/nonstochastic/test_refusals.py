@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.core.documents import write_hashed
+from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     Ledger,
@@ -119,6 +119,6 @@ def test_a_mechanism_file_that_promises_too_much(tmp_path, guarantee, outputs, m
         "guarantee": guarantee,
         "provenance": {},
     }
-    write_hashed(tmp_path / "m.json", FORMAT, VERSION, content, overwrite=False)
+    (tmp_path / "m.json").write_text(hashed_text(FORMAT, VERSION, content), encoding="utf-8")
     with pytest.raises(InputError, match=message):
         MechanismFile.load(tmp_path / "m.json")

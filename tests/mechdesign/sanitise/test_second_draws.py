@@ -317,10 +317,10 @@ def test_the_same_bytes_read_in_another_way_are_other_records(folder):
 def test_another_job_that_finishes_meanwhile_is_seen(folder, monkeypatch, other):
     write("shuffled.csv", shuffled())
 
-    def meanwhile(*arguments):
+    def meanwhile(*arguments, **more):
         monkeypatch.setattr(run, "write_release", write_release)
         release("two.csv", **other)
-        return write_release(*arguments)
+        return write_release(*arguments, **more)
 
     monkeypatch.setattr(run, "write_release", meanwhile)
     with pytest.raises(InputError, match=AGAIN):
