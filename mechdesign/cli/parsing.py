@@ -149,11 +149,11 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
     if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
             raise InputError("--epsilon and --lam say the whole budget: leave them out, or the words")
-        from mechdesign.core import words
+        from mechdesign.core import numbers
         from mechdesign.mechanisms.budget import in_words
 
-        above = _side("--eps-u", eps_u, "--at-most-times", most, words.at_most_times)
-        below = _side("--eps-l", eps_l, "--at-least-times", least, words.at_least_times)
+        above = _side("--eps-u", eps_u, "--at-most-times", most, numbers.at_most_times)
+        below = _side("--eps-l", eps_l, "--at-least-times", least, numbers.at_least_times)
         above = upper if above is None or (upper is not None and upper < above) else above
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():

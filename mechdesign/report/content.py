@@ -129,7 +129,7 @@ def summary_report(
     said += [] if verdict is None else [worst_text(verdict.worst)]
     shares = [float(share) for secret in joint.secrets for share in secret.p_s]
     ranges = zip(asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True)
-    every = asdict(guarantees(found.achieved.eps_l, found.achieved.eps_u))
+    every = guarantees(found.achieved.eps_l, found.achieved.eps_u)
     known = {f"every_{name}": value for name, value in every.items()} | {
         "max_log_lift_ratio": found.achieved.eps_ldp
     }
