@@ -323,11 +323,8 @@ def _shares(
     level: float,
 ) -> FrequencyTest:
     n = int(counts.sum())
-    single = [
-        share_p_value(int(count), n, float(least), float(most))
-        for count, least, most in zip(counts, low, high, strict=True)
-    ]
-    adjusted = holm([2.0 * p for p in single])
+    shares = zip(counts.tolist(), low.tolist(), high.tolist(), strict=True)
+    adjusted = holm([2.0 * share_p_value(count, n, *ends) for count, *ends in shares])
     together = 2.0 * divergence_p_value(divergence, len(labels))
     suspects = [Suspect(label, int(n), p) for label, n, p in zip(labels, counts, adjusted, strict=True)]
     methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}

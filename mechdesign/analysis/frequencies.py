@@ -79,11 +79,8 @@ class Estimated(Displayed):
     def _rows(self, names: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
         """Names of the entries, in order, each with its numbers."""
         keys = ("estimate", "standard_error", "lower", "upper")
-        columns = (
-            values.ravel().tolist()
-            for values in (self.estimates, self.standard_errors, self.lower, self.upper)
-        )
-        rows = zip(*columns, strict=True)
+        columns = (self.estimates, self.standard_errors, self.lower, self.upper)
+        rows = zip(*(values.ravel().tolist() for values in columns), strict=True)
         return [name | dict(zip(keys, row, strict=True)) for name, row in zip(names, rows, strict=True)]
 
 

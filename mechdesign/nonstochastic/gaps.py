@@ -17,10 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
-from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
-from mechdesign.nonstochastic.quantizers import quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query
 from solvers.programs.highs import Program, Solution, SparseRows
 
@@ -187,14 +185,3 @@ def budget_model(problem: GapProblem, outputs: int) -> Separation:
         columns = [model.column(a, b) for a, b in itertools.pairwise(fibre)]
         model.rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
     return model
-
-
-def recount(problem: GapProblem, gaps: Sequence[int], outputs: int) -> FibreCertificate:
-    """Count exactly what the budget limits, by code that knows nothing of the program solved."""
-    certificate = certify(problem.query, quantizer_between(problem.values, gaps))
-    if certificate.outputs > outputs:
-        raise SolverFailure(
-            f"the thresholds found give {certificate.outputs} outputs on a fibre where {outputs} are allowed; nothing "
-            "is returned; try another method, and please report it"
-        )
-    return certificate

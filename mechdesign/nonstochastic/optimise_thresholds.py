@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
-from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, recount
+from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem
 from mechdesign.nonstochastic.levels import Allowance, allowance
-from mechdesign.nonstochastic.noiseless import FibreCertificate
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
 from mechdesign.nonstochastic.solving import solved
@@ -109,10 +109,16 @@ def most_levels(
 
 
 def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any) -> OptimalQuantizer:
-    """The quantiser with these thresholds, counted again on the query."""
-    certificate = recount(problem, gaps, allowed.outputs)
+    """The quantiser with these thresholds, counted again on the query by code that knows nothing of the program."""
+    quantizer = quantizer_between(problem.values, gaps)
+    certificate = certify(problem.query, quantizer)
+    if certificate.outputs > allowed.outputs:
+        raise SolverFailure(
+            f"the thresholds found give {certificate.outputs} outputs on a fibre where {allowed.outputs} are allowed; "
+            "nothing is returned; try another method, and please report it"
+        )
     return OptimalQuantizer(
-        quantizer=quantizer_between(problem.values, gaps),
+        quantizer=quantizer,
         gaps=tuple(gaps),
         outputs_allowed=allowed.outputs,
         certificate=certificate,

@@ -181,8 +181,5 @@ def _hypothesis(
         value=value,
         outputs=len(problem.outputs),
         telling=len(problem.telling),
-        epsilon=problem.epsilon,
-        privacy=problem.privacy,
-        performance_bound=problem.performance_bound,
-        leakage=problem.leakage,
+        **{name: getattr(problem, name) for name in ("epsilon", "privacy", "performance_bound", "leakage")},
     )
