@@ -34,6 +34,7 @@ from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.history import is_same, joint_budget, local_budget, share_of
 from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.target import Target
 
 REFUSE = "refuse"
 
@@ -48,8 +49,8 @@ def check_uses(uses: Sequence[Use]) -> None:
         first = seen.setdefault(use.channel, use)
         if first is not use:
             raise InputError(
-                f"the same channel cannot be applied to {_columns(first)} and to {_columns(use)} in one job: both "
-                "would get the same random numbers; release them in two jobs (--ledger)"
+                f"the same channel cannot be applied to {listed(first.columns)} and to {listed(use.columns)} in one "
+                "job: both would get the same random numbers; release them in two jobs (--ledger)"
             )
 
 
@@ -60,24 +61,15 @@ def check_treatment(old: Use, use: Use) -> None:
     """
     if old.columns != use.columns:
         raise InputError(
-            f"this channel was applied to {_columns(old)} before; on {_columns(use)} it would use the same random "
-            "numbers again: draw anew (--fresh-draw) if that is another column"
+            f"this channel was applied to {listed(old.columns)} before; on {listed(use.columns)} it would use the same "
+            "random numbers again: draw anew (--fresh-draw) if that is another column"
         )
     # What both refuse to release is known to both, and then under the same symbol.
     if not (old.normalise == use.normalise or old.unknown == use.unknown == REFUSE):
         raise InputError(
-            f"{_columns(use)} was released with the normalisation {old.normalise} before, not {use.normalise}, which "
-            "gives some records another symbol; keep it, or draw anew (--fresh-draw)"
+            f"{listed(use.columns)} was released with the normalisation {old.normalise} before, not {use.normalise}, "
+            "which gives some records another symbol; keep it, or draw anew (--fresh-draw)"
         )
-
-
-def _columns(use: Use) -> str:
-    return listed(list(use.columns))
-
-
-def identified_by(columns: Sequence[str]) -> str:
-    """What identifies records, in words."""
-    return f"the column {listed(list(columns))}" if columns else "their row number"
 
 
 @dataclass(frozen=True)
@@ -298,16 +290,20 @@ class Job:
         with self.ledger.changing() as db:
             self.ledger.enter(db, entry.model_copy(update={"state": DONE, "finished": _now()}))
 
-    def withdraw(self, entry: Entry) -> None:
-        """Take back what `finish` entered, unless it may have been seen."""
-        if entry.target != STANDARD and not holds(entry.target, entry.output):
-            # The first error is the one to tell; an entry too many does no harm.
-            with suppress(InputError), self.ledger.changing() as db:
-                if self._continued is None:
-                    self.ledger.remove(db, entry)
-                else:  # what that run wrote may have been seen before it was removed
-                    self.ledger.take_over(db, entry, self._continued)
-                    self.ledger.enter(db, self._continued)
+    def commit(self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]) -> None:
+        """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
+        try:
+            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
+        except BaseException:
+            if entry.target != STANDARD and not holds(entry.target, entry.output):
+                # The first error is the one to tell; an entry too many does no harm.
+                with suppress(InputError), self.ledger.changing() as db:
+                    if self._continued is None:
+                        self.ledger.remove(db, entry)
+                    else:  # what that run wrote may have been seen before it was removed
+                        self.ledger.take_over(db, entry, self._continued)
+                        self.ledger.enter(db, self._continued)
+            raise
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
@@ -330,10 +326,11 @@ def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
 
 def _refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
     what = "these records have" if share == 1 else f"about {share:.0%} of these records have"
+    known = f"the column {listed(entry.identity)}" if entry.identity else "their row number"
     hint = "" if identity else ", name what identifies a record (--identity COL) from the first release on"
     return (
         f"{what} been released through this channel before (to {entry.target} on {entry.started[:10]}, known by "
-        f"{identified_by(entry.identity)}), and would be drawn a second time, which can leak far more than one "
+        f"{known}), and would be drawn a second time, which can leak far more than one "
         f"release: release that file again as it was{hint}, or accept that (--fresh-draw)"
     )
 

@@ -13,7 +13,6 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
@@ -51,7 +50,7 @@ _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empt
 def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
     """What the promise for one channel's columns is."""
     use = released.told
-    about = f" for {listed(list(use.sensitive))}" if use.sensitive else ""
+    about = f" for {listed(use.sensitive)}" if use.sensitive else ""
     promise = f"the promise {_notion(use.notion)}{about}" if use.notion else f"no promise on record{about}"
     size = ""
     if internal and use.table_records is not None:
@@ -72,7 +71,7 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
         )
     if use.form == POSTERIOR_DRAW:
         told.append(
-            f"The values are drawn from the symbols of {listed(list(use.columns))} that the channel's output leaves "
+            f"The values are drawn from the symbols of {listed(use.columns)} that the channel's output leaves "
             "possible, as likely as the table says: they tell no more than the output."
         )
     if use.form == REPRESENTATIVE:
@@ -81,7 +80,7 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
         )
     if use.form == WITHIN:
         told.append(
-            f"Each value is drawn from those that the table has in the bins of {listed(list(use.columns))} which the "
+            f"Each value is drawn from those that the table has in the bins of {listed(use.columns)} which the "
             "channel's output leaves possible: it tells no more of its record than the output, but it is a value that "
             "the table has."
         )
@@ -140,7 +139,7 @@ def voids(manifest: Manifest) -> list[str]:
             if value.startswith(OUTPUT):
                 label = quoted(value.removeprefix(OUTPUT))
                 told.append(
-                    f"A record with {kind} in {listed(list(use.columns))} gets {label}: what "
+                    f"A record with {kind} in {listed(use.columns)} gets {label}: what "
                     "that tells of it, the promise does not cover."
                 )
     told.append(
@@ -149,7 +148,7 @@ def voids(manifest: Manifest) -> list[str]:
     )
     if identity:
         told.append(
-            f"A record is known by {listed(list(identity))}: records that share it share their random numbers."
+            f"A record is known by {listed(identity)}: records that share it share their random numbers."
         )
         told += [_CHANGES[use.changed] for use in uses[:1] if use.changed in _CHANGES]
     return told
@@ -163,7 +162,7 @@ _CHANGES = {
 
 
 def _named(names: Sequence[str]) -> str:
-    what = listed(list(names))
+    what = listed(names)
     return f"The column {what} is" if len(names) == 1 else f"The columns {what} are"
 
 
@@ -295,8 +294,11 @@ class Manifest:
         """The manifest as it is written: JSON with the hash of its content."""
         internal = audience == "internal"
         content: dict[str, Any] = {
-            **{name: getattr(self, name) for name in _AS_IT_IS},
-            "released": tuple(column.told if internal else _public(column.told) for column in self.released),
+            **{name: value for name, value in vars(self).items() if name in _Told.model_fields},
+            "released": tuple(
+                column.told if internal else column.told.model_dump(include={*PublicColumn.model_fields})
+                for column in self.released
+            ),
             "versions": versions(),
             "covers": tuple(line for column in self.released for line in covers(column, internal=internal)),
             "voids": tuple(voids(self)),
@@ -312,22 +314,6 @@ class Manifest:
             content |= {"dataset": self.dataset, "earlier": earlier}
         kind = InternalManifest if internal else PublicManifest
         return document_text(kind.model_validate(content))
-
-
-_AS_IT_IS = (
-    "output",
-    "records",
-    "columns",
-    "columns_before",
-    "identity",
-    "draw",
-    "insecure_seed",
-    "shuffled",
-)
-
-
-def _public(column: InternalColumn) -> PublicColumn:
-    return PublicColumn.model_validate(column.model_dump(include=set(PublicColumn.model_fields)))
 
 
 def released_column(
@@ -395,16 +381,3 @@ def codebook_text(channel: Releasable) -> str:
             backward = repr(masses[i] / sum(masses)) if masses else ""
             writer.writerow([label, *channel.useful.symbols[x], repr(w / channel.denominator), backward])
     return stream.getvalue()
-
-
-def write_codebook(channel: Releasable, path: Path) -> None:
-    """Write `codebook_text` to a file."""
-    path.write_text(codebook_text(channel), encoding="utf-8", newline="")
-
-
-def is_codebook(channel: Releasable, path: PathLike) -> bool:
-    """Whether a file is the codebook of the channel."""
-    try:
-        return Path(path).read_bytes() == codebook_text(channel).encode()
-    except OSError:
-        return False
