@@ -153,16 +153,15 @@ class Run:
         asked = self.recipe.options
         # The last ones only where they are used: releases of earlier versions had none.
         used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.escape}
-        settings: dict[str, Any] = {name: value for name, value in used.items() if value}
-        settings |= {"into": asked.into, "text": self.reading, "compression": self.packing}
-        settings |= {"keep_sensitive": asked.keep_sensitive}
+        always = {"into": asked.into, "text": self.reading, "compression": self.packing}
+        always |= {"keep_sensitive": asked.keep_sensitive}
         job = Job(
             ledger,
             uses_of(self.recipe, self.plan, self.table.header),
             file=ledger.file_hash(self.guarded.sha256, canonical(self.reading)),
             identity=asked.identifiers,
             fresh_draw=asked.fresh_draw,
-            settings=settings,
+            settings=always | {name: value for name, value in used.items() if value},
             source=self.guarded.name,
             channels=self.recipe.channels,
             channel_files=self.sides.channel_files,

@@ -13,9 +13,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
-
-from pydantic import Field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.documents import (
@@ -41,7 +39,7 @@ from mechdesign.release.drawing import (
 )
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.entries import Entry, Use
+from mechdesign.sanitise.entries import Entry, Natural, Use
 from mechdesign.tables.confidence import scope_of
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
@@ -69,21 +67,7 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
             f"It is about that table{size}: on the population that its records come from, or on other data that the "
             "channel is applied to, more can be told, and the more so the fewer records the table has."
         )
-    if use.form == POSTERIOR_DRAW:
-        told.append(
-            f"The values are drawn from the symbols of {listed(use.columns)} that the channel's output leaves "
-            "possible, as likely as the table says: they tell no more than the output."
-        )
-    if use.form == REPRESENTATIVE:
-        told.append(
-            "Each value is the median of the bins that the channel's output stands for: it tells no more."
-        )
-    if use.form == WITHIN:
-        told.append(
-            f"Each value is drawn from those that the table has in the bins of {listed(use.columns)} which the "
-            "channel's output leaves possible: it tells no more of its record than the output, but it is a value that "
-            "the table has."
-        )
+    told += [_FORMS[use.form].format(listed(use.columns))] if use.form in _FORMS else []
     for rule, kind in _KINDS.items():
         if getattr(use, rule) == MARGINAL:
             told.append(
@@ -91,6 +75,15 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
                 "nothing of it."
             )
     return told
+
+
+_FORMS = {
+    POSTERIOR_DRAW: "The values are drawn from the symbols of {} that the channel's output leaves possible, as likely "
+    "as the table says: they tell no more than the output.",
+    REPRESENTATIVE: "Each value is the median of the bins that the channel's output stands for: it tells no more.",
+    WITHIN: "Each value is drawn from those that the table has in the bins of {} which the channel's output leaves "
+    "possible: it tells no more of its record than the output, but it is a value that the table has.",
+}
 
 
 def voids(manifest: Manifest) -> list[str]:
@@ -172,8 +165,6 @@ def _notion(notion: Mapping[str, Any]) -> str:
 
 
 Audience: TypeAlias = Literal["public", "internal"]
-
-Natural = Annotated[int, Field(ge=0)]
 
 
 class PublicColumn(Record):
@@ -305,12 +296,8 @@ class Manifest:
             "notes": (*self.notes, *(self.inner_notes if internal else ())),
         }
         if internal:
-            earlier = tuple(
-                EarlierRelease(
-                    draw=max(drawn.draw for drawn in run.drawn), target=run.target, output=run.output
-                )
-                for run in self.earlier
-            )
+            runs = [(max(each.draw for each in run.drawn), run.target, run.output) for run in self.earlier]
+            earlier = tuple(EarlierRelease(draw=draw, target=to, output=sha256) for draw, to, sha256 in runs)
             content |= {"dataset": self.dataset, "earlier": earlier}
         kind = InternalManifest if internal else PublicManifest
         return document_text(kind.model_validate(content))
@@ -322,11 +309,11 @@ def released_column(
     names: tuple[str, ...],
     *,
     sensitive: tuple[str, ...] | None,
-    record: ChannelRecord | None = None,
     channel_file: str | None = None,
 ) -> ReleasedColumn:
     """What a manifest says of one channel, when all records have been drawn."""
     channel = release.channel
+    record: ChannelRecord | None = getattr(channel, "record", None)
     counts = [int(count) for count in release.symbol_counts]
     size = len(channel.useful)
     values = channel.useful.symbols if release.form in OF_SYMBOLS else [(y,) for y in channel.outputs]

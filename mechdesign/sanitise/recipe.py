@@ -67,7 +67,7 @@ class Recipe:
     @property
     def private_columns(self) -> list[str]:
         """Columns that must not stay unless the user wants it so."""
-        return [*secret_columns(self.channels, self.options), *self.options.more_private]
+        return [*secret_columns(self.channels, self.options), *self.options.correlated]
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""
@@ -131,7 +131,7 @@ class Drawer:
         wanted = not options.shuffle and not options.keep_order and options.into is None
         self.orders = [Order(len(release.symbol_counts)) for release in self.releases if wanted]
         # What is not to be read from other columns: X as it is and in its bins, and S where it is left out.
-        gone = [name for name in self.recipe.private_columns if name in options.dropped]
+        gone = [name for name in self.recipe.private_columns if name in options.drop]
         self._hidden: dict[tuple[str, int], Any] = {(name, -1): None for name in gone}
         for k, places in enumerate(plan.inputs if options.into is None else ()):
             for part, at in enumerate(places):

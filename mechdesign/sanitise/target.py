@@ -286,16 +286,11 @@ class Target:
         os.ftruncate(descriptor, 0)
         if sys.platform != "win32":  # which keeps permissions in access lists
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            os.fchmod(descriptor, mode & (MODE if part in self._secret else self._readable()))
-
-    def _readable(self) -> int:
-        """The permissions that a new file may have: who cannot read the input is not let read what comes of it."""
-        mode = 0o777
-        for source in self._sources:
-            status = os.stat(source)
-            if status.st_nlink:  # a copy of a pipe has no name, and tells nothing of permissions
-                mode &= status.st_mode | 0o700
-        return mode
+            # Who cannot read the input is not let read what comes of it.
+            for status in map(os.stat, self._sources):
+                if status.st_nlink:  # a copy of a pipe has no name, and tells nothing of permissions
+                    mode &= status.st_mode | 0o700
+            os.fchmod(descriptor, mode & MODE if part in self._secret else mode)
 
     def _rename(self, part: Path, path: Path) -> None:
         if part not in self._secret:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -114,17 +114,10 @@ def write_release(
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
     """How the channels are used, for the job and the manifests."""
-    policy = recipe.options.rules
+    asked = recipe.options
+    how = {"form": asked.form, "changed": asked.changed, **asdict(asked.rules)}
     return [
-        Use(
-            channel=channel_digest(channel),
-            columns=tuple(header[at] for at in places),
-            form=recipe.options.form,
-            unknown=policy.unknown,
-            null=policy.null,
-            normalise=policy.normalise,
-            changed=recipe.options.changed,
-        )
+        Use(channel=channel_digest(channel), columns=tuple(header[at] for at in places), **how)
         for channel, places in zip(recipe.channels, plan.inputs, strict=True)
     ]
 
@@ -144,7 +137,6 @@ def write_sides(sides: Sides, out: Target, drawer: Drawer, earlier: Earlier, **k
             use,
             tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
             sensitive=sensitive_of(release.channel, recipe.options),
-            record=getattr(release.channel, "record", None),
             channel_file=file,
         )
         for k, (release, use, file) in enumerate(zip(drawer.releases, uses, files, strict=False))
