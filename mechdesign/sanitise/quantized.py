@@ -41,7 +41,7 @@ from mechdesign.nonstochastic.mechanism_file import (
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.sanitise.target import open_target
+from mechdesign.sanitise.target import Target
 
 Outside = Literal["refuse", "clip"]
 
@@ -136,9 +136,7 @@ def release_table(
     with (
         GuardedInput(source, spool=folder) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
-        open_target(
-            target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []
-        ) as out,
+        Target(target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []) as out,
     ):
         mechanism = designed(table)
         run = Answering(mechanism, table, column, equals, outside, progress)
