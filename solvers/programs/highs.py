@@ -188,7 +188,8 @@ class HighsMaster:
             set_options(highs, way)
             again = self._run()
             set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
-            better = again.is_optimal and again.residual < found.residual
+            # What failed may have met its equations all the same, short of the optimum.
+            better = again.is_optimal and not (found.is_optimal and found.residual <= again.residual)
             found = again if better or again.status is MasterStatus.TIME_LIMIT else found
             if found.is_optimal:
                 break
