@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from solvers.concave import MAX_COLUMNS, SearchCounts, SearchResult, SearchStatus
 from solvers.generation import Generation
-from solvers.points import Points, entropy_terms
+from solvers.points import Array, Points, entropy_terms
 from solvers.polytope import Polytope
 from solvers.results import EnvelopeStatus
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 DEPENDENCE = 1e-12
@@ -232,7 +231,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     merged = search.over(values)
     run = Generation(
         target=mass,
-        pricer=merged,
+        pricer=merged.run,
         initial=Points.concatenate(
             [
                 Points.from_dense(mass),

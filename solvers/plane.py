@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
 from solvers.formulation import best_of_groups, identical_columns
 from solvers.line import DEPENDENCE, ULP, affine_fit
-from solvers.points import Points
+from solvers.points import Array, Points
 from solvers.polytope import Polytope
-
-Array = NDArray[np.float64]
 
 MOST_LINES = 40
 """Edges up to which corners are looked for pair by pair."""

@@ -29,9 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.tables.exact_table import LARGEST_ENTRY
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
-from solvers import Points
-
-Array = NDArray[np.float64]
+from solvers import Array, Points
 
 LEAST_PIECE = 1e-13
 """Pieces of an output below this share of it are rounding errors of the ends and go to their neighbour."""

@@ -36,10 +36,8 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
-from solvers import SolverError
+from solvers import Array, SolverError
 from solvers.errors import EmptyPolytope
-
-Array = NDArray[np.float64]
 
 TRUTH, DISTANCE, COSTS, CONVEX = "truth", "distance", "costs", "convex"
 

@@ -25,15 +25,13 @@ from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
-from solvers import Polytope
+from solvers import Array, Polytope
 from solvers.assignment import Assigned, Assignment, assign
-from solvers.assignment_uncertain import assign_uncertain
+from solvers.assignment_simplex import assign_uncertain
 from solvers.errors import EmptyPolytope
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
-
-Array = NDArray[np.float64]
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Margins tried in turn until the integers pass the exact audit; see `optimal.MARGINS`."""

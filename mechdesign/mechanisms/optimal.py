@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.auditing.utility import utility
 from mechdesign.core.errors import SolverFailure
@@ -23,9 +22,7 @@ from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, Solve, utility_entropy
-from solvers import Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
-
-Array = NDArray[np.float64]
+from solvers import Array, Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
 
 OPTIMAL = "optimal"
 
