@@ -168,9 +168,9 @@ class LineSearch:
         theta = (end - self.a[i]) / (self.a[j] - self.a[i])
         ok = (theta > 0.0) & (theta < 1.0)
         i, j, theta = i[ok], j[ok], theta[ok]
-        indices = np.column_stack([i, j]).astype(np.int32).ravel()
+        indices = np.column_stack([i, j]).ravel()
         data = np.column_stack([1.0 - theta, theta]).ravel()
-        return Points(np.arange(0, 2 * len(i) + 1, 2, dtype=np.int32), indices, data, (len(i), self.n))
+        return Points.of_sizes(np.full(len(i), 2), indices, data, self.n)
 
 
 def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float]:
