@@ -27,9 +27,7 @@ from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, column
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from solvers import Envelope, Points, Polytope, lower_envelope
-
-Array = NDArray[np.float64]
+from solvers import Array, Envelope, Points, Polytope, lower_envelope
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
