@@ -12,8 +12,8 @@ rows that are not as long as the header.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,14 +237,14 @@ class TextBlock:
         """Number of the line where a row begins."""
         return self.line + line_breaks(self.text[: int(self.starts[row])])
 
-    def select(self, rows: Mask) -> TextBlock:
-        """A block of some of the rows; lines and records are no longer those of the file."""
+    def select(self, rows: Mask, /) -> Self:
+        """Some of the rows; lines and records are no longer those of the file."""
         at = np.flatnonzero(rows)
         bounds = np.append(self.starts, self.size)
         text = b"".join([self.text[bounds[i] : bounds[i + 1]] for i in at.tolist()])
         starts = np.cumsum(np.append(0, bounds[at + 1] - bounds[at]))
         ends = self.ends[at] + (starts[:-1] - self.starts[at])[:, None]
-        return TextBlock(text, ends, starts[:-1], int(starts[-1]), self.quotes, self.line, self.record)
+        return replace(self, text=text, ends=ends, starts=starts[:-1], size=int(starts[-1]))
 
 
 def line_breaks(text: bytes) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -99,22 +100,14 @@ def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
     """The metadata of the output: what is noted of the columns is true of those it has."""
     notes = schema.metadata or {}
     metadata = {key: text for key, text in notes.items() if key not in (ARROW_SCHEMA, PANDAS, SPARK)}
-    pandas = _pandas_notes(notes[PANDAS], schema, outputs) if PANDAS in notes else None
-    return metadata if pandas is None else metadata | {PANDAS: pandas}
-
-
-def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
-
-    None if they are not understood, and better left out.
-    """
-    try:
-        return _rewritten(json.loads(text), schema, outputs)
-    except (ValueError, AttributeError, TypeError):
-        return None
+    # What is not understood is better left out.
+    with suppress(ValueError, AttributeError, TypeError, KeyError):
+        metadata[PANDAS] = _rewritten(json.loads(notes[PANDAS]), schema, outputs)
+    return metadata
 
 
 def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
+    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers."""
     import pyarrow as pa
 
     names = schema.names
