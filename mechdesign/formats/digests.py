@@ -59,6 +59,12 @@ class RowHasher:
             sums += self._arrow(column)
         return self._mixed(sums)
 
+    def content(self, columns: Iterable[Any], records: int) -> Content:
+        """What a census keeps of columns."""
+        census = Census()
+        census.add(self.columns(columns, records))
+        return census.content()
+
     def identifiers(self, columns: Sequence[Encoded]) -> Hashes:
         """One hash for each record, of the texts that identify it, byte for byte and in their order."""
         sums = np.zeros(len(columns[0]), np.uint64)

@@ -1,21 +1,57 @@
-"""Sanitised Spark DataFrames: each batch of each partition by itself, with the draws of one machine."""
+"""Sanitised frames of Spark and Dask: each partition by itself, with the draws of one machine."""
+
+# pyspark, dask, pandas and pyarrow tell too little of their types for the strict mode.
+# pyright: basic, reportMissingImports=false
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Unpack
+from uuid import uuid4
+
+import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.sanitise.frames import all_different, cluster_recipe
+from mechdesign.sanitise.frames import all_different, header_of, sanitised
+from mechdesign.sanitise.job import Job
+from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
+from mechdesign.sanitise.writing import uses_of
 
-# pyspark and pyarrow tell too little of their types for the strict mode.
-# pyright: basic, reportMissingImports=false
+CLUSTER = "a frame on a cluster"
+"""In the place of a path."""
+
+
+def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
+    """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
+    options = recipe.options
+    if options.shuffle:
+        raise InputError(
+            "on a cluster the order of the rows is that of its partitions: shuffle them there, before or after"
+        )
+    if recipe.keyless:
+        raise InputError(
+            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
+            "give a key (Key.fresh(), or the path of a key file), or a ledger"
+        )
+    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
+    if options.ledger is None:
+        return lean
+    if not options.identifiers:
+        raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
+    uses = uses_of(recipe, recipe.plan(header), header)
+    identity, fresh = options.identifiers, options.fresh_draw
+    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=CLUSTER)
+    entry = job.entry(CLUSTER, None, 0)
+    job.finish(entry)
+    job.done(entry)
+    return replace(lean, keys=job.keys)
 
 
 _OURS = re.compile(
@@ -34,10 +70,9 @@ def sanitise_spark(
 ) -> Any:
     """The Spark DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
 
-    The same record gets the same draw as there,
-    however the frame is partitioned, and in every attempt of a task. Released columns are strings; partitions and
-    other columns stay. The executors need this package installed, and hold one batch of a partition at a time
-    (``spark.sql.execution.arrow.maxRecordsPerBatch``).
+    The same record gets the same draw as by `sanitise`, however the frame is partitioned, and in every attempt of a
+    task. Released columns are strings; partitions and other columns stay. The executors need this package installed,
+    and hold one batch of a partition at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``).
 
     A key is required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must
     draw the same. So is `identity` or `row_numbers`: the rows of a Spark DataFrame have no order, and so no numbers.
@@ -60,7 +95,7 @@ def sanitise_spark(
     Raises
     ------
     InputError
-        As `frame.sanitise`; at once for what the column names and types tell.
+        As `sanitise`; at once for what the column names and types tell.
     """
     if not hasattr(frame, "mapInArrow"):
         raise InputError(
@@ -105,11 +140,9 @@ def spark_errors() -> Iterator[None]:
 
 def _partition_worker(recipe: Recipe, header: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        from mechdesign.sanitise.frames import sanitised_arrow
-
         drawer = Drawer(recipe, header)
         for batch in batches:
-            yield sanitised_arrow(batch, drawer)
+            yield sanitised(batch, drawer)
         drawer.refuse_order("a partition: ")
 
     return sanitise_partition
@@ -154,3 +187,88 @@ def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
                 f"the column {quoted(recipe.options.row_numbers)} must hold an integer for every record, its row "
                 f"number, and it holds {kind}"
             )
+
+
+@takes(ReleaseKeywords)
+def sanitise_dask(
+    frame: Any,
+    channel: FileChannel | Sequence[FileChannel],
+    **options: Unpack[ReleaseKeywords],
+) -> Any:
+    """The Dask DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
+
+    The same record gets the same draw as by `sanitise`, whatever the partitions and the scheduler. Divisions, index,
+    types and other columns stay.
+
+    Without `identity` and `row_numbers` a record is known by its place in the whole frame: the partitions before it are
+    counted as a part of the same computation. That is right where the frame has its rows in the same order whenever it
+    is computed (as read from files); after a shuffle, a merge or a groupby name an identity.
+
+    A key is required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same
+    record must get the same draw in all. One identifier with two symbols, or one row number twice, is found only where
+    both records are in one partition.
+
+    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
+    which records share a partition is an order, too, and is not looked at.
+
+    The workers need this package installed. The key travels to them inside the function, which no graph, report or log
+    shows; where the network is not trusted, connect with ``tls://``.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Of pandas partitions.
+    channel : Channel or sequence of Channel
+        Each with columns of its own.
+
+    Raises
+    ------
+    InputError
+        As `sanitise`: at once for what the column names tell, and from a computation for what its records tell.
+    """
+    asked = ReleaseOptions(**options)
+    recipe = Recipe.of(channel, asked)
+    if not hasattr(frame, "map_partitions"):
+        raise InputError(
+            f"the table must be a Dask DataFrame, not {type(frame).__name__}; others take sanitise"
+        )
+    empty = frame._meta.iloc[:0]
+    header = tuple(header_of(empty))
+    work = _PartitionWork(cluster_recipe(recipe, header), header)
+    numbers = [] if asked.identifiers or asked.row_numbers is not None else [_places(frame)]
+    return frame.map_partitions(
+        work, *numbers, meta=work(empty, *(np.zeros(0, dtype=np.int64) for _ in numbers))
+    )
+
+
+class _PartitionWork:
+    """What a task does: a name for people, and nothing of the key in the names that Dask makes of arguments."""
+
+    def __init__(self, recipe: Recipe, header: tuple[Any, ...]) -> None:
+        self.__name__ = "sanitise_partition"
+        self._recipe = recipe
+        self._header = header
+        self._token = uuid4().hex
+
+    def __dask_tokenize__(self) -> str:
+        return self._token
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __call__(self, part: Any, numbers: Any = None) -> Any:
+        drawer = Drawer(self._recipe, self._header)
+        released = sanitised(part, drawer, numbers=numbers)
+        drawer.refuse_order("a partition: ")
+        return released
+
+
+def _places(frame: Any) -> Any:
+    """The row number of every record: a cumulated sum, so that no partition waits for those behind it."""
+    return frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() - 1
+
+
+def _ones(part: Any) -> Any:
+    import pandas as pd
+
+    return pd.Series(1, index=part.index, dtype=np.int64)
