@@ -21,7 +21,7 @@ from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, r
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, values_of
 
 
 @dataclass(frozen=True)
@@ -188,18 +188,12 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column number `k`, and its texts as they are to be written."""
-        import pyarrow as pa
-
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
+        column = values_of(column)
         if column.indices.null_count or column.dictionary.null_count:
-            column = column.cast(pa.string()).fill_null("").dictionary_encode()
+            column = column.dictionary_decode().fill_null("").dictionary_encode()
         known = self._prepared.get(k)
         if known is None or not known[0].equals(column.dictionary):
-            known = (column.dictionary, self._texts(k, column.dictionary))
-            self._prepared[k] = known
+            self._prepared[k] = known = column.dictionary, self._texts(k, column.dictionary)
         return integers_of(column.indices), known[1]
 
     def _texts(self, k: int, dictionary: Any) -> Any:

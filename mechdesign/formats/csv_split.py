@@ -217,9 +217,6 @@ LONGEST = 1 << 24
 
 BLANK = "is blank within the table"
 
-RETURN = 13
-"""A carriage return: whether it ends a line alone shows in the next byte."""
-
 
 @dataclass(frozen=True)
 class TextBlock:
@@ -325,7 +322,8 @@ class Blocks:
 
     def _more(self, text: bytes, size: int) -> bytes:
         """`text` and some more, up to a byte that does not depend on the next one."""
-        pending = (RETURN,) if self._quote is None else (RETURN, self._quote)
+        # Whether a carriage return ends a line alone, and a quote its cell, shows in the next byte.
+        pending = (CR, self._quote)
         parts = [text]
         while not self._ended:
             try:
@@ -361,14 +359,9 @@ class Blocks:
 
     def _regular(self, text: bytes, rows: Rows, width: int) -> int:
         """How many rows there are before blank lines that end the file; every one must be as long as the header."""
-        count = len(rows)
-        if (
-            len(rows.ends) == count * width
-            and np.array_equal(rows.last, np.arange(width - 1, count * width, width))
-            and (width > 1 or bool((rows.ends > rows.starts).all()))
-        ):
-            filled = count
-        else:
+        count = filled = len(rows)
+        expected = np.arange(width - 1, len(rows.ends), width)
+        if not np.array_equal(rows.last, expected) or (width == 1 and (rows.ends == rows.starts).any()):
             widths = rows.widths()
             filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
             wrong = np.flatnonzero(widths[:filled] != width)

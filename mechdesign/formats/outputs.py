@@ -49,6 +49,19 @@ def check_outputs(outputs: Sequence[Output], width: int) -> None:
         raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")
 
 
+def values_of(column: Any, kind: Any = None) -> Any:
+    """A written column as an array of this type; of none, as codes into text, which a file is told to take as text."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode() if kind is None else column.cast(kind)
+    indices, values = column.indices.cast(pa.int32()), column.dictionary.cast(kind or pa.string())
+    coded = pa.DictionaryArray.from_arrays(indices, values)
+    return coded if kind is None else coded.dictionary_decode()
+
+
 ARROW_SCHEMA = b"ARROW:schema"
 """Where Arrow keeps its own types, in the metadata of the file."""
 

@@ -2,11 +2,10 @@
 
 # pyspark, dask, pandas and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
-
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Unpack
@@ -112,7 +111,14 @@ def sanitise_spark(
     recipe = cluster_recipe(recipe, header)
     drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
     _check_types(frame.schema, recipe, drawer.plan)
-    return frame.mapInArrow(_partition_worker(recipe, header), _schema(frame.schema, drawer))
+
+    def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
+        drawer = Drawer(recipe, header)
+        for batch in batches:
+            yield sanitised(batch, drawer)
+        drawer.refuse_order("a partition: ")
+
+    return frame.mapInArrow(sanitise_partition, _schema(frame.schema, drawer))
 
 
 @contextmanager
@@ -136,16 +142,6 @@ def spark_errors() -> Iterator[None]:
         if not found:
             raise
         raise InputError(found[-1]) from None
-
-
-def _partition_worker(recipe: Recipe, header: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
-        drawer = Drawer(recipe, header)
-        for batch in batches:
-            yield sanitised(batch, drawer)
-        drawer.refuse_order("a partition: ")
-
-    return sanitise_partition
 
 
 def _schema(schema: Any, drawer: Drawer) -> Any:
@@ -235,10 +231,11 @@ def sanitise_dask(
     empty = frame._meta.iloc[:0]
     header = tuple(header_of(empty))
     work = _PartitionWork(cluster_recipe(recipe, header), header)
-    numbers = [] if asked.identifiers or asked.row_numbers is not None else [_places(frame)]
-    return frame.map_partitions(
-        work, *numbers, meta=work(empty, *(np.zeros(0, dtype=np.int64) for _ in numbers))
-    )
+    if asked.identifiers or asked.row_numbers is not None:
+        return frame.map_partitions(work, meta=work(empty))
+    # The row number of every record: a cumulated sum, so that no partition waits for those behind it.
+    places = frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() - 1
+    return frame.map_partitions(work, places, meta=work(empty, np.zeros(0, dtype=np.int64)))
 
 
 class _PartitionWork:
@@ -246,8 +243,7 @@ class _PartitionWork:
 
     def __init__(self, recipe: Recipe, header: tuple[Any, ...]) -> None:
         self.__name__ = "sanitise_partition"
-        self._recipe = recipe
-        self._header = header
+        self._made_for = recipe, header
         self._token = uuid4().hex
 
     def __dask_tokenize__(self) -> str:
@@ -257,15 +253,10 @@ class _PartitionWork:
         return self.__name__
 
     def __call__(self, part: Any, numbers: Any = None) -> Any:
-        drawer = Drawer(self._recipe, self._header)
+        drawer = Drawer(*self._made_for)
         released = sanitised(part, drawer, numbers=numbers)
         drawer.refuse_order("a partition: ")
         return released
-
-
-def _places(frame: Any) -> Any:
-    """The row number of every record: a cumulated sum, so that no partition waits for those behind it."""
-    return frame.map_partitions(_ones, meta=(None, np.dtype(np.int64))).cumsum() - 1
 
 
 def _ones(part: Any) -> Any:
