@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.documents import versions
+from mechdesign.core.documents import document_text, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -149,16 +148,10 @@ def release_table(
         guarded.check()
         done = run.result(out.seal())
         if beside:
-            _save_side(done.mechanism, out, beside)
+            said = document_text(done.mechanism.document)
+            out.part_of_side(beside).write_text(said, encoding="utf-8", newline="\n")
         out.commit()
     return done
-
-
-def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:
-    with TemporaryDirectory(prefix="mechdesign-") as folder:
-        scratch = Path(folder) / "mechanism.json"
-        mechanism.save(scratch)
-        out.part_of_side(beside).write_bytes(scratch.read_bytes())
 
 
 class Answering:
