@@ -62,9 +62,8 @@ class ColumnOptions(o.PrivateColumns):
     def release_arguments(self) -> dict[str, Any]:
         """As a release of a file takes them."""
         into = None if self.add is None else [names("--add", [each]) for each in self.add]
-        order = {"shuffle": self.shuffle, "keep_order": self.keep_order}
-        gone = {"drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
-        return {"into": into, **self.arguments(), **order, **gone}
+        which = {"into": into, "drop": names("--drop", self.drop), "keep": names("--keep", self.keep)}
+        return {**self.arguments(), **which, "shuffle": self.shuffle, "keep_order": self.keep_order}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,6 +45,8 @@ def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tupl
 
     places = {draw.use.channel: draw.channel_file for draw in draws}
     different = sorted({(draw.use.channel, draw.job, draw.draw) for draw in draws})
+    every = "the one draw" if len(different) == 1 else f"all {len(different)} draws"
+    unknown = f"the joint budget of {every} is not known"
     known = {channel_digest(channel): channel for channel in channels}
     for name, place in places.items():
         if name not in known and place is not None:
@@ -52,20 +54,17 @@ def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tupl
                 channel = Channel.load(place)
                 known[channel_digest(channel)] = channel
         if name not in known:
-            return None, (
-                f"the joint budget of {_all(len(different))} is not known: the channel {name[:12]}.. of one of "
-                f"them is not at hand{f' ({place} is gone, or another one now)' if place else ''}"
-            )
+            gone = f" ({place} is gone, or another one now)" if place else ""
+            return None, f"{unknown}: the channel {name[:12]}.. of one of them is not at hand{gone}"
     try:
         found: Any = compose([known[name] for name, _, _ in different])  # type: ignore[misc]
     except InputError as error:
-        return None, f"the joint budget of {_all(len(different))} is not known: {error}"
+        return None, f"{unknown}: {error}"
     budget = {"draws": len(different), "eps_l": found.eps_l, "eps_u": found.eps_u, "eps_ldp": found.eps_ldp}
     return budget, (
-        f"{_all(len(different))} of a record {'has' if len(different) == 1 else 'together have'} the budget "
+        f"{every} of a record {'has' if len(different) == 1 else 'together have'} the budget "
         f"eps_l {found.eps_l:.4g}, eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
-        + _REDRAWN
-        * any(draw.use.changed == REDRAW for draw in draws)
+        f"{_REDRAWN if any(draw.use.changed == REDRAW for draw in draws) else ''}"
     )
 
 
@@ -73,10 +72,6 @@ _REDRAWN = (
     ", but for records that were drawn anew because their symbol had changed (--changed redraw), of which their "
     "releases together tell more"
 )
-
-
-def _all(draws: int) -> str:
-    return "the one draw" if draws == 1 else f"all {draws} draws"
 
 
 def share_of(

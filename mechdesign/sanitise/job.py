@@ -30,13 +30,12 @@ from mechdesign.core.numbers import listed
 from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import STANDARD
 from mechdesign.release.drawing import REDRAW, Release
+from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.history import is_same, joint_budget, local_budget, share_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.target import Target
-
-REFUSE = "refuse"
 
 KNOWN = 0.5
 """From this share on, records that are unique in both count as the same: by chance alone it is at most 1/e."""
@@ -46,8 +45,7 @@ def check_uses(uses: Sequence[Use]) -> None:
     """Refuse a channel that is applied to two columns of one data set."""
     seen: dict[str, Use] = {}
     for use in uses:
-        first = seen.setdefault(use.channel, use)
-        if first is not use:
+        if (first := seen.setdefault(use.channel, use)) is not use:
             raise InputError(
                 f"the same channel cannot be applied to {listed(first.columns)} and to {listed(use.columns)} in one "
                 "job: both would get the same random numbers; release them in two jobs (--ledger)"
@@ -297,18 +295,14 @@ class Job:
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
     """What is to be said of records with another symbol than before."""
     told: list[str] = []
-    for release in releases:
-        if release.changes and release.changed == REDRAW:
+    for release in (each for each in releases if each.changes):
+        done = "kept their old output"
+        if release.changed == REDRAW:
             budget = local_budget(release.channel.rows)
             bound = "any amount" if math.isinf(budget) else f"at most {budget:.4g}"
-            told.append(
-                f"{release.changes:,} records have another symbol than before and were drawn anew: each further symbol "
-                f"of a record adds {bound} to what its releases tell (the local budget of the channel)"
-            )
-        elif release.changes:
-            told.append(
-                f"{release.changes:,} records have another symbol than before and kept their old output"
-            )
+            done = f"were drawn anew: each further symbol of a record adds {bound} to what its releases tell (the "
+            done += "local budget of the channel)"
+        told.append(f"{release.changes:,} records have another symbol than before and {done}")
     return tuple(told)
 
 

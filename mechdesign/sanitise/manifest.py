@@ -284,12 +284,11 @@ class Manifest:
     def text(self, audience: Audience) -> str:
         """The manifest as it is written: JSON with the hash of its content."""
         internal = audience == "internal"
+        kind, column_kind = (InternalManifest, InternalColumn) if internal else (PublicManifest, PublicColumn)
+        shown = {*column_kind.model_fields}
         content: dict[str, Any] = {
             **{name: value for name, value in vars(self).items() if name in _Told.model_fields},
-            "released": tuple(
-                column.told if internal else column.told.model_dump(include={*PublicColumn.model_fields})
-                for column in self.released
-            ),
+            "released": tuple(column.told.model_dump(include=shown) for column in self.released),
             "versions": versions(),
             "covers": tuple(line for column in self.released for line in covers(column, internal=internal)),
             "voids": tuple(voids(self)),
@@ -299,7 +298,6 @@ class Manifest:
             runs = [(max(each.draw for each in run.drawn), run.target, run.output) for run in self.earlier]
             earlier = tuple(EarlierRelease(draw=draw, target=to, output=sha256) for draw, to, sha256 in runs)
             content |= {"dataset": self.dataset, "earlier": earlier}
-        kind = InternalManifest if internal else PublicManifest
         return document_text(kind.model_validate(content))
 
 

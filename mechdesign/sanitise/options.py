@@ -267,13 +267,9 @@ def _with_parameters(doc: str, names: Sequence[str]) -> str:
     """A docstring with the parameters of these names at the end of its own."""
     text = inspect.cleandoc(doc)
     at = next((text.index(end) for end in ("\n\nAttributes\n", "\n\nRaises\n") if end in text), len(text))
-    return text[:at] + "".join(f"\n{_parameter_docs()[name]}" for name in names) + text[at:]
-
-
-def _parameter_docs() -> dict[str, str]:
-    """The documentation of every field, by its name."""
     lines = inspect.cleandoc(ReleaseOptions.__doc__ or "").splitlines()
     lines = lines[lines.index("Parameters") + 2 : lines.index("Raises") - 1]
     starts = [i for i, line in enumerate(lines) if not line.startswith(" ")]
     blocks = [lines[i:j] for i, j in zip(starts, [*starts[1:], len(lines)], strict=True)]
-    return {block[0].split(" ")[0]: "\n".join(block) for block in blocks}
+    more = {block[0].split(" ")[0]: "\n".join(["", *block]) for block in blocks}
+    return text[:at] + "".join(more[name] for name in names) + text[at:]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -144,20 +144,14 @@ class Drawer:
 
     def look(self, count: int, some: Callable[[int], Callable[[Any], Any]]) -> None:
         """See what columns tell of each other in the next records, of which `some` gives columns (`Twins.add`)."""
+        self._twins.add(count, lambda step: partial(self._cells, some(step)))
 
-        def coded(step: int) -> Callable[[tuple[str, int]], Encoded | None]:
-            column = some(step)
-
-            def cells(which: tuple[str, int]) -> Encoded | None:
-                name, binned = which[0], self._hidden.get(which)
-                try:
-                    return encode_for(column(name), name, *binned) if binned else encode(column(name), name)
-                except InputError:  # lists, records and the like are no symbols
-                    return None
-
-            return cells
-
-        self._twins.add(count, coded)
+    def _cells(self, column: Callable[[Any], Any], which: tuple[str, int]) -> Encoded | None:
+        name, binned = which[0], self._hidden.get(which)
+        try:
+            return encode_for(column(name), name, *binned) if binned else encode(column(name), name)
+        except InputError:  # lists, records and the like are no symbols
+            return None
 
     def refuse_twins(self, where: str = "") -> None:
         """Raise InputError if a column would stay that tells outright what is protected."""
