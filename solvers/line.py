@@ -229,20 +229,9 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     weight = point + np.finfo(np.float64).tiny
     values = np.bincount(group, weights=weight * search.a) / np.bincount(group, weights=weight)
     merged = search.over(values)
-    run = Generation(
-        target=mass,
-        pricer=merged.run,
-        initial=Points.concatenate(
-            [
-                Points.from_dense(mass),
-                Points.units(np.flatnonzero(merged.units), merged.n),
-                first_columns(merged, mass, gap, end),
-            ]
-        ),
-        gap=gap,
-        time_limit=end - time.monotonic(),
-        stabilise=False,
-    )
+    units = Points.units(np.flatnonzero(merged.units), merged.n)
+    first = Points.concatenate([Points.from_dense(mass), units, first_columns(merged, mass, gap, end)])
+    run = Generation(mass, merged.run, first, gap, end - time.monotonic(), stabilise=False)
     if run.run() is EnvelopeStatus.INTERRUPTED:
         raise KeyboardInterrupt
     members = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
