@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.auditing.utility import utility
+from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Certificate, Design, finish

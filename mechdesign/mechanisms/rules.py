@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand, columns_on, demands_of
-from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
+from mechdesign.auditing.demands import Demand, columns_on, demands_of, extreme_lifts
+from mechdesign.auditing.verdict import Audit, audit, failing_outputs, verdict_of
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes, merged_columns
@@ -70,7 +70,8 @@ class Rules:
         """The exact audit."""
         if self.demands is None:
             return audit(channel, self.joint, self.notion)
-        return audit_demands(columns_on(channel, self.joint), channel.outputs, self.demands, self.notion)
+        found = extreme_lifts(columns_on(channel, self.joint), self.demands)
+        return verdict_of(found, channel.outputs, self.notion)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion, decided exactly."""
