@@ -186,11 +186,9 @@ def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float
         if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(1.0, abs(offset[i])):
             continue
         shift = widen * error[i]
-        ends = [
-            (polytope.lower[i] - shift - offset[i]) / slope[i],
-            (polytope.upper[i] + shift - offset[i]) / slope[i],
-        ]
-        low, high = max(low, float(min(ends))), min(high, float(max(ends)))
+        near = float(polytope.lower[i] - shift - offset[i]) / float(slope[i])
+        far = float(polytope.upper[i] + shift - offset[i]) / float(slope[i])
+        low, high = max(low, min(near, far)), min(high, max(near, far))
     return low, high
 
 
