@@ -214,10 +214,8 @@ def _encode_series(column: Any, name: str) -> Encoded:
             f"not {type(column).__name__}"
         ) from None
     native: Any = series.to_native()
-    if hasattr(native, "cat") and hasattr(
-        native.cat, "categories"
-    ):  # pandas: categories of any kind, even intervals
-        kinds = native.cat.categories
+    kinds = getattr(getattr(native, "cat", None), "categories", None)
+    if kinds is not None:  # pandas: categories of any kind, even intervals
         texts = tuple(text_of(value, name) or "" for value in kinds.tolist())
         return Encoded(native.cat.codes.to_numpy(), texts, kinds.dtype.kind == "f")
     if series.dtype in (nw.Object, nw.Unknown):

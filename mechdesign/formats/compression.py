@@ -72,11 +72,10 @@ class Decompressed:
             raise InputError(f"{self._name}: its {self._compression} data are damaged") from None
 
 
-def compressed(target: LeftOpen, compression: Compression) -> Any:
-    """A binary stream that writes to `target`; closing it ends the data.
-
-    The bytes depend on the data alone: no name, no time.
-    """
+def compressed(target: LeftOpen, compression: Compression | None) -> Any:
+    """A binary stream that writes to `target`, by bytes that depend on the data alone; closing it ends the data."""
+    if compression is None:
+        return target
     if compression == "gzip":
         return gzip.GzipFile("", "wb", GZIP_LEVEL, cast("Any", target), mtime=0)
     import pyarrow as pa

@@ -14,7 +14,6 @@ from itertools import chain, pairwise
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
@@ -22,7 +21,7 @@ from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, r
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs
+from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, values_of
 
 
 @dataclass(frozen=True)
@@ -118,8 +117,7 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             for output in outputs
         ]
         self._plain = LeftOpen(target)
-        self._target = compressed(self._plain, compression) if compression else self._plain
-        self._open = compression is not None
+        self._target = compressed(self._plain, compression)
         write_all(self._target, source.text.mark)
         self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
 
@@ -130,14 +128,13 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
     def write(self, batch: Any, written: Sequence[Any]) -> None:
         """Write a batch of the source, with the columns that were written anew."""
-        block = batch.block
         if self._lone is not None:
             written = [batch.texts(self._lone)]
         if not self._edits:
-            self._put(memoryview(block.text)[: block.size])
+            self._put(memoryview(batch.text)[: batch.size])
         else:
             coded = [self._coded(k, column) for k, column in enumerate(written)]
-            out = self._exchanged(block, coded)
+            out = self._exchanged(batch, coded)
             sizes = np.frombuffer(out.buffers()[1], np.int32)
             self._put(memoryview(out.buffers()[2])[: sizes[len(out)]] if len(out) else b"")
         self.records += batch.num_rows
@@ -151,9 +148,7 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
     def close(self) -> None:
         """Write what is left; the target stays open."""
-        if self._open:
-            self._open = False
-            self._target.close()
+        self._target.close()
 
     def _exchanged(self, block: TextBlock, written: Sequence[tuple[Any, Any]]) -> Any:
         """The pieces of the output in order, as one array of text whose data are the output."""
@@ -193,18 +188,12 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column number `k`, and its texts as they are to be written."""
-        import pyarrow as pa
-
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
+        column = values_of(column)
         if column.indices.null_count or column.dictionary.null_count:
-            column = column.cast(pa.string()).fill_null("").dictionary_encode()
+            column = column.dictionary_decode().fill_null("").dictionary_encode()
         known = self._prepared.get(k)
         if known is None or not known[0].equals(column.dictionary):
-            known = (column.dictionary, self._texts(k, column.dictionary))
-            self._prepared[k] = known
+            self._prepared[k] = known = column.dictionary, self._texts(k, column.dictionary)
         return integers_of(column.indices), known[1]
 
     def _texts(self, k: int, dictionary: Any) -> Any:
@@ -237,16 +226,15 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         self.options = options
         self._block: TextBlock | None = None
         self._raw = raw
-        self._begun = False
-        self.text = TextInput(raw, options.encoding)
-        self.blocks = self._blocks(self.text)
+        self._begin()
         self.header = [_unquoted(cell.decode(), options.quote) for cell in self.blocks.header]
         twice = [name for name, times in Counter(self.header).items() if times > 1]
         if twice and not repeated_names:
             raise InputError(f"{self.name}: the header has the column {quoted(twice[0])} more than once")
 
-    def _blocks(self, text: TextInput) -> Blocks:
-        return Blocks(text, self.name, self.options.delimiter, self.options.quote)
+    def _begin(self) -> None:
+        self.text = TextInput(self._raw, self.options.encoding)
+        self.blocks = Blocks(self.text, self.name, self.options.delimiter, self.options.quote)
 
     def __exit__(self, *raised: object) -> None:
         self.close()
@@ -262,18 +250,16 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         """All records, some at a time; from the beginning of the file at every call."""
         for name in (*encode, *read):
             require_column(name, self.header)
-        if self._begun:
-            self.text = TextInput(self._raw, self.options.encoding)
-            self.blocks = self._blocks(self.text)
-        self._begun = True
+        self._begin()
         for block in self.blocks:
             self._block = block
-            yield CsvBatch(block, self.header, self.options.quote, frozenset(encode))
+            yield CsvBatch(**vars(block), names=self.header, quote=self.options.quote, encode=encode)
 
     def where(self, record: int) -> str:
         """The file and the line where a record begins; the file is read again unless the last batch holds it."""
         last = [] if self._block is None else [self._block]
-        for block in chain(last, self._blocks(TextInput(self._raw, self.options.encoding))):
+        self._begin()
+        for block in chain(last, self.blocks):
             if block.record <= record < block.record + len(block.starts):
                 return f"{self.name}, line {block.line_of(record - block.record)}"
         return f"{self.name}, record {record + 1}"
@@ -298,7 +284,7 @@ class CsvSource(AbstractContextManager["CsvSource"]):
             lines.append([writer.cell(str(value), "the text") for value in row])
         newline = self.blocks.newline.decode()
         text = "".join(self.options.delimiter.join(line) + newline for line in lines)
-        stream = compressed(LeftOpen(target), compression) if compression else LeftOpen(target)
+        stream = compressed(LeftOpen(target), compression)
         write_all(stream, self.text.mark + text.encode(self.text.encoding))
         stream.close()
 
@@ -318,89 +304,76 @@ def as_text(cell: str) -> str:
     return f"'{cell}" if cell and cell[0] in FORMULAS and not _NUMBER.fullmatch(cell) else cell
 
 
-class CsvBatch:
+@dataclass(frozen=True, kw_only=True)
+class CsvBatch(TextBlock):
     """Some records of a CSV file, in order."""
 
-    def __init__(
-        self, block: TextBlock, header: Sequence[str], quote: str | None, encode: frozenset[str]
-    ) -> None:
-        self.block = block
-        self._header = header
-        self.quote = quote
-        self._encode = encode
+    names: Sequence[str]
+    quote: str | None
+    encode: Sequence[str]
 
     @property
     def num_rows(self) -> int:
         """How many records."""
-        return len(self.block.starts)
+        return len(self.starts)
 
     def column(self, name: str, /) -> Any:
         """The texts of a column, as codes if `Source.batches` was asked to encode it."""
-        cells = self.texts(self._header.index(name))
-        return cells.dictionary_encode() if name in self._encode else cells
+        cells = self.texts(self.names.index(name))
+        return cells.dictionary_encode() if name in self.encode else cells
 
     def texts(self, position: int) -> Any:
         """The texts of the column at `position`."""
-        starts = self.block.ends[:, position - 1] + 1 if position else self.block.starts
-        return self._texts(starts, self.block.ends[:, position])
+        starts = self.ends[:, position - 1] + 1 if position else self.starts
+        return self._texts(starts, self.ends[:, position])
+
+    def _cells(self) -> Positions:
+        """Where every cell begins."""
+        return np.hstack([self.starts[:, None], self.ends[:, :-1] + 1])
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row."""
-        ends = self.block.ends
-        starts = np.empty_like(ends)
-        starts[:, 0] = self.block.starts
-        starts[:, 1:] = ends[:, :-1] + 1
-        texts, width = self._texts(starts.ravel(), ends.ravel()).to_pylist(), ends.shape[1]
-        return [texts[first : first + width] for first in range(0, len(texts), width)]
+        texts = self._texts(self._cells().ravel(), self.ends.ravel()).to_pylist()
+        return np.array(texts, dtype=object).reshape(self.ends.shape).tolist()
 
     def some(self, step: int, /) -> CsvBatch:
         """Every so manieth record, to be looked at."""
-        block = replace(self.block, starts=self.block.starts[::step], ends=self.block.ends[::step])
-        return CsvBatch(block, self._header, self.quote, self._encode)
+        return replace(self, starts=self.starts[::step], ends=self.ends[::step])
 
     def escaped(self) -> CsvBatch:
         """The records with an apostrophe before every cell that a spreadsheet would take for a formula."""
-        block, data = self.block, np.frombuffer(self.block.text, np.uint8)
-        starts = np.hstack([block.starts[:, None], block.ends[:, :-1] + 1])
+        text, data, starts = self.text, np.frombuffer(self.text, np.uint8), self._cells()
         starts += data[starts] == (0 if self.quote is None else ord(self.quote))  # there are no zeros
-        signs = np.isin(data[np.minimum(starts, block.size - 1)], [*map(ord, FORMULAS)]) & (
-            starts < block.ends
-        )
-        pairs = zip(starts[signs].tolist(), block.ends[signs].tolist(), strict=True)
-        cells = [(at, block.text[at:end].decode().rstrip(self.quote or "")) for at, end in pairs]
+        signs = np.isin(data[np.minimum(starts, self.size - 1)], [*map(ord, FORMULAS)])
+        signs &= starts < self.ends
+        pairs = zip(starts[signs].tolist(), self.ends[signs].tolist(), strict=True)
+        cells = [(at, text[at:end].decode().rstrip(self.quote or "")) for at, end in pairs]
         at = np.array([place for place, cell in cells if as_text(cell) != cell], np.int64)
-        bounds = [0, *at.tolist(), len(block.text)]
-        changed = replace(
-            block,
-            text=b"'".join([block.text[i:j] for i, j in pairwise(bounds)]),
-            starts=block.starts + np.searchsorted(at, block.starts),
-            ends=block.ends + np.searchsorted(at, block.ends),
-            size=block.size + int(np.searchsorted(at, block.size)),
+        return replace(
+            self,
+            text=b"'".join([text[i:j] for i, j in pairwise([0, *at.tolist(), len(text)])]),
+            starts=self.starts + np.searchsorted(at, self.starts),
+            ends=self.ends + np.searchsorted(at, self.ends),
+            size=self.size + int(np.searchsorted(at, self.size)),
         )
-        return CsvBatch(changed, self._header, self.quote, self._encode)
 
     def packed(self) -> Any:
         """The lines as an arrow batch of one column, for `CsvSink.write_packed`."""
         import pyarrow as pa
 
-        bounds = np.append(self.block.starts, self.block.size).astype(np.int32)
-        return pa.RecordBatch.from_arrays([pieces_of(self.block.text, bounds)], [""])
-
-    def select(self, rows: NDArray[np.bool_], /) -> CsvBatch:
-        """Some of the records, to be written."""
-        return CsvBatch(self.block.select(rows), self._header, self.quote, self._encode)
+        bounds = np.append(self.starts, self.size).astype(np.int32)
+        return pa.RecordBatch.from_arrays([pieces_of(self.text, bounds)], [""])
 
     def _texts(self, starts: Positions, ends: Positions) -> Any:
         """The texts of cells that begin and end there, without the quotes around them."""
         import pyarrow.compute
 
         pc: Any = pyarrow.compute
-        block = self.block
-        if not block.quotes or self.quote is None:
-            return _slices(block.text, starts, ends)
-        data = np.frombuffer(block.text, np.uint8)
+        if not self.quotes or self.quote is None:
+            return _slices(self.text, starts, ends)
+        data = np.frombuffer(self.text, np.uint8)
         around = (data[starts] == ord(self.quote)) & (ends > starts)
-        cells = _slices(block.text, starts + around, ends - around)
+        cells = _slices(self.text, starts + around, ends - around)
         if self.quote.encode() not in cells.buffers()[2].to_pybytes():
             return cells
         single = pc.replace_substring(cells, self.quote * 2, self.quote)

@@ -12,8 +12,8 @@ rows that are not as long as the header.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,9 +217,6 @@ LONGEST = 1 << 24
 
 BLANK = "is blank within the table"
 
-RETURN = 13
-"""A carriage return: whether it ends a line alone shows in the next byte."""
-
 
 @dataclass(frozen=True)
 class TextBlock:
@@ -237,14 +234,14 @@ class TextBlock:
         """Number of the line where a row begins."""
         return self.line + line_breaks(self.text[: int(self.starts[row])])
 
-    def select(self, rows: Mask) -> TextBlock:
-        """A block of some of the rows; lines and records are no longer those of the file."""
+    def select(self, rows: Mask, /) -> Self:
+        """Some of the rows; lines and records are no longer those of the file."""
         at = np.flatnonzero(rows)
         bounds = np.append(self.starts, self.size)
         text = b"".join([self.text[bounds[i] : bounds[i + 1]] for i in at.tolist()])
         starts = np.cumsum(np.append(0, bounds[at + 1] - bounds[at]))
         ends = self.ends[at] + (starts[:-1] - self.starts[at])[:, None]
-        return TextBlock(text, ends, starts[:-1], int(starts[-1]), self.quotes, self.line, self.record)
+        return replace(self, text=text, ends=ends, starts=starts[:-1], size=int(starts[-1]))
 
 
 def line_breaks(text: bytes) -> int:
@@ -325,7 +322,8 @@ class Blocks:
 
     def _more(self, text: bytes, size: int) -> bytes:
         """`text` and some more, up to a byte that does not depend on the next one."""
-        pending = (RETURN,) if self._quote is None else (RETURN, self._quote)
+        # Whether a carriage return ends a line alone, and a quote its cell, shows in the next byte.
+        pending = (CR, self._quote)
         parts = [text]
         while not self._ended:
             try:
@@ -361,14 +359,9 @@ class Blocks:
 
     def _regular(self, text: bytes, rows: Rows, width: int) -> int:
         """How many rows there are before blank lines that end the file; every one must be as long as the header."""
-        count = len(rows)
-        if (
-            len(rows.ends) == count * width
-            and np.array_equal(rows.last, np.arange(width - 1, count * width, width))
-            and (width > 1 or bool((rows.ends > rows.starts).all()))
-        ):
-            filled = count
-        else:
+        count = filled = len(rows)
+        expected = np.arange(width - 1, len(rows.ends), width)
+        if not np.array_equal(rows.last, expected) or (width == 1 and (rows.ends == rows.starts).any()):
             widths = rows.widths()
             filled = int(np.flatnonzero(widths)[-1]) + 1 if widths.any() else 0
             wrong = np.flatnonzero(widths[:filled] != width)

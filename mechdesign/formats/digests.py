@@ -44,13 +44,12 @@ class RowHasher:
 
     def records(self, batch: Any) -> Hashes:
         """One hash for each record of a batch of a file (`opening.Batch`)."""
-        block = getattr(batch, "block", None)
-        if block is None:
+        if hasattr(batch, "stored"):
             return self.columns(batch.stored.columns, batch.num_rows)
         sums = np.zeros(batch.num_rows, np.uint64)
-        starts, ends = (np.ascontiguousarray(each, np.int64) for each in (block.starts, block.ends))
-        quote = -1 if batch.quote is None or not block.quotes else ord(batch.quote)
-        _rowhash.add_rows(sums, self._seed, block.text, starts, ends, ends.shape[1], quote)
+        starts, ends = (np.ascontiguousarray(each, np.int64) for each in (batch.starts, batch.ends))
+        quote = -1 if batch.quote is None or not batch.quotes else ord(batch.quote)
+        _rowhash.add_rows(sums, self._seed, batch.text, starts, ends, ends.shape[1], quote)
         return self._mixed(sums)
 
     def columns(self, columns: Iterable[Any], records: int) -> Hashes:
@@ -59,6 +58,12 @@ class RowHasher:
         for column in columns:
             sums += self._arrow(column)
         return self._mixed(sums)
+
+    def content(self, columns: Iterable[Any], records: int) -> Content:
+        """What a census keeps of columns."""
+        census = Census()
+        census.add(self.columns(columns, records))
+        return census.content()
 
     def identifiers(self, columns: Sequence[Encoded]) -> Hashes:
         """One hash for each record, of the texts that identify it, byte for byte and in their order."""

@@ -131,19 +131,15 @@ def _telling(failed: str) -> Generator[None]:
         raise InputError(f"{failed}: {reason(error)}") from None
 
 
-class GuardedInput(AbstractContextManager["GuardedInput"]):
-    """An input that can be read by path as often as is needed; use it in a ``with`` block.
-
-    What cannot be read twice (standard input, a pipe) is copied first, to the folder `spool`.
-    """
+class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
+    """An input that is hashed, and must not change before the end of its ``with`` block."""
 
     def __init__(
         self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
     ) -> None:
-        self._file = OpenedFile(path, folder=spool)
-        self.name, self.path = self._file.name, self._file.path
+        super().__init__(path, folder=spool)
         try:
-            status = os.fstat(self._file.stream.fileno())
+            status = os.fstat(self.stream.fileno())
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
             self._stamp = _stamp(status)
@@ -155,9 +151,8 @@ class GuardedInput(AbstractContextManager["GuardedInput"]):
             raise
 
     def _hashed(self, progress: Progress | None) -> str:
-        digest = hashlib.sha256()
-        done = 0
-        while block := self._file.stream.read(BLOCK):
+        digest, done = hashlib.sha256(), 0
+        while block := self.stream.read(BLOCK):
             digest.update(block)
             done += len(block)
             if progress is not None:
@@ -176,10 +171,6 @@ class GuardedInput(AbstractContextManager["GuardedInput"]):
             raise InputError(
                 f"{self.name} changed while it was read, and nothing was written; start again when it is complete"
             )
-
-    def close(self) -> None:
-        """Close it, and remove the copy, if there is one."""
-        self._file.close()
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         try:

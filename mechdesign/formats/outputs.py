@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -46,6 +47,19 @@ def check_outputs(outputs: Sequence[Output], width: int) -> None:
     kept = [output.position for output in outputs if isinstance(output, KeptColumn)]
     if not outputs or kept != sorted(set(kept)) or (kept and not 0 <= kept[0] <= kept[-1] < width):
         raise InputError(f"the outputs must be columns of the source in their order, not {kept} of {width}")
+
+
+def values_of(column: Any, kind: Any = None) -> Any:
+    """A written column as an array of this type; of none, as codes into text, which a file is told to take as text."""
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode() if kind is None else column.cast(kind)
+    indices, values = column.indices.cast(pa.int32()), column.dictionary.cast(kind or pa.string())
+    coded = pa.DictionaryArray.from_arrays(indices, values)
+    return coded if kind is None else coded.dictionary_decode()
 
 
 ARROW_SCHEMA = b"ARROW:schema"
@@ -99,22 +113,14 @@ def metadata_of(schema: Any, outputs: Sequence[Output]) -> dict[bytes, bytes]:
     """The metadata of the output: what is noted of the columns is true of those it has."""
     notes = schema.metadata or {}
     metadata = {key: text for key, text in notes.items() if key not in (ARROW_SCHEMA, PANDAS, SPARK)}
-    pandas = _pandas_notes(notes[PANDAS], schema, outputs) if PANDAS in notes else None
-    return metadata if pandas is None else metadata | {PANDAS: pandas}
-
-
-def _pandas_notes(text: bytes, schema: Any, outputs: Sequence[Output]) -> bytes | None:
-    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers.
-
-    None if they are not understood, and better left out.
-    """
-    try:
-        return _rewritten(json.loads(text), schema, outputs)
-    except (ValueError, AttributeError, TypeError):
-        return None
+    # What is not understood is better left out.
+    with suppress(ValueError, AttributeError, TypeError, KeyError):
+        metadata[PANDAS] = _rewritten(json.loads(notes[PANDAS]), schema, outputs)
+    return metadata
 
 
 def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
+    """pandas' own notes, with the written columns as text: else pandas would turn labels into, say, integers."""
     import pyarrow as pa
 
     names = schema.names

@@ -13,6 +13,7 @@ import base64
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, BinaryIO, Literal
 
@@ -33,6 +34,7 @@ from mechdesign.formats.outputs import (
     check_outputs,
     field_of,
     metadata_of,
+    values_of,
 )
 
 PENDING = 48 << 20
@@ -72,9 +74,7 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         self._put([
             batch.stored.column(output.position)
             if isinstance(output, KeptColumn)
-            else _coded(next(fresh))
-            if output.kind is None
-            else _plain(next(fresh), output.kind)
+            else values_of(next(fresh), output.kind)
             for output in self._outputs
         ])  # fmt: skip
         if batch.end in self._ends and self._pending:
@@ -149,32 +149,6 @@ class ParquetSink(AbstractContextManager["ParquetSink"]):
         return codecs | {o.name: codecs.get(header[o.replaces or 0], first) for o in written}
 
 
-def _coded(column: Any) -> Any:
-    """A written column as codes into text: the file stores them so, and is read as its schema says."""
-    import pyarrow as pa
-
-    kind = pa.dictionary(pa.int32(), pa.string())
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if column.type == kind:
-        return column
-    if not pa.types.is_dictionary(column.type):
-        return column.cast(pa.string()).dictionary_encode()
-    indices, texts = column.indices.cast(pa.int32()), column.dictionary.cast(pa.string())
-    return pa.DictionaryArray.from_arrays(indices, texts)
-
-
-def _plain(column: Any, kind: Any) -> Any:
-    """A written column as an array of this type."""
-    import pyarrow as pa
-
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if not pa.types.is_dictionary(column.type):
-        return column.cast(kind)
-    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(kind)).dictionary_decode()
-
-
 DEFAULT_CODEC = "SNAPPY"
 """What Parquet files mostly have, where a file does not tell."""
 
@@ -204,6 +178,9 @@ ROWS_PER_BATCH = 1 << 16
 
 CELLS_PER_BATCH = 1 << 20
 """Most cells of a batch."""
+
+STORED_TEXTS = ("string", "large_string", "binary", "large_binary")
+"""Types of text and bytes, stored as such."""
 
 BUFFER = 1 << 16
 """Bytes read ahead in every column, where whole columns of a row group would take much memory."""
@@ -260,7 +237,8 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         names = self.header if whole else list(dict.fromkeys((*encode, *read)))
         plain = set(read) - set(encode)
         repeating = [name for name in self.header if name in self._repeating - plain and "." not in name]
-        coded = [name for name in dict.fromkeys((*repeating, *encode)) if self._is_text(name)]
+        kinds = {field.name: str(field.type) for field in self.schema}
+        coded = [name for name in dict.fromkeys((*repeating, *encode)) if kinds[name] in STORED_TEXTS]
         rows = min(ROWS_PER_BATCH, max(1, CELLS_PER_BATCH // max(1, len(names))))
         self.position = 0
         with (
@@ -277,16 +255,8 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
             for group in range(file.num_row_groups):
                 wanted = None if whole else names
                 for batch in file.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
-                    yield ParquetBatch(batch, frozenset(encode), self.position + batch.num_rows)
+                    yield ParquetBatch(batch, encode, self.position + batch.num_rows)
                     self.position += batch.num_rows
-
-    def _is_text(self, name: str) -> bool:
-        """Whether a column holds text or bytes, stored as such."""
-        import pyarrow as pa
-
-        kind = self.schema.field(name).type
-        tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-        return any(test(kind) for test in tests)
 
     def where(self, record: int) -> str:
         """The file and the row."""
@@ -325,15 +295,15 @@ class ParquetSource(AbstractContextManager["ParquetSource"]):
         self._raw.close()
 
 
+@dataclass(frozen=True)
 class ParquetBatch:
     """Some records of a Parquet file, in order."""
 
-    def __init__(self, stored: Any, encode: frozenset[str], end: int) -> None:
-        self.stored = stored
-        """The record batch, with codes in place of text where that is faster."""
-        self.end = end
-        """How many records of the file there are up to its last one."""
-        self._encode = encode
+    stored: Any
+    """The record batch, with codes in place of text where that is faster."""
+    encode: Sequence[str]
+    end: int
+    """How many records of the file there are up to its last one."""
 
     @property
     def num_rows(self) -> int:
@@ -347,14 +317,14 @@ class ParquetBatch:
         column = self.stored.column(self.stored.schema.get_field_index(name))
         kind = column.type
         as_it_is = pa.types.is_dictionary(kind) or pa.types.is_null(kind) or pa.types.is_nested(kind)
-        if name not in self._encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
+        if name not in self.encode or as_it_is or isinstance(kind, pa.BaseExtensionType):
             return column
         return column.dictionary_encode()
 
     def some(self, step: int, /) -> ParquetBatch:
         """Every so manieth record."""
         at = arrow_integers(np.arange(0, self.num_rows, step))
-        return self if step == 1 else ParquetBatch(self.stored.take(at), self._encode, self.end)
+        return self if step == 1 else replace(self, stored=self.stored.take(at))
 
     def escaped(self) -> ParquetBatch:
         """The records: cells of Parquet are no formulas."""
@@ -368,15 +338,10 @@ class ParquetBatch:
         """Some of the records, to be written."""
         import pyarrow as pa
 
-        return ParquetBatch(self.stored.filter(pa.array(rows)), self._encode, self.end)
+        return replace(self, stored=self.stored.filter(pa.array(rows)))
 
     def rows(self) -> list[list[str]]:
         """All cells as text, row by row."""
-        columns = [
-            encode(column, name)
-            for name, column in zip(self.stored.schema.names, self.stored.columns, strict=True)
-        ]
-        cells = [("", *column.texts) for column in columns]
-        codes = [(column.codes + 1).tolist() for column in columns]
-        rows = zip(*([t[k] for k in c] for t, c in zip(cells, codes, strict=True)), strict=True)
-        return [list(row) for row in rows]
+        columns = map(encode, self.stored.columns, self.stored.schema.names)
+        cells = [np.array([*column.texts, ""], dtype=object)[column.codes].tolist() for column in columns]
+        return [list(row) for row in zip(*cells, strict=True)]

@@ -1,10 +1,9 @@
 from .apply import Applied, sanitise_file
-from .dask import sanitise_dask
+from .clusters import sanitise_dask, sanitise_spark, spark_errors
 from .frames import sanitise
 from .keys import Key, create_key, read_key
 from .options import Policy
 from .sklearn import ReleaseTransformer
-from .spark import sanitise_spark, spark_errors
 
 __all__ = [
     "Applied",

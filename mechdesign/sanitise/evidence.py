@@ -68,15 +68,9 @@ def log_evidence(contexts: Integers, symbols: Integers, counts: Integers) -> flo
     return mean_evidence(found)
 
 
-def _of_table(table: Integers) -> float:
-    rows, columns = np.nonzero(table)
-    return log_evidence(rows, columns, table[rows, columns])
-
-
 def mean_evidence(logarithms: Sequence[float]) -> float:
     """The logarithm of the mean of e-values, which is an e-value."""
-    most = max(logarithms)
-    return most + math.log(sum(math.exp(each - most) for each in logarithms) / len(logarithms))
+    return float(np.logaddexp.reduce(logarithms)) - math.log(len(logarithms))
 
 
 def decisive(evidence: float, looks: int = 1) -> bool:
@@ -121,11 +115,11 @@ class Order:
 
     def evidence(self) -> float:
         """The logarithm of the e-value against a random order."""
-        found, parts = list[float](), self._parts
-        while len(parts) >= 2:
-            found.append(_of_table(parts))
-            parts = parts.reshape(-1, min(LUMPED, len(parts)), parts.shape[1]).sum(axis=1)
-        runs = _of_table(self._pairs.reshape(-1, self._classes))
+        tables = [self._pairs.reshape(-1, self._classes), parts := self._parts]
+        while len(parts) > LUMPED:
+            tables.append(parts := parts.reshape(-1, LUMPED, parts.shape[1]).sum(axis=1))
+        cells = [(table, np.nonzero(table)) for table in tables]
+        runs, *found = [log_evidence(at[0], at[1], table[at]) for table, at in cells]
         return mean_evidence([runs, mean_evidence(found)])
 
 

@@ -21,30 +21,17 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers
-from mechdesign.formats.digests import Census, Content, Hashes, RowHasher
+from mechdesign.formats.digests import Content, Hashes, RowHasher
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, field_of, metadata_of
 from mechdesign.sanitise.job import KNOWN, Job, changes_told
 from mechdesign.sanitise.keys import check_of
 from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan, lookalikes, refuse_inner
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.sanitise.shuffling import random_words
 from mechdesign.sanitise.writing import uses_of
 from mechdesign.tables.columns import arrow_type, rebuild
-
-
-def sanitised_arrow(table: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = None) -> Any:
-    """The released Table or RecordBatch."""
-    drawn = drawer.draw(table.column, table.num_rows, first_row=first_row, numbers=numbers)
-    columns: list[Any] = []
-    for column in drawer.plan.columns:
-        if column.release is None:
-            columns.append(table.column(column.source))
-        else:
-            released, like = drawn[column.release], table.column(stands_for(drawer.plan, column))
-            columns.append(rebuild(like, released.codes, released.labels, column.name, own=drawer.own))
-    return type(table).from_arrays(columns, schema=released_schema(table.schema, drawer))
 
 
 def released_schema(schema: Any, drawer: Drawer) -> Any:
@@ -166,23 +153,14 @@ def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int)
         warnings.warn(str(InputError(told)), stacklevel=4)
     if not drawer.recipe.options.shuffle:
         return released
-    census = Census()
     key = drawer.recipe.keys[0].derived("order")
-    census.add(RowHasher(key.secret).columns(columns, len(frame)))
-    words = random_words(key.derived(census.content().ordered), 0, len(frame))
-    return _taken(released, np.argsort(words, kind="stable"))
-
-
-def _taken(frame: Any, order: Any) -> Any:
-    """The rows of a frame in this order; row numbers that pandas gave them as an index are given anew."""
-    import pyarrow as pa
-
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        return frame.take(arrow_integers(order))
+    content = RowHasher(key.secret).content(columns, len(frame))
+    order = np.argsort(random_words(key.derived(content.ordered), 0, len(frame)), kind="stable")
     if not hasattr(frame, "iloc"):
-        return frame[order]
+        return released[order] if hasattr(frame, "to_series") else released.take(arrow_integers(order))
+    # Row numbers that pandas gave the rows as an index are given anew.
     plain = type(frame.index).__name__ == "RangeIndex" and frame.index.name is None
-    return frame.iloc[order].reset_index(drop=True) if plain else frame.iloc[order]
+    return released.iloc[order].reset_index(drop=True) if plain else released.iloc[order]
 
 
 REMEMBERED = 64
@@ -198,10 +176,8 @@ FIRST = 16
 
 def _warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None:
     """Warn where this process has drawn for the same records before, or with the same row numbers for others."""
-    census = Census()
-    census.add(_HASHER.columns(columns, records))
-    content, recipe, options = census.content(), drawer.recipe, drawer.recipe.options
-    how = (check_of(recipe.keys[0]), *options.identifiers)
+    content, recipe = _HASHER.content(columns, records), drawer.recipe
+    how = (check_of(recipe.keys[0]), *recipe.options.identifiers)
     told: dict[str, None] = {}
     for release, places in zip(drawer.releases, drawer.plan.inputs, strict=True):
         name, size = release.digest, min(FIRST, records)
@@ -212,7 +188,7 @@ def _warn_of_draws(columns: Sequence[Any], records: int, drawer: Drawer) -> None
                 found.unordered == content.unordered or content.share_in([found.sample()]) >= KNOWN
             ):
                 told[_TWICE] = None
-            elif other == how and len(how) == 1 and options.row_numbers is None:
+            elif other == how and len(how) == 1 and recipe.options.row_numbers is None:
                 told |= {} if np.array_equal(begin[:size], start[:size]) else {_ROWS: None}
         _DRAWN.append((name, how, content, start))
     for text in told:
@@ -245,9 +221,7 @@ def by_ledger(
     Raises InputError if the records would be drawn a second time, and warns of what else is to be known.
     """
     book = Ledger(ledger)
-    census = Census()
-    census.add(book.hasher.columns(columns, records))
-    content = census.content()
+    content = book.hasher.content(columns, records)
     uses = uses_of(recipe, recipe.plan(header), header)
     identity, fresh, channels = recipe.options.identifiers, recipe.options.fresh_draw, recipe.channels
     job = Job(
@@ -266,33 +240,7 @@ def by_ledger(
     return released
 
 
-def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
-    """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
-    options = recipe.options
-    if options.shuffle:
-        raise InputError(
-            "on a cluster the order of the rows is that of its partitions: shuffle them there, before or after"
-        )
-    if recipe.keyless:
-        raise InputError(
-            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
-            "give a key (Key.fresh(), or the path of a key file), or a ledger"
-        )
-    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
-    if options.ledger is None:
-        return lean
-    if not options.identifiers:
-        raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
-    uses = uses_of(recipe, recipe.plan(header), header)
-    identity, fresh = options.identifiers, options.fresh_draw
-    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=CLUSTER)
-    entry = job.entry(CLUSTER, None, 0)
-    job.finish(entry)
-    job.done(entry)
-    return replace(lean, keys=job.keys)
-
-
-FRAME, CLUSTER = "a data frame", "a frame on a cluster"
+FRAME = "a data frame"
 """In the place of a path."""
 
 
@@ -350,32 +298,31 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     import pyarrow as pa
 
     refuse_hidden(frame, drawer.recipe, drawer.plan)
-    if isinstance(frame, (pa.Table, pa.RecordBatch)):
-        return sanitised_arrow(frame, drawer, first_row=first_row, numbers=numbers)
-    is_polars = nw.get_native_namespace(frame).__name__ == "polars"
+    is_arrow = isinstance(frame, (pa.Table, pa.RecordBatch))
+    is_polars = not is_arrow and nw.get_native_namespace(frame).__name__ == "polars"
 
     def column(at: int) -> Any:
-        return frame.to_series(at) if is_polars else frame.iloc[:, at]
+        return frame.column(at) if is_arrow else frame.to_series(at) if is_polars else frame.iloc[:, at]
 
     drawn = drawer.draw(column, len(frame), first_row=first_row, numbers=numbers)
     plan, header = drawer.plan, drawer.header
-    released: dict[Any, Any] = {}
+    columns: list[Any] = []
     for part in plan.columns:
+        like = column(stands_for(plan, part))
         if part.release is not None:
-            codes, labels = drawn[part.release].codes, drawn[part.release].labels
-            place = part.name if part.source is None else header[part.source]
-            released[place] = rebuild(
-                column(stands_for(plan, part)), codes, labels, part.name, own=drawer.own
-            )
-    stay = {part.source for part in plan.columns}
-    gone = [name for i, name in enumerate(header) if i not in stay]
-    new = {header[part.source]: part.name for part in plan.columns if part.source is not None}
-    new = {old: name for old, name in new.items() if old != name}
+            released = drawn[part.release]
+            like = rebuild(like, released.codes, released.labels, part.name, own=drawer.own)
+        columns.append(like.alias(part.name) if is_polars else like)
+    if is_arrow:
+        return type(frame).from_arrays(columns, schema=released_schema(frame.schema, drawer))
     if is_polars:
-        columns = [series.alias(name) for name, series in released.items()]
-        return frame.with_columns(*columns).drop(gone).rename(new)
+        return frame.select(columns)
     result = frame.copy(deep=False)
-    for name, series in released.items():
-        result[name] = series
+    for part, series in zip(plan.columns, columns, strict=True):
+        if part.release is not None:
+            result[part.name if part.source is None else header[part.source]] = series
+    new = {header[part.source]: part.name for part in plan.columns if part.source is not None}
+    gone = [name for name in header if name not in new]
     result = result.drop(columns=gone) if gone else result
+    new = {old: name for old, name in new.items() if old != name}
     return result.rename(columns=new) if new else result

@@ -47,47 +47,31 @@ from mechdesign.tables.tally import Missing, Roles, Tally
 
 @dataclass(frozen=True)
 class LearningTable:
-    """Named columns."""
+    """Named columns: a data frame, or an array whose columns have names here."""
 
     names: tuple[Any, ...]
-    frame: Any = None
-    array: Any = None
+    data: Any
 
     @property
-    def count(self) -> int:
-        """Number of records."""
-        return len(self.array if self.frame is None else self.frame)
+    def is_array(self) -> bool:
+        """Whether it is no data frame."""
+        return isinstance(self.data, np.ndarray)
 
     def column(self, name: Any) -> Any:
         """The cells of a column."""
         require_column(name, self.names)
-        return self.array[:, self.names.index(name)] if self.frame is None else self.frame[name]
-
-    def counted(
-        self, sensitive: Sequence[str], useful: Sequence[str], target: Any, missing: Missing
-    ) -> Joint:
-        """The joint table of the columns, or of `target` (called y) and the useful ones."""
-        columns = [encode(self.column(name), name) for name in (*sensitive, *useful)]
-        if target is not None:
-            name = "y"
-            while name in self.names:
-                name += "_"
-            sensitive = (name,)
-            columns.insert(0, encode(target, name))
-        tally = Tally(Roles(tuple(sensitive), tuple(useful)), missing)
-        tally.add_columns(columns)
-        return Joint.from_tally(tally)
+        return self.data[:, self.names.index(name)] if self.is_array else self.data[name]
 
     def without(self, names: Sequence[str]) -> LearningTable:
         """The table without these columns, as far as it has them."""
-        gone = [name for name in names if name in self.names]
-        kept = [name for name in self.names if name not in gone]
-        if not gone:
+        kept = [name for name in self.names if name not in names]
+        if len(kept) == len(self.names):
             return self
-        if self.frame is None:
-            return LearningTable(tuple(kept), array=self.array[:, [self.names.index(name) for name in kept]])
-        frame = self.frame.select(kept) if hasattr(self.frame, "select") else self.frame[kept]
-        return LearningTable(tuple(kept), frame=frame)
+        if self.is_array:
+            return LearningTable(tuple(kept), self.data[:, [self.names.index(name) for name in kept]])
+        return LearningTable(
+            tuple(kept), self.data.select(kept) if hasattr(self.data, "select") else self.data[kept]
+        )
 
 
 def _names(columns: ColumnNames | None) -> tuple[str, ...]:
@@ -99,8 +83,8 @@ def _names(columns: ColumnNames | None) -> tuple[str, ...]:
 
 def released_array(table: LearningTable, drawer: Drawer) -> Any:
     """The released array: of the type of the input where all its values are of that type, else of objects."""
-    array = table.array
-    drawn = drawer.draw(lambda at: array[:, at], table.count)
+    array = table.data
+    drawn = drawer.draw(lambda at: array[:, at], len(array))
     as_numbers = drawer.recipe.options.form != LABEL and array.dtype.kind in "iufb"
     columns = [
         array[:, column.source]
@@ -112,10 +96,7 @@ def released_array(table: LearningTable, drawer: Drawer) -> Any:
     ]
     if len({column.dtype.kind for column in columns}) == 1:
         return np.column_stack(columns)
-    result = np.empty((table.count, len(columns)), dtype=object)
-    for i, column in enumerate(columns):
-        result[:, i] = column
-    return result
+    return np.column_stack([column.astype(object) for column in columns])
 
 
 def _numbers(drawn: DrawnColumn, dtype: Any) -> Any:
@@ -216,7 +197,10 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             The sensitive symbols, where no columns of X are sensitive.
         """
         table = self._table(X, reset=True)
-        self.channel_ = self._designed(table, y) if self._released_by() is None else self._given()
+        given = self._released_by()
+        if isinstance(given, (str, os.PathLike)):
+            given = Channel.load(given)
+        self.channel_ = self._designed(table, y) if given is None else expected("channel", given, Channel)
         options = self._options()
         self._made = Key.fresh() if Recipe.of(self.channel_, options).keyless else None
         self._left = [] if options.keep_sensitive else self._sensitive_columns()
@@ -242,12 +226,12 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
             recipe = replace(recipe, keys=(Key.fresh(),))
 
         def release(drawer: Drawer) -> Any:
-            return released_array(table, drawer) if table.frame is None else sanitised(table.frame, drawer)
+            return released_array(table, drawer) if table.is_array else sanitised(table.data, drawer)
 
         if recipe.options.ledger is None:
             return release(Drawer(recipe, table.names))
-        columns = table.array.T if table.frame is None else arrow_columns(table.frame)
-        return by_ledger(columns, table.count, recipe, table.names, release, recipe.options.ledger)
+        columns = table.data.T if table.is_array else arrow_columns(table.data)
+        return by_ledger(columns, len(table.data), recipe, table.names, release, recipe.options.ledger)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names of the columns of the output.
@@ -280,7 +264,7 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         """The columns of X, its shape and names checked as scikit-learn does."""
         # What has no named columns is for scikit-learn to make an array of.
         if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "schema")):
-            table = LearningTable(tuple(header_of(X)), frame=X)
+            table = LearningTable(tuple(header_of(X)), X)
             known: Any = getattr(self, "feature_names_in_", ())
             left = [] if reset else self._sensitive_columns()
             if not left or list(table.names) != [name for name in known if name not in left]:
@@ -290,19 +274,11 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         least = 2 if reset else 1  # one record makes no table of S and X
         checks: Any = {"dtype": None, "ensure_all_finite": finite, "ensure_min_samples": least}
         array: Any = validate_data(self, X, reset=reset, **checks)
-        return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array=array)
+        return LearningTable(tuple(f"x{i}" for i in range(array.shape[1])), array)
 
     def _allows_gaps(self) -> bool:
         policy: Policy | None = vars(self)["policy"]
         return self.missing != "refuse" or (policy is not None and policy.null != REFUSE)
-
-    def _given(self) -> Channel:
-        given = self._released_by()
-        return (
-            Channel.load(given)
-            if isinstance(given, (str, os.PathLike))
-            else expected("channel", given, Channel)
-        )
 
     def _released_by(self) -> Channel | PathLike | None:
         """The channel, also where it was given in the place of a notion."""
@@ -315,10 +291,17 @@ class ReleaseTransformer(TransformerMixin, BaseEstimator):
         others = [*options.identifiers, *([] if options.row_numbers is None else [options.row_numbers])]
         sensitive = _names(self.sensitive)
         useful = _names(self.useful) or tuple(n for n in table.names if n not in (*sensitive, *others))
-        target = None if sensitive else self._target(table, y)
-        joint = table.counted(sensitive, useful, target, cast("Missing", self.missing))
+        columns = [encode(table.column(name), name) for name in (*sensitive, *useful)]
+        if not sensitive:
+            name = "y"
+            while name in table.names:
+                name += "_"
+            sensitive = (name,)
+            columns.insert(0, encode(self._target(table, y), name))
+        tally = Tally(Roles(sensitive, useful), cast("Missing", self.missing))
+        tally.add_columns(columns)
         how = {"mechanism": self.mechanism, "gap": self.gap, "time_limit": self.time_limit}
-        return design(joint, self.notion, **how).channel
+        return design(Joint.from_tally(tally), self.notion, **how).channel
 
     def _target(self, table: LearningTable, y: Any) -> Any:
         if y is None:
