@@ -30,17 +30,8 @@ from solvers.assignment import (
 )
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.points import Array
-from solvers.programs.highs import highs_with, set_options
+from solvers.programs.highs import SHARP, highs_with, set_options
 from solvers.uncertain import UncertainSet
-
-OPTIONS: dict[str, str | int | float] = {
-    "solver": "simplex",
-    "threads": 1,
-    # The sharpest that HiGHS takes; a basis misses its rows by rounding errors only.
-    "primal_feasibility_tolerance": 1e-10,
-    "dual_feasibility_tolerance": 1e-10,
-    "small_matrix_value": 1e-12,
-}
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
     {"presolve": "on"},
@@ -105,7 +96,7 @@ class Program:
 
         large = problem.open.sum() > LARGE
         self._highs = highs = highs_with(
-            OPTIONS | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
+            SHARP | ({"solver": "ipm", "presolve": "on"} if large else {"presolve": "off"})
         )
         self.problem = problem
         n, keep = problem.n, int(problem.keep)

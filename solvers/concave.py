@@ -78,12 +78,8 @@ class SearchCounts:
     boxes: int = 0
 
     def __add__(self, other: SearchCounts) -> SearchCounts:
-        return SearchCounts(
-            self.nodes + other.nodes,
-            self.programs + other.programs,
-            self.pivots + other.pivots,
-            max(self.boxes, other.boxes),
-        )
+        nodes, programs = self.nodes + other.nodes, self.programs + other.programs
+        return SearchCounts(nodes, programs, self.pivots + other.pivots, max(self.boxes, other.boxes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,11 +276,10 @@ class ConcaveSearch:
     def _collect(self, chosen: NDArray[np.intp]) -> Points:
         parts: list[Points] = []
         for kernel in self._kernels:
-            count, indptr, indices, values, _ = kernel.columns()
+            _, indptr, indices, values, _ = kernel.columns()
             index = chosen[np.frombuffer(indices, np.int32)].astype(np.int32)
-            parts.append(
-                Points(np.frombuffer(indptr, np.int32), index, np.frombuffer(values), (count, self.n))
-            )
+            sizes = np.diff(np.frombuffer(indptr, np.int32))
+            parts.append(Points.of_sizes(sizes, index, np.frombuffer(values), self.n))
         return Points.concatenate(parts)
 
     def _counts(self) -> SearchCounts:

@@ -253,9 +253,8 @@ def _check_point(polytope: Polytope, point: ArrayLike) -> Array:
         rows, _, bounds = polytope.explicit.one_sided
         worst = int(np.argmax(rows @ p - bounds))
         normal, offset = rows[worst], float(bounds[worst])
-        high, low = (
-            np.flatnonzero(np.isfinite(e)) for e in (polytope.explicit.upper, polytope.explicit.lower)
-        )
+        ends = polytope.explicit.upper, polytope.explicit.lower
+        high, low = (np.flatnonzero(np.isfinite(end)) for end in ends)
         what = f"row {high[worst]}" if worst < len(high) else f"minus row {low[worst - len(high)]}"
     raise OutsidePolytope(
         f"point is not in the polytope, so it has no decomposition: {what} gives {float(normal @ p):.6g}, "

@@ -243,18 +243,10 @@ class Generation:
             return 0
         started = time.monotonic()
         cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        result = self.pricer(
-            at,
-            cutoff=-math.inf,
-            tolerance=self._aim,
-            slack=EARLY_SLACK,
-            column_cutoff=cutoff,
-            center=center,
-            mix=mix,
-            turn=int(self._random.integers(1 << 20)) if turn is None else turn,
-            enough=0,
-            time_limit=self._left(),
-        )
+        turn = int(self._random.integers(1 << 20)) if turn is None else turn
+        how = {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
+        how |= {"cutoff": -math.inf, "column_cutoff": cutoff, "mix": mix, "turn": turn}
+        result = self.pricer(at, center=center, **how)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return self._add(result.points, prices, cutoff)

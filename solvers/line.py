@@ -186,11 +186,9 @@ def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float
         if i == lead or abs(slope[i]) * np.ptp(a) <= DEPENDENCE * max(1.0, abs(offset[i])):
             continue
         shift = widen * error[i]
-        ends = [
-            (polytope.lower[i] - shift - offset[i]) / slope[i],
-            (polytope.upper[i] + shift - offset[i]) / slope[i],
-        ]
-        low, high = max(low, float(min(ends))), min(high, float(max(ends)))
+        near = float(polytope.lower[i] - shift - offset[i]) / float(slope[i])
+        far = float(polytope.upper[i] + shift - offset[i]) / float(slope[i])
+        low, high = max(low, min(near, far)), min(high, max(near, far))
     return low, high
 
 
@@ -229,20 +227,9 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     weight = point + np.finfo(np.float64).tiny
     values = np.bincount(group, weights=weight * search.a) / np.bincount(group, weights=weight)
     merged = search.over(values)
-    run = Generation(
-        target=mass,
-        pricer=merged.run,
-        initial=Points.concatenate(
-            [
-                Points.from_dense(mass),
-                Points.units(np.flatnonzero(merged.units), merged.n),
-                first_columns(merged, mass, gap, end),
-            ]
-        ),
-        gap=gap,
-        time_limit=end - time.monotonic(),
-        stabilise=False,
-    )
+    units = Points.units(np.flatnonzero(merged.units), merged.n)
+    first = Points.concatenate([Points.from_dense(mass), units, first_columns(merged, mass, gap, end)])
+    run = Generation(mass, merged.run, first, gap, end - time.monotonic(), stabilise=False)
     if run.run() is EnvelopeStatus.INTERRUPTED:
         raise KeyboardInterrupt
     members = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)

@@ -82,10 +82,8 @@ def posterior_budget(joint: Joint, kind: type[Notion], value: object, how: Mappi
         priors = [*confidence_set(joint, level, estimate_shares=shares, **own).share_upper]
     prior = max(priors)
     if prior >= share:
-        likely, has = (
-            quoted(joint.sensitive.names[priors.index(prior)]),
-            "has" if level is None else "may have",
-        )
+        likely = quoted(joint.sensitive.names[priors.index(prior)])
+        has = "has" if level is None else "may have"
         raise NotPrivate(
             f"no release keeps every belief at most {value}: {likely} {has} the share {about(float(prior))} before "
             "anything is released; say more than that"

@@ -187,9 +187,8 @@ def respond(
 def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     """Bounds in units of H(X), rounded so that they never claim too much."""
     share = envelope.bound / entropy
-    upper = min(
-        1.0, math.nextafter(1.0 - share * (1.0 - math.copysign(ENTROPY_ERROR, share)) + ENTROPY_ERROR, 2.0)
-    )
+    least = share * (1.0 - math.copysign(ENTROPY_ERROR, share))
+    upper = min(1.0, math.nextafter(1.0 - least + ENTROPY_ERROR, 2.0))
     details: dict[str, int | float | str] = {
         "status": envelope.status.name.lower(),
         "rounds": envelope.rounds,

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.auditing.measures import ROUNDOFF
 from mechdesign.notions import LiftLimits, Limits, MeanLimits
 from solvers import Array
 
@@ -31,17 +32,13 @@ ZERO_LIFT_RISK = 1e6
 """Stands for -log 0, once for each s of lift zero: more than any finite risk (at most 178 for integers
 below 2^256), so that sets with a zero come last and those with fewer zeros before those with more."""
 
-UNIT_ROUNDOFF = 2.0**-53
-"""Half the distance from 1 to the next double."""
-
-
 MEAN_ERROR = 8.0
 """Error of a mean of lifts in units of the slack of one lift times 1 + mean, generously."""
 
 
 def rounding_slack(shape: tuple[int, int]) -> float:
     """Relative error of a lift computed from sums over a table of this shape, and of exp, four times over."""
-    return (8 * (shape[0] + shape[1]) + 32) * UNIT_ROUNDOFF
+    return (8 * (shape[0] + shape[1]) + 32) * ROUNDOFF
 
 
 class Block(NamedTuple):

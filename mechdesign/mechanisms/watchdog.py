@@ -79,8 +79,6 @@ def shares_of(randomisation: Randomisation, risky: Sequence[str]) -> list[int]:
     return whole[whole > 0].tolist()
 
 
-METHOD = "partition"
-
 COMPLETE, SUBSETS, RESPONSE = "complete-merging", "subset-merging", "subset-response"
 
 UNWRITABLE = (
@@ -139,7 +137,7 @@ def merging(
         joint,
         rounded.audit,
         mechanism=mechanism,
-        method=METHOD,
+        method="partition",
         repaired=found.repaired,
         borrowed=tuple(names[x] for x in found.borrowed),
         seconds=time.perf_counter() - started,

@@ -6,10 +6,18 @@ import math
 import time
 
 from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd
-from solvers.enumeration.pivot import METHOD as PIVOT
-from solvers.enumeration.pivot import attempt, bytes_per_basis
+from solvers.enumeration.pivot import (
+    MOST_ROWS,
+    PIVOT,
+    WORK,
+    Estimate,
+    attempt,
+    bytes_per_basis,
+    estimate,
+    explicit_rows,
+    work_per_basis,
+)
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
-from solvers.enumeration.sizing import MOST_ROWS, WORK, Estimate, estimate, explicit_rows, work_per_basis
 from solvers.errors import BackendFailure, InvalidOption, TooManyVertices
 from solvers.polytope import Polytope
 

@@ -84,13 +84,7 @@ class Vertices:
 
 
 def finished_vertices(
-    points: Array,
-    polytope: Polytope,
-    method: str,
-    *,
-    exact: bool = False,
-    bases: int | None = None,
-    degenerate: int | None = None,
+    points: Array, polytope: Polytope, method: str, *, exact: bool = False, **seen: int
 ) -> Vertices:
     """Check ordered, distinct points against the original rows and seal them."""
     explicit = polytope.explicit
@@ -108,7 +102,7 @@ def finished_vertices(
                 'a tie for it; use method="cdd-exact" or method="columns"'
             )
     points.setflags(write=False)
-    return Vertices(points, method, exact, bases, degenerate)
+    return Vertices(points, method, exact, **seen)
 
 
 def ordered(points: Array) -> Array:

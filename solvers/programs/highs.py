@@ -76,19 +76,22 @@ DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
 """New columns and new box costs keep the old basis primal feasible, so the primal simplex goes on where it
 stood; closing the box keeps it dual feasible, which is the dual simplex's case."""
 
-OPTIONS: dict[str, str | int | float] = {
-    # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
-    "presolve": "off",
+SHARP: dict[str, str | int | float] = {
     "solver": "simplex",
     "threads": 1,
-    # The program is scaled already; a basis that is feasible after scaling need not be so before, and weights
-    # of -1e-7 are a decomposition of another point.
-    "simplex_scale_strategy": 0,
     # The sharpest that HiGHS takes: with the default 1e-7 a column that gains less never enters.
     "primal_feasibility_tolerance": 1e-10,
     "dual_feasibility_tolerance": 1e-10,
     # The default 1e-9 would drop the rare coordinates of a column.
     "small_matrix_value": 1e-12,
+}
+
+OPTIONS: dict[str, str | int | float] = SHARP | {
+    # Presolve would throw the warm basis away, and costs more than it saves on wide programs.
+    "presolve": "off",
+    # The program is scaled already; a basis that is feasible after scaling need not be so before, and weights
+    # of -1e-7 are a decomposition of another point.
+    "simplex_scale_strategy": 0,
 }
 
 OTHER_WAYS: tuple[dict[str, str | int | float], ...] = (
@@ -158,16 +161,9 @@ class HighsMaster:
             largest = np.maximum.reduceat(entries, points.indptr[:-1])
             scale = np.exp2(-np.round(np.log2(np.maximum(largest, np.finfo(np.float64).tiny))))
             self._columns = np.concatenate([self._columns, scale])
-            self._highs.addCols(
-                k,
-                costs * scale,
-                np.zeros(k),
-                np.full(k, self._inf),
-                len(entries),
-                points.indptr[:-1],
-                points.indices,
-                entries * np.repeat(scale, np.diff(points.indptr)),
-            )
+            starts, entries = points.indptr[:-1], entries * np.repeat(scale, np.diff(points.indptr))
+            data, ends = (starts, points.indices, entries), (np.zeros(k), np.full(k, self._inf))
+            self._highs.addCols(k, costs * scale, *ends, len(entries), *data)
 
     def solve(self, time_limit: float, box: PriceBox | None = None) -> MasterSolution:
         """Optimise from the last basis; where that fails, in `OTHER_WAYS`."""

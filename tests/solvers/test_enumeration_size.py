@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import enumeration
-from solvers.enumeration import estimate, sizing, vertices
+from solvers.enumeration import estimate, pivot, vertices
 from solvers.enumeration.pivot import walk
 from solvers.errors import TooManyVertices
 from solvers.polytope import Polytope
@@ -80,15 +80,15 @@ def test_estimate_of_a_huge_polytope_does_bounded_work(monkeypatch):
 
     def counting(polytope, *, most_bases):
         found = walk(polytope, most_bases=most_bases)
-        done.append(found.bases * sizing.work_per_basis(polytope.n, polytope.m))
+        done.append(found.bases * pivot.work_per_basis(polytope.n, polytope.m))
         return found
 
-    monkeypatch.setattr(sizing, "walk", counting)
+    monkeypatch.setattr(pivot, "walk", counting)
     rng = np.random.default_rng(0)
     rows = rng.random((31, 5000)) + 0.5
     guess = estimate(Polytope(rows, np.full(31, 0.8), np.full(31, 1.2)))
     assert guess.vertices > 1e9
-    assert sum(done) < 5 * sizing.WORK
+    assert sum(done) < 5 * pivot.WORK
 
 
 def test_rows_are_counted_without_forming_them():
@@ -98,9 +98,9 @@ def test_rows_are_counted_without_forming_them():
         with_ratio(rng.random((4, 5)), 2.0),
         with_deviation(rng.random((3, 5)), np.full(3, 1 / 3), 0.5),
     ):
-        assert polytope.explicit.m <= sizing.explicit_rows(polytope) <= polytope.explicit.m + 2
+        assert polytope.explicit.m <= pivot.explicit_rows(polytope) <= polytope.explicit.m + 2
     many = with_deviation(rng.random((15, 5000)), np.full(15, 1 / 15), 0.5)  # 3^15 rows
-    assert sizing.explicit_rows(many) == sizing.MOST_ROWS + 1
+    assert pivot.explicit_rows(many) == pivot.MOST_ROWS + 1
     assert estimate(many).vertices == np.inf
     with pytest.raises(
         TooManyVertices, match="without its auxiliary variables the polytope has more than 4096 rows"
@@ -126,7 +126,7 @@ def test_too_many_is_refused_before_it_is_tried(monkeypatch):
 
 def test_the_limit_holds_during_the_enumeration(monkeypatch):
     polytope = lift_box(5, 50, 1.0)  # 9,160 vertices
-    nothing = sizing.Estimate(vertices=1.0, spread=1.0, at_least=True, memory=0.0)
+    nothing = pivot.Estimate(vertices=1.0, spread=1.0, at_least=True, memory=0.0)
     monkeypatch.setattr(enumeration, "estimate", lambda polytope: nothing)
     with pytest.raises(TooManyVertices, match=r"exceeded its budget after \d+ bases \(max_vertices=5000, "):
         vertices(polytope, max_vertices=5000)
