@@ -124,12 +124,8 @@ def inspect_file(
                     for other, crossing in pairs.items():
                         crossing.add(values, symbols[other])
     told = [_told(name, pairs) for name, pairs in crossings.items()]
-    return Inspection(
-        records,
-        useful,
-        hidden[len(useful) :],
-        tuple(sorted(told, key=lambda each: each.severity, reverse=True)),
-    )
+    told.sort(key=lambda each: each.severity, reverse=True)
+    return Inspection(records, useful, hidden[len(useful) :], tuple(told))
 
 
 def _cells(batch: object, name: str) -> Encoded | None:
@@ -142,5 +138,5 @@ def _cells(batch: object, name: str) -> Encoded | None:
 def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
     """Of a column with too many values nothing is known, unless it is a copy."""
     about = {other: Tells.of(each) for other, each in pairs.items() if not each.full or each.same}
-    sizes = {None if each.full else each.size for each in pairs.values()}
-    return ColumnTells(name, None if None in sizes else max(s for s in sizes if s is not None), about)
+    many = any(each.full for each in pairs.values())
+    return ColumnTells(name, None if many else max(each.size for each in pairs.values()), about)
