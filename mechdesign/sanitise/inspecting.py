@@ -12,7 +12,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Batch, open_source
 from mechdesign.sanitise.evidence import Crossing
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, sensitive_of
@@ -128,9 +128,9 @@ def inspect_file(
     return Inspection(records, useful, hidden[len(useful) :], tuple(told))
 
 
-def _cells(batch: object, name: str) -> Encoded | None:
+def _cells(batch: Batch, name: str) -> Encoded | None:
     try:
-        return encode(batch.column(name), name)  # type: ignore[attr-defined]
+        return encode(batch.column(name), name)
     except InputError:  # lists, records and the like are no symbols
         return None
 
