@@ -13,7 +13,8 @@ from mechdesign.sanitise import sanitise
 joint = adult.load()
 channel = md.design(joint, md.LIP(0.5)).channel
 
-# The records behind the counts, one by one, with what identifies them and what is not touched.
+# The records behind the counts, one by one, with what identifies them and what is not touched. They are mixed: where
+# they are grouped by what is protected, their places tell it, and `sanitise` warns.
 cells = [(s, x, n) for s, row in enumerate(joint.counts) for x, n in enumerate(row)]
 frame = pd.DataFrame(
     {
@@ -21,6 +22,7 @@ frame = pd.DataFrame(
         "occupation": [joint.useful.names[x] for _, x, n in cells for _ in range(n)],
     }
 ).astype({"occupation": "category"})
+frame = frame.sample(frac=1, random_state=0, ignore_index=True)
 frame["person"] = [f"p{i}" for i in range(len(frame))]
 
 try:

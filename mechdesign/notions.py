@@ -11,23 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.limits import DistanceMean as DistanceMean
-from mechdesign.core.limits import LiftLimits as LiftLimits
-from mechdesign.core.limits import Limits as Limits
-from mechdesign.core.limits import Mean as Mean
-from mechdesign.core.limits import MeanLimits as MeanLimits
-from mechdesign.core.limits import OwnBudget as OwnBudget
-from mechdesign.core.limits import PowerMean as PowerMean
+from mechdesign.core.limits import DistanceMean, LiftLimits, Limits, Mean, MeanLimits, OwnBudget, PowerMean
 from mechdesign.core.numbers import budget as shown_budget
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 LARGEST_BUDGET = 700.0
 """exp of a larger budget overflows a double; beyond it a budget is as good as absent: say inf."""
@@ -58,10 +46,8 @@ def check_budget(name: str, value: float, *, allow_infinite: bool = True) -> flo
     if not budget > 0.0:
         raise InputError(f"{name} ({budget:g}) must be positive, {allowed}")
     if LARGEST_BUDGET < budget < math.inf:
-        raise InputError(
-            f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}"
-            + ("; to drop this side say inf" if allow_infinite else "")
-        )
+        hint = "; to drop this side say inf" if allow_infinite else ""
+        raise InputError(f"{name} ({budget:g}) must be at most {LARGEST_BUDGET:g}{hint}")
     return budget
 
 
@@ -182,17 +168,11 @@ class Notion:
     @property
     def text(self) -> str:
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
-        shown = {"order": self.values().get("alpha", math.inf)} if self.has_order() else {}
-        limits = self.limits
+        limits, parts = self.limits, [f"order {self.values()['alpha']:g}"] if self.has_order() else []
+        shown = {"eps_l": limits.lower, "eps_u": limits.upper}
         if math.isfinite(limits.loosest.ratio):
-            shown |= {name: getattr(self, name) for name in self.budgets()}
-        else:
-            shown |= {"eps_l": limits.lower, "eps_u": limits.upper}
-        parts = [
-            f"{key} {value:g}" if key == "order" else f"{key} {shown_budget(value)}"
-            for key, value in shown.items()
-            if key == "order" or value < math.inf
-        ]
+            shown = {name: getattr(self, name) for name in self.budgets()}
+        parts += [f"{key} {shown_budget(value)}" for key, value in shown.items() if value < math.inf]
         own = [f"{symbol}: {shown_budget(lower)}, {shown_budget(upper)}" for symbol, lower, upper in self.own]
         return f"{self.name} ({'; '.join([', '.join(parts), *own])})"
 
@@ -213,6 +193,7 @@ def register(kind: type[AnyNotion]) -> type[AnyNotion]:
 
 @dataclass(frozen=True)
 class _TwoSided(Notion):
+    mean: ClassVar[Mean | None] = None
     eps_l: float
     eps_u: float = cast("float", None)  # so that one budget alone is answered with what to write
 
@@ -223,6 +204,11 @@ class _TwoSided(Notion):
                 f"{kind} has two budgets: write {kind}(eps_l=.., eps_u=..), or {kind}.from_epsilon(epsilon, lam=0.5)"
             )
         super().__post_init__()
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds on the mean of every output where the notion has one, else on its lifts."""
+        return super().limits if self.mean is None else MeanLimits(self.mean, self.eps_l, self.eps_u)
 
     @classmethod
     def from_epsilon(cls, epsilon: float, lam: float = DEFAULT_LAM, *order: float, **alpha: float) -> Self:
@@ -303,11 +289,7 @@ class L1Lift(_TwoSided):
     """
 
     name: ClassVar[str] = "l1"
-
-    @property
-    def limits(self) -> MeanLimits:
-        """Bounds on the means of every output."""
-        return MeanLimits(DistanceMean("l1", 1), lower=self.eps_l, upper=self.eps_u)
+    mean: ClassVar[Mean] = DistanceMean("l1", 1)
 
 
 @register
@@ -320,11 +302,7 @@ class Chi2Lift(_TwoSided):
     """
 
     name: ClassVar[str] = "chi2"
-
-    @property
-    def limits(self) -> MeanLimits:
-        """Bounds on the means of every output."""
-        return MeanLimits(DistanceMean("chi2", 2), lower=self.eps_l, upper=self.eps_u)
+    mean: ClassVar[Mean] = DistanceMean("chi2", 2)
 
 
 @register
@@ -347,9 +325,11 @@ class AlphaLift(_TwoSided):
     @property
     def limits(self) -> Limits:
         """Bounds on the means of every output, or on its lifts for an infinite alpha."""
-        if math.isinf(self.alpha):
-            return LiftLimits(lower=self.eps_l, upper=self.eps_u, own=self.own)
-        return MeanLimits(PowerMean(self.alpha), lower=self.eps_l, upper=self.eps_u)
+        return (
+            super().limits
+            if math.isinf(self.alpha)
+            else MeanLimits(PowerMean(self.alpha), self.eps_l, self.eps_u)
+        )
 
 
 def to_record(notion: Notion) -> dict[str, object]:

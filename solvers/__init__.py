@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from solvers.concave import ConcaveSearch, SearchStatus
+from solvers.concave import ConcaveSearch, RobustSearch, SearchStatus
 from solvers.enumeration import Estimate, Vertices, estimate, vertices
-from solvers.envelope import lower_envelope
+from solvers.envelope import lower_envelope, robust_envelope
 from solvers.errors import (
     BackendFailure,
     EmptyPolytope,
@@ -18,13 +18,13 @@ from solvers.errors import (
     SolverError,
     TooManyVertices,
 )
-from solvers.points import Points
+from solvers.points import Array, Points
 from solvers.polytope import Polytope
 from solvers.results import Envelope, EnvelopeStatus, Progress
-from solvers.robust import RobustSearch, robust_envelope
 from solvers.uncertain import UncertainSet
 
 __all__ = [
+    "Array",
     "BackendFailure",
     "ConcaveSearch",
     "EmptyPolytope",

@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure, EmptyPolytope, InvalidPolytope
 from solvers.formulation import auxiliary_bounds
+from solvers.points import Array
 from solvers.polytope import Polytope
-
-Array = NDArray[np.float64]
 
 NONE = "no assignment keeps to the polytope, the floors and the pairs that are allowed"
 
@@ -140,7 +139,6 @@ class Assigned:
     bound: float
     multipliers: Multipliers
     method: str
-    details: dict[str, int | float | str] = field(default_factory=dict[str, int | float | str])
 
 
 def reduced_costs(problem: Assignment, found: Multipliers) -> Array:
@@ -210,16 +208,15 @@ def assign(
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
         return vertex(problem, proof, problem.open, aim=aim, end=end)
     best: Assigned | None = None
-    steps, worst = 0, float(problem.masses @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
-    for at in InteriorPoint(problem).run():
-        steps += 1
+    worst = float(problem.masses @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
+    for steps, at in enumerate(InteriorPoint(problem).run(), 1):
         cost, bound = problem.cost_of(at.shares), lower_bound(proof, at.multipliers)
         if best is not None:
             bound = max(bound, best.bound)
         if bound > worst:
             raise EmptyPolytope(NONE)
         if at.missed <= MISSED:
-            best = Assigned(at.shares, cost, bound, at.multipliers, "interior point", {"steps": steps})
+            best = Assigned(at.shares, cost, bound, at.multipliers, "interior point")
             if progress is not None:
                 progress(cost, bound, steps)
             if cost - bound <= min(0.5 * aim, INTERIOR_GAP * problem.spread()):
@@ -236,5 +233,5 @@ def assign(
         except BackendFailure:
             return best
         if basic.cost - basic.bound <= max(aim, best.cost - best.bound):
-            return replace(basic, method="interior point and simplex", details={"steps": steps})
+            return replace(basic, method="interior point and simplex")
     return best

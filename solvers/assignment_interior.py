@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.assignment import Assignment, Multipliers
-
-Array = NDArray[np.float64]
+from solvers.points import Array
 
 MOST_STEPS = 120
 """Newton steps; 15 to 50 are usual."""

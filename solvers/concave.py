@@ -30,10 +30,9 @@ from solvers.formulation import (
     identical_columns,
     kernel_rows,
 )
-from solvers.points import Points
+from solvers.points import Array, Points
 from solvers.polytope import Polytope
-
-Array = NDArray[np.float64]
+from solvers.uncertain import UncertainSet
 
 MEMORY_LIMIT = 2 << 30
 """Bytes that the open nodes of one search may take unless told otherwise."""
@@ -294,3 +293,44 @@ class ConcaveSearch:
             _, _, _, nodes, programs, pivots, boxes = kernel.state()
             total += SearchCounts(nodes, programs, pivots, boxes)
         return total
+
+
+class RobustSearch(ConcaveSearch):
+    """`ConcaveSearch` over an uncertain set; see there.
+
+    Parameters
+    ----------
+    uncertain : UncertainSet
+        Bounds hold for this set.
+    margin : float
+        Points lie in the smaller set whose inequalities hold with so much to spare; at the point itself there
+        are at least ``min(ratio - 1, most - 1, 1 - least)``.
+    """
+
+    def __init__(
+        self,
+        uncertain: UncertainSet,
+        *,
+        margin: float = 0.0,
+        workers: int = 1,
+        memory_limit: int = MEMORY_LIMIT,
+        tightening: float = np.inf,
+    ) -> None:
+        from solvers._robust import Search
+
+        check_limits(workers, memory_limit)
+        self.n = uncertain.n
+        # No two coordinates are interchangeable here: each is a group of its own.
+        self._members = self._first = np.arange(self.n)
+        scale = 1.0 / uncertain.point
+        allowance = uncertain.row_error * float(scale.max())
+        low, wide = uncertain.share_lower, uncertain.share_upper - uncertain.share_lower
+        arguments: list[Any] = [*map(np.ascontiguousarray, (*uncertain.boxes, scale, low, wide))]
+        arguments += [max(1.0 - float(low.sum()), 0.0), uncertain.ratio, uncertain.most, uncertain.least]
+        arguments += [margin, allowance, uncertain.rest]
+        self._kernels = [Search(*arguments, top=np.ones(self.n))]
+        top = self._tighten(tightening)
+        self._kernels += [Search(*arguments, top=top) for _ in range(workers - 1)]
+        self._pool = ThreadPoolExecutor(max_workers=workers) if workers > 1 else None
+        # A box holds its intervals and one row and one member of the basis for each tight row.
+        self._box_limit = max(1000, memory_limit // (8 * self.n + 6 * (self.n + 1) + 192) // workers)

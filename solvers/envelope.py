@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from solvers.concave import MEMORY_LIMIT, ConcaveSearch
+from solvers.concave import MEMORY_LIMIT, ConcaveSearch, RobustSearch
 from solvers.errors import (
     BackendFailure,
     InvalidOption,
@@ -29,14 +29,26 @@ from solvers.formulation import check_limits, check_prices, check_relaxation
 from solvers.generation import Generation
 from solvers.line import LineSearch, at_mean, first_columns, leading_row
 from solvers.plane import plane_search
-from solvers.points import Points
+from solvers.points import Array, Points
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
-from solvers.results import Envelope, EnvelopeStatus, NoPricer, Pricer, Progress
-
-Array = NDArray[np.float64]
+from solvers.programs.highs import HighsMaster
+from solvers.results import Envelope, EnvelopeStatus, Pricer, Progress, unpriced
+from solvers.uncertain import UncertainSet
 
 TIGHTENING_SHARE = 0.2
 """Share of the time limit that upper bounds of the coordinates may take; they only speed the search up."""
+
+ROBUST_TIGHTENING_SHARE = 0.1
+"""The same over an uncertain set."""
+
+FIRST_SECONDS = 10.0
+"""What the master over the first columns may take; it needs far less."""
+
+DEAR = 3000.0
+"""Pivots for each new column from which on local searches wait for the next tree, which finds one for 500."""
+
+MEMBER = 1e-11
+"""Excess up to which a column of another run counts as a member."""
 
 ROUNDING = 5e-13
 """Excess, relative to the terms of a row, up to which a column of another run counts as a member: columns
@@ -128,7 +140,7 @@ def lower_envelope(
             raise InvalidPolytope(f"start has points of length {given.shape[1]}, not {polytope.n}")
     known = None if dual is None else check_prices("dual", dual, polytope.n)
     lead = leading_row(polytope)
-    pricer: Pricer = NoPricer()
+    pricer: Pricer = unpriced
     enumerated, vertices, interrupted = None, None, False
     units = Points.units(np.arange(polytope.n), polytope.n)  # those inside cost nothing
     initial = [Points.from_dense(p), units.take(_members(polytope, units))]
@@ -136,11 +148,12 @@ def lower_envelope(
         if lead is None:
             tightening = math.inf if time_limit is None else TIGHTENING_SHARE * time_limit
             limits = {"workers": workers, "memory_limit": memory_limit, "tightening": tightening}
-            pricer = tree = ConcaveSearch(polytope, relaxation=outer, **limits)
-            if polytope.n >= PLANE_FROM:
-                pricer = plane_search(polytope, outer, tree) or tree
+            tree = ConcaveSearch(polytope, relaxation=outer, **limits)
+            plane = plane_search(polytope, outer, tree) if polytope.n >= PLANE_FROM else None
+            pricer = (plane or tree).run
         else:
-            pricer = line = LineSearch(polytope, outer, lead)
+            line = LineSearch(polytope, outer, lead)
+            pricer = line.run
             if method != "vertices":
                 incumbents = [*incumbents, at_mean(line, p)]
                 initial.append(first_columns(line, p, gap, end))
@@ -339,3 +352,54 @@ def _vertices(
     left = None if math.isinf(end) else max(0.0, end - time.monotonic())
     found = vertices(polytope, enumeration, time_limit=left)
     return found.method, Points.from_dense(found.points)
+
+
+def robust_envelope(
+    uncertain: UncertainSet,
+    *,
+    margin: float = 0.0,
+    gap: float = 1e-6,
+    time_limit: float | None = None,
+    memory_limit: int = MEMORY_LIMIT,
+    workers: int = 1,
+    start: Points | None = None,
+    dual: ArrayLike | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Envelope:
+    """Decompose ``uncertain.point`` into members of the set at least cost, with a proven bound.
+
+    Parameters and errors are those of `lower_envelope`; `margin` is that of `RobustSearch`. The bound holds for
+    the set itself, whose points are members of it with the margin.
+    """
+    started = time.monotonic()
+    end = deadline(started, gap, time_limit)
+    guess = None if dual is None else check_prices("dual", dual, uncertain.n)
+    pricer: Pricer = unpriced
+    interrupted = False
+    try:
+        tightening = math.inf if time_limit is None else ROBUST_TIGHTENING_SHARE * time_limit
+        limits = {"workers": workers, "memory_limit": memory_limit, "tightening": tightening}
+        pricer = RobustSearch(uncertain, margin=margin, **limits).run
+    except KeyboardInterrupt:
+        interrupted, end = True, -math.inf
+    pulled = pulled_units(uncertain.point, lambda points: uncertain.excess(points) <= -margin)[1]
+    initial = [Points.from_dense(uncertain.point), Points.from_dense(pulled)]
+    if start is not None and len(start):
+        initial.append(start.take(uncertain.excess_of(start) <= -margin + MEMBER))
+    columns = Points.concatenate(initial)
+    if guess is None:
+        master = HighsMaster(uncertain.point)
+        master.add(columns, columns.entropies())
+        first = master.solve(FIRST_SECONDS)
+        guess = first.dual if first.is_optimal else None
+    run = Generation(
+        target=uncertain.point,
+        pricer=pricer,
+        initial=columns,
+        gap=gap,
+        time_limit=end - time.monotonic(),
+        guess=guess,
+        dear=DEAR,
+        progress=progress,
+    )
+    return concluded(run, started, interrupted=interrupted, method="columns")

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import EmptyPolytope, InvalidOption, InvalidPolytope
+from solvers.points import Array
 from solvers.polytope import Polytope
-
-Array = NDArray[np.float64]
 
 LEAST_SHARE = 2.0**-30
 """Least value of a row, as a share of its largest entry, that rows are scaled to: smaller ones are lost in

@@ -15,14 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.concave import MOST_STARTS, SearchCounts, SearchResult, SearchStatus
-from solvers.points import Points
+from solvers.points import Array, Points
 from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
 from solvers.results import EnvelopeStatus, Pricer, Progress
-
-Array = NDArray[np.float64]
 
 CUTOFF_SHARE = 0.9
 """Share of the gap that pricing may leave; the rest is for the tolerance of the master."""
@@ -246,7 +243,7 @@ class Generation:
             return 0
         started = time.monotonic()
         cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        result = self.pricer.run(
+        result = self.pricer(
             at,
             cutoff=-math.inf,
             tolerance=self._aim,
@@ -339,7 +336,7 @@ class Generation:
 
     def _priced(self, prices: Array) -> SearchResult:
         """The search for the cheapest column, which raises the bound."""
-        result = self.pricer.run(
+        result = self.pricer(
             prices,
             cutoff=-CUTOFF_SHARE * self._aim,
             tolerance=TOLERANCE_SHARE * self._aim,

@@ -24,11 +24,10 @@ from numpy.typing import NDArray
 
 from solvers.concave import MAX_COLUMNS, SearchCounts, SearchResult, SearchStatus
 from solvers.generation import Generation
-from solvers.points import Points, entropy_terms
+from solvers.points import Array, Points, entropy_terms
 from solvers.polytope import Polytope
 from solvers.results import EnvelopeStatus
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 DEPENDENCE = 1e-12
@@ -169,9 +168,9 @@ class LineSearch:
         theta = (end - self.a[i]) / (self.a[j] - self.a[i])
         ok = (theta > 0.0) & (theta < 1.0)
         i, j, theta = i[ok], j[ok], theta[ok]
-        indices = np.column_stack([i, j]).astype(np.int32).ravel()
+        indices = np.column_stack([i, j]).ravel()
         data = np.column_stack([1.0 - theta, theta]).ravel()
-        return Points(np.arange(0, 2 * len(i) + 1, 2, dtype=np.int32), indices, data, (len(i), self.n))
+        return Points.of_sizes(np.full(len(i), 2), indices, data, self.n)
 
 
 def _interval(polytope: Polytope, lead: int, widen: float) -> tuple[float, float]:
@@ -232,7 +231,7 @@ def first_columns(search: LineSearch, point: Array, gap: float, end: float) -> P
     merged = search.over(values)
     run = Generation(
         target=mass,
-        pricer=merged,
+        pricer=merged.run,
         initial=Points.concatenate(
             [
                 Points.from_dense(mass),

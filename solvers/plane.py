@@ -20,10 +20,8 @@ from numpy.typing import NDArray
 from solvers.concave import MAX_COLUMNS, SLICE, ConcaveSearch, SearchCounts, SearchResult, SearchStatus
 from solvers.formulation import best_of_groups, identical_columns
 from solvers.line import DEPENDENCE, ULP, affine_fit
-from solvers.points import Points
+from solvers.points import Array, Points
 from solvers.polytope import Polytope
-
-Array = NDArray[np.float64]
 
 MOST_LINES = 40
 """Edges up to which corners are looked for pair by pair."""
@@ -44,14 +42,6 @@ SHARPEST = 1e-9
 
 KEEP = 0.5
 """Share of the best value found beyond which a vertex is no candidate for a column any more."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """Functions of the symbols that are at most zero inside: (k, n), and the absolute error of an entry."""
-
-    values: Array
-    blur: float
 
 
 def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) -> PlaneSearch | None:
@@ -80,12 +70,12 @@ def plane_search(polytope: Polytope, relaxation: Polytope, tree: ConcaveSearch) 
     if (
         inner is None
         or outer is None
-        or not 3 <= len(outer.values) <= MOST_LINES
+        or not 3 <= len(outer[0]) <= MOST_LINES
         or KDTree(points.T).query(points.T, k=2)[0][:, 1].min() < NEAREST
     ):
         return None
-    corners = _corners(outer.values, points)
-    return None if corners is None else PlaneSearch(polytope.n, members, inner, outer, corners, tree)
+    corners = _corners(outer[0], points)
+    return None if corners is None else PlaneSearch(polytope.n, members, inner[0], *outer, corners, tree)
 
 
 def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
@@ -98,8 +88,13 @@ def _leading_rows(rows: Array) -> NDArray[np.intp] | None:
     return None if abs(lengths[1, 1]) <= 1e-6 * np.sqrt(rows.shape[1]) else leads[:2].astype(np.intp)
 
 
-def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array) -> _Lines | None:
-    """One line for each finite end that some symbol violates; None if a row of no slope is violated."""
+def _lines(
+    polytope: Polytope, points: Array, offset: Array, slope: Array, error: Array
+) -> tuple[Array, float] | None:
+    """Functions of the symbols that are at most zero inside, (k, n), one for each finite end, and their error.
+
+    None if a row of no slope is violated.
+    """
     values: list[Array] = []
     blur = 0.0
     for sign, ends in ((1.0, polytope.upper), (-1.0, polytope.lower)):
@@ -115,7 +110,7 @@ def _lines(polytope: Polytope, points: Array, offset: Array, slope: Array, error
             line = normal @ points - end
             blur = max(blur, 8.0 * ULP * float((np.abs(normal) @ np.abs(points)).max() + abs(end)))
             values.append(line)
-    return _Lines(np.ascontiguousarray(values), blur) if values else None
+    return (np.ascontiguousarray(values), blur) if values else None
 
 
 def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
@@ -140,22 +135,20 @@ def _corners(lines: Array, points: Array) -> list[tuple[int, int]] | None:
     return found
 
 
+@dataclass(frozen=True, eq=False)
 class PlaneSearch:
-    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex; see `plane_search`."""
+    """Prices like `solvers.concave.ConcaveSearch`, by looking at every vertex; see `plane_search`.
 
-    def __init__(
-        self,
-        n: int,
-        members: NDArray[np.intp],
-        inner: _Lines,
-        outer: _Lines,
-        corners: list[tuple[int, int]],
-        tree: ConcaveSearch,
-    ) -> None:
-        self.n, self._tree = n, tree
-        self._members, self._inner, self._outer, self._corners = members, inner, outer, corners
-        self._units = np.flatnonzero((outer.values <= OUTSIDE).all(axis=0))
-        self._inside = (inner.values <= 0.0).all(axis=0)
+    `inner` and `outer` are the lines, (k, n) each, and `blur` the absolute error of an entry of the latter.
+    """
+
+    n: int
+    members: NDArray[np.intp]
+    inner: Array
+    outer: Array
+    blur: float
+    corners: list[tuple[int, int]]
+    tree: ConcaveSearch
 
     def run(
         self,
@@ -171,18 +164,19 @@ class PlaneSearch:
         """Every vertex is priced; the tree's other parameters apply where it is asked, and for `enough` of zero."""
         options |= {"tolerance": tolerance, "column_cutoff": column_cutoff, "columns": columns}
         if enough == 0:
-            return self._tree.run(prices, enough=enough, time_limit=time_limit, **options)
-        grouped, chosen = best_of_groups(prices, self._members)
-        look = _Look(np.ascontiguousarray(grouped), column_cutoff, time_limit, self._outer.blur)
-        unit = -grouped[self._units]
+            return self.tree.run(prices, enough=enough, time_limit=time_limit, **options)
+        grouped, chosen = best_of_groups(prices, self.members)
+        look = _Look(np.ascontiguousarray(grouped), column_cutoff, time_limit, self.blur)
+        unit = -grouped[(self.outer <= OUTSIDE).all(axis=0)]
         look.note(float(unit.min(initial=np.inf)))
-        found = [Points.units(chosen[np.flatnonzero(self._inside & (-grouped < column_cutoff))], self.n)]
+        alone = (self.inner <= 0.0).all(axis=0) & (-grouped < column_cutoff)
+        found = [Points.units(chosen[alone], self.n)]
         complete = True
-        for k in range(len(self._outer.values)):
-            complete = complete and look.pairs(self._outer.values, k)
+        for k in range(len(self.outer)):
+            complete = complete and look.pairs(self.outer, k)
             found.append(self._columns(look, (k,), chosen))
-        for corner in self._corners:
-            complete = complete and look.triples(self._outer.values, corner)
+        for corner in self.corners:
+            complete = complete and look.triples(self.outer, corner)
             found.append(self._columns(look, corner, chosen))
         points = Points.concatenate(found)
         reduced = points.entropies() - points.dot(prices)
@@ -190,14 +184,14 @@ class PlaneSearch:
         kept = points.take(order[reduced[order] < column_cutoff])
         best = float(reduced[order[0]]) if len(order) else np.inf
         if complete and look.bound < min(best, column_cutoff) - max(tolerance, SHARPEST):
-            return self._tree.run(prices, time_limit=look.left, **options)
+            return self.tree.run(prices, time_limit=look.left, **options)
         status = SearchStatus.DONE if complete else SearchStatus.TIME_LIMIT
         return SearchResult(status, look.bound if complete else -np.inf, kept, SearchCounts(look.looked))
 
     def _columns(self, look: _Look, lines: tuple[int, ...], chosen: NDArray[np.intp]) -> Points:
         """The best mixtures of the last look, on the lines of the inner set."""
         support = look.supports(len(lines) + 1)
-        f = self._inner.values[list(lines)]
+        f = self.inner[list(lines)]
         with np.errstate(divide="ignore", invalid="ignore"):
             if len(lines) == 1:
                 i, j = support.T
@@ -207,13 +201,10 @@ class PlaneSearch:
                 a, b, c = (f[:, column] for column in support.T)
                 area = np.column_stack([_cross(b, c), _cross(c, a), _cross(a, b)])
                 weights = area / area.sum(axis=1, keepdims=True)
-            image = np.einsum("ks,lks->kl", weights, self._inner.values[:, support])
+            image = np.einsum("ks,lks->kl", weights, self.inner[:, support])
             ok = (weights >= 0.0).all(axis=1) & (image <= INSIDE).all(axis=1)
         weights, support = weights[ok], support[ok]
-        indptr = np.arange(0, support.size + 1, support.shape[1], dtype=np.int32)
-        return Points(
-            indptr, chosen[support].astype(np.int32).ravel(), weights.ravel(), (len(support), self.n)
-        )
+        return Points.of_sizes(np.full(*support.shape), chosen[support].ravel(), weights.ravel(), self.n)
 
 
 def _cross(a: Array, b: Array) -> Array:

@@ -39,32 +39,32 @@ class Points:
         return self.shape[0]
 
     @classmethod
+    def of_sizes(cls, sizes: ArrayLike, indices: ArrayLike, data: Array, n: int) -> Points:
+        """From the number of coordinates of every point, and the coordinates and values of all in order."""
+        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
+        return cls(indptr, np.asarray(indices, dtype=np.int32), data, (len(indptr) - 1, n))
+
+    @classmethod
     def from_dense(cls, points: ArrayLike) -> Points:
         """From a (k, n) array; zeros are left out."""
         dense = np.atleast_2d(np.asarray(points, dtype=np.float64))
         where = dense != 0.0
-        indptr = np.zeros(len(dense) + 1, dtype=np.int32)
-        np.cumsum(where.sum(axis=1), out=indptr[1:])
-        return cls(
-            indptr, np.nonzero(where)[1].astype(np.int32), dense[where], (dense.shape[0], dense.shape[1])
-        )
+        return cls.of_sizes(where.sum(axis=1), np.nonzero(where)[1], dense[where], dense.shape[1])
 
     @classmethod
     def units(cls, which: ArrayLike, n: int) -> Points:
         """The unit vectors of the given coordinates."""
         index = np.asarray(which, dtype=np.int32).ravel()
-        return cls(np.arange(len(index) + 1, dtype=np.int32), index, np.ones(len(index)), (len(index), n))
+        return cls.of_sizes(np.ones(len(index)), index, np.ones(len(index)), n)
 
     @classmethod
     def blocks(cls, groups: Sequence[Sequence[int]], weights: ArrayLike) -> Points:
         """For every group of coordinates the vector of their weights (n,), normalised."""
         w = np.asarray(weights, dtype=np.float64)
         sizes = [len(group) for group in groups]
-        indptr = np.zeros(len(sizes) + 1, dtype=np.int32)
-        np.cumsum(sizes, out=indptr[1:])
         indices = np.concatenate([np.asarray(group, dtype=np.int32) for group in groups])
-        mass = np.add.reduceat(w[indices], indptr[:-1])
-        return cls(indptr, indices, w[indices] / np.repeat(mass, sizes), (len(sizes), len(w)))
+        mass = np.add.reduceat(w[indices], np.cumsum([0, *sizes[:-1]]))
+        return cls.of_sizes(sizes, indices, w[indices] / np.repeat(mass, sizes), len(w))
 
     @classmethod
     def empty(cls, n: int) -> Points:
@@ -77,26 +77,20 @@ class Points:
         n = {part.shape[1] for part in parts}
         if len(n) != 1:
             raise InvalidPolytope(f"points of different lengths cannot stand in one list: {sorted(n)}")
-        lengths = np.concatenate([np.diff(part.indptr) for part in parts])
-        indptr = np.zeros(len(lengths) + 1, dtype=np.int32)
-        np.cumsum(lengths, out=indptr[1:])
-        return cls(
-            indptr,
-            np.concatenate([part.indices for part in parts]),
-            np.concatenate([part.data for part in parts]),
-            (len(lengths), n.pop()),
-        )
+        sizes = np.concatenate([np.diff(part.indptr) for part in parts])
+        indices = np.concatenate([part.indices for part in parts])
+        data = np.concatenate([part.data for part in parts])
+        return cls.of_sizes(sizes, indices, data, n.pop())
 
     def take(self, which: ArrayLike) -> Points:
         """The points with these positions (or where this mask is true), in order."""
         index = np.asarray(which)
         if index.dtype == np.bool_:
             index = np.flatnonzero(index)
-        lengths = np.diff(self.indptr)[index]
-        indptr = np.zeros(len(index) + 1, dtype=np.int32)
-        np.cumsum(lengths, out=indptr[1:])
-        gather = np.repeat(self.indptr[:-1][index] - indptr[:-1], lengths) + np.arange(indptr[-1])
-        return Points(indptr, self.indices[gather], self.data[gather], (len(index), self.shape[1]))
+        sizes = np.diff(self.indptr)[index]
+        starts = np.cumsum(sizes) - sizes
+        gather = np.repeat(self.indptr[:-1][index] - starts, sizes) + np.arange(sizes.sum())
+        return Points.of_sizes(sizes, self.indices[gather], self.data[gather], self.shape[1])
 
     def toarray(self) -> Array:
         """The points as a dense (k, n) array."""

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import InvalidPolytope
-
-Array = NDArray[np.float64]
+from solvers.points import Array
 
 MEMBERSHIP_TOLERANCE = 1e-9
 """Default largest violation at which a float point still counts as a member: a thousand times the

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from solvers.concave import SearchCounts, SearchResult, SearchStatus
-from solvers.points import Points
-
-Array = NDArray[np.float64]
+from solvers.concave import SearchCounts, SearchResult
+from solvers.points import Array, Points
 
 
 class EnvelopeStatus(StrEnum):
@@ -83,18 +77,10 @@ class Envelope:
         return self.value - self.bound
 
 
-class Pricer(Protocol):
-    """What `ConcaveSearch` and `LineSearch` have in common."""
-
-    @property
-    def run(self) -> Callable[..., SearchResult]:
-        """See `ConcaveSearch.run`."""
-        ...
+Pricer: TypeAlias = Callable[..., SearchResult]
+"""`ConcaveSearch.run`, or what takes its parameters."""
 
 
-class NoPricer:
-    """In the place of a pricer that Ctrl-C left unfinished: proves nothing and finds nothing."""
-
-    def run(self, prices: Array, **_: object) -> SearchResult:
-        """No bound and no points."""
-        return SearchResult(SearchStatus.TIME_LIMIT, -math.inf, Points.empty(len(prices)), SearchCounts())
+def unpriced(*_: object, **__: object) -> SearchResult:
+    """In the place of a pricer that Ctrl-C or the clock left unfinished: no time is left to call it."""
+    raise AssertionError("priced after the end")

@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from solvers.errors import InvalidPolytope
-from solvers.points import Points
-
-Array = NDArray[np.float64]
+from solvers.points import Array, Points
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,12 +133,11 @@ def tree_p_values(counts: Counts, probabilities: Array) -> Array:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values (Holm 1979): rejecting those at most a keeps the chance of any false rejection at most a."""
-    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
-    adjusted, largest = [1.0] * len(p_values), 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = largest
-    return adjusted
+    values = np.asarray(p_values)
+    order, left = np.argsort(values, kind="stable"), np.arange(len(values), 0, -1)
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, left * values[order]))
+    return adjusted.tolist()
 
 
 def share_p_value(count: int, records: int, low: float, high: float) -> float:
@@ -234,13 +233,12 @@ class ReleaseCheck(Displayed):
         return not self.findings and self.frequencies.plausible
 
 
-def check_chance(level: float) -> float:
-    """`level` if it is a probability strictly between 0 and 1/2, else InputError."""
+def check_chance(level: float) -> None:
+    """Raise InputError unless `level` is strictly between 0 and 1/2."""
     if not 0.0 < level < 0.5:
         raise InputError(
             f"the chance of a false alarm ({level:g}) must be above 0 and below 0.5, such as 0.001"
         )
-    return level
 
 
 def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: float = LEVEL) -> FrequencyTest:
@@ -249,7 +247,6 @@ def check_pairs(symbols: Sequence[str], matrix: Array, counts: Counts, level: fl
     The symbols' tests are independent. They are combined twice, each time at half the level: by Fisher's sum of
     logarithms over all of them (small deviations everywhere) and by Holm's correction (a large one somewhere).
     """
-    check_chance(level)
     methods: dict[str, int] = {}
     parts: list[tuple[str, int, Part]] = []
     impossible = False
@@ -273,6 +270,7 @@ def _verdict(
     against: str, p: float, level: float, suspects: list[Suspect], counts: Counts, methods: dict[str, int]
 ) -> FrequencyTest:
     """The test, with those of the suspects that are implausible on their own."""
+    check_chance(level)
     found = sorted((s for s in suspects if s.p_value <= level), key=lambda suspect: suspect.p_value)
     return FrequencyTest(against, max(p, SMALLEST), level, tuple(found), int(counts.sum()), methods)
 
@@ -286,9 +284,7 @@ def check_table(
     of a population with its frequencies. Each label alone (Hoeffding's bound, Holm) and all together (relative
     entropy), each at half the level.
     """
-    check_chance(level)
-    divergence = _divergence(counts, expected)
-    return _shares("table", labels, counts, expected, expected, divergence, level)
+    return _shares("table", labels, counts, expected, expected, _divergence(counts, expected), level)
 
 
 def check_any_data(
@@ -302,7 +298,6 @@ def check_any_data(
     probability. This sees less than a test against the originals: for a channel that can give any frequencies (a
     permutation, say) nothing at all.
     """
-    check_chance(level)
     divergence = 0.0
     if counts.any():
         fit = maximum_likelihood(matrix, counts)
@@ -328,11 +323,8 @@ def _shares(
     level: float,
 ) -> FrequencyTest:
     n = int(counts.sum())
-    single = [
-        share_p_value(int(count), n, float(least), float(most))
-        for count, least, most in zip(counts, low, high, strict=True)
-    ]
-    adjusted = holm([2.0 * p for p in single])
+    shares = zip(counts.tolist(), low.tolist(), high.tolist(), strict=True)
+    adjusted = holm([2.0 * share_p_value(count, n, *ends) for count, *ends in shares])
     together = 2.0 * divergence_p_value(divergence, len(labels))
     suspects = [Suspect(label, int(n), p) for label, n, p in zip(labels, counts, adjusted, strict=True)]
     methods = {"Hoeffding bounds": len(labels), "relative entropy bound": 1}

@@ -102,8 +102,7 @@ def pairs(
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
         size = min(len(part) for part in (old, new) if part is not None)
-        one, old = (None, None) if old is None else old.split(size)
-        other, new = (None, None) if new is None else new.split(size)
+        (one, old), (other, new) = (part.split(size) if part else (None, None) for part in (old, new))
         yield one, other
         old, new = old or next(before, None), new or next(after, None)
 
@@ -203,10 +202,9 @@ def count_pairs(
     """Count symbols and labels of an original and its release, record by record, and compare all other columns."""
     with open_source(released, text) as after, open_source(original, text) as before:
         counting = Counting(after, labels, len(useful) + 2, columns)
-        findings = [*private_columns(after, columns), *header_changes(before, after, columns)]
         left_out = {*columns.released, *columns.ignored}
         common = [name for name in after.header if name in before.header and name not in left_out]
-        findings += type_changes(before, after, common)
+        findings = [*private_columns(after, columns), *header_changes(before, after, columns, common)]
         olds = slices(before, columns.useful, common)
         news = slices(after, columns.released, [*common, *columns.identity])
         gone, come = 0, 0
@@ -327,8 +325,8 @@ def private_columns(table: Source, columns: Columns) -> list[Finding]:
     return [Finding("private column", f"{table.name}: {what} is in the released file") for what in found]
 
 
-def header_changes(before: Source, after: Source, columns: Columns) -> list[Finding]:
-    """Columns that have gone, come or moved."""
+def header_changes(before: Source, after: Source, columns: Columns, common: list[str]) -> list[Finding]:
+    """Columns that have gone, come, moved, or have another type (a CSV has none to compare)."""
     special = {*columns.useful, *columns.released, *columns.private, *columns.ignored}
     old, new = ([name for name in table.header if name not in special] for table in (before, after))
     gone, come = ([n for n in one if n not in other] for one, other in ((old, new), (new, old)))
@@ -339,15 +337,9 @@ def header_changes(before: Source, after: Source, columns: Columns) -> list[Find
         wrong.append(f"the column {listed(come)} is not in the original")
     if not wrong and old != new:
         wrong.append("the columns are in another order than in the original")
+    if not isinstance(before, CsvSource) and not isinstance(after, CsvSource):
+        for name in common:
+            was, now = (str(table.schema.field(name).type) for table in (before, after))
+            if was != now:
+                wrong.append(f"the column {quoted(name)} has the type {now}, but {was} in the original")
     return [Finding("columns", f"{after.name}: {what}") for what in wrong]
-
-
-def type_changes(before: Source, after: Source, names: Sequence[str]) -> list[Finding]:
-    """Columns that have another type than in the original; a CSV has none to compare."""
-    if isinstance(before, CsvSource) or isinstance(after, CsvSource):
-        return []
-    types = [(name, *(str(table.schema.field(name).type) for table in (before, after))) for name in names]
-    wrong = [
-        f"{quoted(n)} has the type {now}, but {was} in the original" for n, was, now in types if was != now
-    ]
-    return [Finding("columns", f"{after.name}: the column {what}") for what in wrong]

@@ -208,10 +208,8 @@ def _tested_labels(
     anything = check_any_data(model.labels, reachable, counted.labels, level)
     if any_data:
         return anything, None, [_ANY_DATA]
-    if model.prior is None:
-        return anything, None, [_PUBLIC, _ANY_DATA]
-    if fixed:
-        return anything, None, [_FIXED, _ANY_DATA]
+    if model.prior is None or fixed:
+        return anything, None, [_PUBLIC if model.prior is None else _FIXED, _ANY_DATA]
     return check_table(model.labels, model.reference, counted.labels, level), anything, [_TABLE]
 
 

@@ -14,7 +14,7 @@ possible values, whose own error is estimated as zero, so keeps an interval, and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from typing import Any, Literal
@@ -79,11 +79,8 @@ class Estimated(Displayed):
     def _rows(self, names: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
         """Names of the entries, in order, each with its numbers."""
         keys = ("estimate", "standard_error", "lower", "upper")
-        columns = (
-            values.ravel().tolist()
-            for values in (self.estimates, self.standard_errors, self.lower, self.upper)
-        )
-        rows = zip(*columns, strict=True)
+        columns = (self.estimates, self.standard_errors, self.lower, self.upper)
+        rows = zip(*(values.ravel().tolist() for values in columns), strict=True)
         return [name | dict(zip(keys, row, strict=True)) for name, row in zip(names, rows, strict=True)]
 
 
@@ -231,9 +228,38 @@ def estimate_frequencies(
     estimator = Estimator.of(model, functionals, unidentified)
     counts = label_counts(model.labels, released, model.bins)
     records = record_count(counts)
-    result = (_unbiased if method == "unbiased" else _likely)(estimator, counts, target, level)
-    said = (*estimator.cells.notices, *result.notices, *_invariant(channel, records))
-    return replace(result, notices=said)
+    cells, shares = estimator.cells, counts / records
+    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to hold.
+    estimate = centre = estimator.weights.T @ shares
+    fit, notice = None, ""
+    if method == "ml":
+        fit = maximum_likelihood(model.matrix, counts)
+        estimate = cells.functionals.T @ fit.frequencies
+        covariance = _likely_covariance(estimator, fit.frequencies, estimate, records, target)
+        if not fit.converged:
+            notice = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
+    elif target == "population":
+        covariance = covariance_of(estimator.weights, shares, records)
+    else:
+        products, exact = estimator.products(shares, estimate)
+        covariance = covariance_of(estimator.weights, shares, records, products)
+        if not exact:
+            notice = "some variances are upper bounds: squares of these functionals are not identified"
+    ends = score_interval(centre, *spread_of(estimator, counts, target), records, level)
+    return Frequencies(
+        names=cells.names,
+        estimates=estimate,
+        standard_errors=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
+        lower=np.clip(np.minimum(ends[0], estimate), *cells.bounds),
+        upper=np.clip(np.maximum(ends[1], estimate), *cells.bounds),
+        covariance=covariance,
+        records=records,
+        method=method,
+        target=target,
+        level=level,
+        notices=(*cells.notices, *filter(None, [notice]), *_invariant(channel, records)),
+        likelihood=fit,
+    )
 
 
 def record_count(counts: NDArray[np.int64]) -> int:
@@ -268,61 +294,13 @@ def check_estimate(method: str, level: float, target: str) -> None:
     check_level(level)
 
 
-def _unbiased(estimator: Estimator, counts: NDArray[np.int64], target: str, level: float) -> Frequencies:
-    records, notices = int(counts.sum()), list[str]()
-    shares = counts / records
-    estimate = estimator.weights.T @ shares
-    if target == "population":
-        covariance = covariance_of(estimator.weights, shares, records)
-    else:
-        products, exact = estimator.products(shares, estimate)
-        covariance = covariance_of(estimator.weights, shares, records, products)
-        if not exact:
-            notices.append("some variances are upper bounds: squares of these functionals are not identified")
-    result = _with_intervals(estimator, estimate, covariance, counts, ("unbiased", target, level))
-    return replace(result, notices=tuple(notices))
-
-
-def _likely(estimator: Estimator, counts: NDArray[np.int64], target: str, level: float) -> Frequencies:
-    model, cells = estimator.model, estimator.cells
-    records, c = int(counts.sum()), cells.functionals
-    fit = maximum_likelihood(model.matrix, counts)
-    estimate = c.T @ fit.frequencies
-    covariance = information_covariance(model.matrix, c, fit.frequencies, records, estimator.known.rank)
+def _likely_covariance(estimator: Estimator, fit: Array, estimate: Array, records: int, target: str) -> Array:
+    c, rank = estimator.cells.functionals, estimator.known.rank
+    covariance = information_covariance(estimator.model.matrix, c, fit, records, rank)
     if target == "records":
-        second: Array = (c.T * fit.frequencies) @ c
+        second: Array = (c.T * fit) @ c
         covariance = covariance - (second - np.outer(estimate, estimate)) / records
-    result = _with_intervals(estimator, estimate, covariance, counts, ("ml", target, level))
-    rough = f"the likelihood is only known to be within {fit.deficit:.2g} nats of its maximum"
-    notices = () if fit.converged else (rough,)
-    return replace(result, likelihood=fit, notices=notices)
-
-
-def _with_intervals(
-    estimator: Estimator,
-    estimate: Array,
-    covariance: Array,
-    counts: NDArray[np.int64],
-    how: tuple[str, str, float],
-) -> Frequencies:
-    method, target, level = how
-    cells, records = estimator.cells, int(counts.sum())
-    # The maximum of the likelihood lies near the unbiased estimate, whose interval is known to hold.
-    centre = estimator.weights.T @ (counts / records)
-    ends = score_interval(centre, *spread_of(estimator, counts, target), records, level)
-    lower, upper = np.minimum(ends[0], estimate), np.maximum(ends[1], estimate)
-    return Frequencies(
-        names=cells.names,
-        estimates=estimate,
-        standard_errors=np.sqrt(np.maximum(np.diag(covariance), 0.0)),
-        lower=np.clip(lower, *cells.bounds),
-        upper=np.clip(upper, *cells.bounds),
-        covariance=covariance,
-        records=records,
-        method=method,
-        target=target,
-        level=level,
-    )
+    return covariance
 
 
 def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> tuple[Spread, Array]:

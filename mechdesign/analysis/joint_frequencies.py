@@ -162,16 +162,13 @@ def _unbiased_joint(first: Estimator, second: Estimator | None, shares: Array) -
     two = np.eye(shares.shape[1]) if second is None else second.weights
     estimates: Array = one.T @ shares @ two
     squares: Array = (one**2).T @ shares @ (two**2)
-    return _Fitted(estimates, squares, _squares(first, shares @ two, estimates))
-
-
-def _squares(first: Estimator, shares: Array, estimates: Array) -> Array:
     if first.cells.disjoint:  # squares of 0 and 1
-        return estimates
+        return _Fitted(estimates, squares, estimates)
     squared = first.cells.functionals**2
-    values: Array = first.weights_for(squared).T @ shares
+    values: Array = first.weights_for(squared).T @ shares @ two
     # The smallest that a square can be on average, so that variances are too large rather than too small.
-    return np.where(first.known.identifies(squared)[:, None], values, estimates**2)
+    products = np.where(first.known.identifies(squared)[:, None], values, estimates**2)
+    return _Fitted(estimates, squares, products)
 
 
 def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:

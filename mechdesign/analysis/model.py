@@ -87,7 +87,10 @@ def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
                 f"the prior has no entry for {listed(absent)}; give 0 for symbols that do not occur"
             )
         prior = [given[name] for name in model.symbols]
-    values = _numbers(prior)
+    try:
+        values = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the prior must be numbers, one for each symbol") from None
     if values.shape != (len(model.symbols),):
         raise InputError(f"the prior must have one entry for each of the {len(model.symbols)} symbols")
     if not np.isfinite(values).all() or (values < 0.0).any() or abs(values.sum() - 1.0) > SUM_TOLERANCE:
@@ -96,13 +99,6 @@ def prior_of(model: ReleaseModel, prior: Any, what: str) -> Array:
             "use those of method='ml'"
         )
     return values / values.sum()
-
-
-def _numbers(values: Any) -> Array:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("the prior must be numbers, one for each symbol") from None
 
 
 Codes = NDArray[np.int64]
@@ -163,8 +159,7 @@ def crossed_counts(
     if kept_labels is None:
         cells = encode(kept, "kept")
         texts = [*cells.texts, ""]
-        used = {texts[code] for code in np.unique(cells.codes).tolist()}
-        values = tuple(sorted(used))
+        values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
         index = {text: z for z, text in enumerate(values)}
         others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
     else:

@@ -243,7 +243,11 @@ def corrected_regression(
     normal, right = _sums(first, second, codes, others, target)
     _check_normal(normal, len(codes))
     beta = np.linalg.solve(normal, right).astype(np.float64)
-    scores = _scores(first, second, codes, others, target, beta)
+    # What every record adds to the normal equations at beta; these scores sum to 0.
+    k = first.shape[1]
+    rest, fitted = target - others @ beta[k:], (first @ beta[:k])[codes]
+    top = first[codes] * rest[:, None] - (second @ beta[:k])[codes]
+    scores = np.column_stack([top, others * (rest - fitted)[:, None]])
     bread = np.linalg.inv(normal)
     covariance: Array = bread @ (scores.T @ scores) @ bread.T
     errors = np.sqrt(np.diag(covariance))
@@ -299,14 +303,3 @@ def _check_normal(normal: Array, records: int) -> None:
         f"the corrected normal equations of {records} records have no unique solution: the regressors are "
         "collinear, or there are too few records for so strong a randomisation; use fewer features"
     )
-
-
-def _scores(
-    first: Array, second: Array, codes: NDArray[np.int64], others: Array, target: Array, beta: Array
-) -> Array:
-    """(n, k) contribution of every record to the normal equations at beta; they sum to 0."""
-    k = first.shape[1]
-    rest = target - others @ beta[k:]
-    top = first[codes] * rest[:, None] - (second @ beta[:k])[codes]
-    fitted = (first @ beta[:k])[codes]
-    return np.column_stack([top, others * (rest - fitted)[:, None]])

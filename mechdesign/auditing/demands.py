@@ -163,11 +163,11 @@ def rows_on(useful: Variable, joint: Joint) -> list[int]:
         raise InputError(f"the table has no useful column {listed(missing)}, which the channel releases")
     symbols = [tuple(symbol[i] for i in at) for symbol in whole.symbols]
     present = set(symbols)
-    unknown = [n for n, symbol in zip(useful.names, useful.symbols, strict=True) if symbol not in present]
-    if unknown:
+    if unknown := [
+        n for n, symbol in zip(useful.names, useful.symbols, strict=True) if symbol not in present
+    ]:
         raise InputError(f"the table has no useful symbol {listed(unknown)}, which the channel has")
-    missing = [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]
-    if missing:
+    if missing := [", ".join(symbol) for symbol in dict.fromkeys(symbols) if symbol not in useful.index]:
         raise InputError(f"the channel has no row for the useful symbol {listed(missing)} of the table")
     return [useful.index[symbol] for symbol in symbols]
 
@@ -256,16 +256,12 @@ def stacked(
 
 def own_budgets(joint: Joint, notion: Notion) -> tuple[SymbolBudgets, ...]:
     """Budgets of single symbols as the channel file has them."""
-    own = _own(joint.sensitive, notion.own)
-    return tuple(
-        SymbolBudgets(symbol=symbol, column=column, eps_l=_side(own[name][0]), eps_u=_side(own[name][1]))
-        for column, symbol, name in joint.sensitive.protected
-        if name in own
-    )
-
-
-def _side(budget: float) -> float | Literal["inf"]:
-    return budget if budget < math.inf else "inf"
+    own, found = _own(joint.sensitive, notion.own), list[SymbolBudgets]()
+    for column, symbol, name in joint.sensitive.protected:
+        if name in own:
+            sides: list[float | Literal["inf"]] = [side if side < math.inf else "inf" for side in own[name]]
+            found.append(SymbolBudgets(symbol=symbol, column=column, eps_l=sides[0], eps_u=sides[1]))
+    return tuple(found)
 
 
 def allowed_sides(sensitive: Variable, notion: Notion) -> list[tuple[float, float]]:

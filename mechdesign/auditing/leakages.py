@@ -85,7 +85,7 @@ def _masses(channel: Channel, joint: Joint) -> list[OutputMasses]:
 
 
 def _output(label: str, masses: OutputMasses, total: int, alphas: Sequence[float]) -> OutputLeakage:
-    lifts = _lifts(masses)
+    lifts = [fmpq(*pair) for pair in masses.numerators()]
     high, low = max(lifts), min(lifts)
     ratio = math.inf if low == 0 else upper(arb(high / low).log())
     return OutputLeakage(
@@ -124,7 +124,7 @@ def _information(outputs: Sequence[OutputMasses], scale: int) -> Any:
 
 def _sibson(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
     """order/(order-1) log sum_y P(y) (sum_s P(s) l(s, y)^order)^(1/order)."""
-    logs = [arb(max(_lifts(o))).log() if math.isinf(order) else log_power_mean(o, order) for o in outputs]
+    logs = [log_power_mean(out, order) for out in outputs]
     return _factor(order) * _log_sum([out.output for out in outputs], logs, scale)
 
 
@@ -138,8 +138,6 @@ def _arimoto(outputs: Sequence[OutputMasses], scale: int, order: float) -> Any:
 
 def _log_length(numerators: Sequence[int], denominator: int, order: float) -> Any:
     """log of the `order` norm of a vector of rationals."""
-    if math.isinf(order):
-        return arb(fmpq(max(numerators), denominator)).log()
     return log_norm([(value, denominator) for value in numerators], order, [1] * len(numerators), 1)
 
 
@@ -148,10 +146,6 @@ def _log_sum(weights: Sequence[int], logs: Sequence[Any], total: int) -> Any:
     pivot = max(logs, key=upper)
     terms = (w * (at - pivot).exp() for w, at in zip(weights, logs, strict=True))
     return pivot + (sum(terms, arb(0)) / total).log()
-
-
-def _lifts(masses: OutputMasses) -> list[Any]:
-    return [fmpq(top, bottom) for top, bottom in masses.numerators()]
 
 
 def _factor(order: float) -> Any:

@@ -45,7 +45,11 @@ def _outside(
     matrix: Any, joint: Joint, symbols: Sequence[str] | None, outputs: Sequence[str] | None
 ) -> Released:
     """The matrix in integers over one denominator."""
-    rows = _listed_rows(matrix)
+    rows: list[Any] = matrix.tolist() if isinstance(matrix, np.ndarray) else list(matrix)
+    if not rows or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
+        raise InputError("the matrix must have rows of numbers, one row per useful symbol")
+    if not len(rows[0]):
+        raise InputError("the matrix has no output column")
     names = list(symbols) if symbols is not None else list(joint.useful.names)
     order = _order(names, joint, len(rows))
     labels = list(outputs) if outputs is not None else [f"y{k}" for k in range(len(rows[0]))]
@@ -60,26 +64,16 @@ def _outside(
     return Released([label for label, _ in reached], columns, common)
 
 
-def _listed_rows(matrix: Any) -> list[Sequence[Any]]:
-    rows = matrix.tolist() if isinstance(matrix, np.ndarray) else list(matrix)
-    if not rows or not all(isinstance(row, Sequence) and not isinstance(row, str) for row in rows):
-        raise InputError("the matrix must have rows of numbers, one row per useful symbol")
-    if not len(rows[0]):
-        raise InputError("the matrix has no output column")
-    return rows
-
-
 def _order(names: list[str], joint: Joint, rows: int) -> list[int]:
     if len(names) != rows:
         raise InputError(f"the matrix has {rows} rows, not one for each of the {len(names)} useful symbols")
     index = {name: x for x, name in enumerate(joint.useful.names)}
     if (twice := repeated(names)) is not None:
         raise InputError(f"the useful symbol {quoted(twice)} has two rows in the matrix")
-    unknown = [name for name in names if name not in index]
-    if unknown:
+    if unknown := [name for name in names if name not in index]:
         raise InputError(f"the table has no useful symbol {listed(unknown)}, which the matrix has")
-    missing = [name for name in joint.useful.names if name not in set(names)]
-    if missing:
+    present = set(names)
+    if missing := [name for name in index if name not in present]:
         raise InputError(f"the matrix has no row for the useful symbol {listed(missing)} of the table")
     return [index[name] for name in names]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import mul
-from typing import Any, NamedTuple
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -67,8 +67,8 @@ def distances(output: OutputMasses, power: int, *, inverse: bool = False) -> Any
 def log_power_mean(output: OutputMasses, order: float, *, inverse: bool = False) -> Any:
     """log of (sum_s P(s) l^order)^(1/order), or of 1/l, as a ball; None where it is infinite.
 
-    The order is positive, the exact rational that the double is (Zarrabian et al. 2023, eq. (33), Definition
-    6).
+    The order is positive, the exact rational that the double is, or inf (Zarrabian et al. 2023, eq. (33),
+    Definition 6).
     """
     if inverse and 0 in output.masses:
         return None
@@ -85,6 +85,8 @@ def log_norm(values: Sequence[tuple[int, int]], order: float, weights: Sequence[
     """
     exact = [fmpq(top, bottom) for top, bottom in values]
     largest = max(exact)
+    if math.isinf(order):
+        return arb(largest).log()
     mean, exponent = arb(0), arb(order)
     for weight, value in zip(weights, exact, strict=True):
         if value == largest:
@@ -134,14 +136,19 @@ class Used:
     eps_u: float
 
 
-class MeanVerdict(NamedTuple):
-    """Whether all outputs keep the limits, what they use, and the worst one with the symbol that weighs most there."""
+@dataclass(frozen=True)
+class Worst:
+    """The cell that uses most of its budget, in proportion; it violates it if any cell does.
 
-    satisfied: bool
-    used: Used
-    s: int
-    y: int
-    lift: tuple[int, int]
+    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison, and
+    `before` has the outputs of earlier releases.
+    """
+
+    sensitive: str
+    output: str
+    lift: float
+    against: str | None = None
+    before: tuple[str, ...] = ()
 
 
 class _Side:
@@ -180,8 +187,10 @@ def failing_means(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) 
     return tuple(y for y in range(len(columns)) if any(side.fails(y) for side in sides))
 
 
-def mean_verdict(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> MeanVerdict:
-    """The exact verdict; arguments as those of `auditing.audit_columns`."""
+def mean_verdict(
+    columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, limits: MeanLimits
+) -> tuple[bool, Used, Worst]:
+    """The exact verdict, what is used, and the symbol that weighs most in the worst output."""
     if not columns:
         raise InputError("a channel needs at least one output")
     sides = _sides(columns, joint, limits)
@@ -192,13 +201,10 @@ def mean_verdict(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -
         key=lambda pair: pair[1][0] / pair[0].limit,
     )
     s = largest_term(side.outputs[y], limits.mean, inverse=side.inverse)
-    return MeanVerdict(
-        not any(side.fails(y) for side in sides for y in range(len(columns))),
-        Used(eps_l=used[1][0], eps_u=used[0][0]),
-        s,
-        y,
-        side.outputs[y].numerators()[s],
-    )
+    top, bottom = side.outputs[y].numerators()[s]
+    kept = not any(side.fails(y) for side in sides for y in range(len(columns)))
+    worst = Worst(joint.sensitive.names[s], outputs[y], top / bottom)
+    return kept, Used(eps_l=used[1][0], eps_u=used[0][0]), worst
 
 
 def _sides(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[_Side, _Side]:

@@ -36,7 +36,6 @@ from mechdesign.tables.joint import Joint
 
 Array = NDArray[np.float64]
 
-
 NOT_STACKED = "confidence is not built with protect-each, budgets of symbols, or after other releases"
 
 

@@ -24,7 +24,7 @@ from mechdesign.auditing.demands import (
     released_part,
     stacked,
 )
-from mechdesign.auditing.means import Used, failing_means, mean_verdict
+from mechdesign.auditing.means import Used, Worst, failing_means, mean_verdict
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError, expected
@@ -44,21 +44,6 @@ class Achieved:
     eps_l: float
     eps_u: float
     eps_ldp: float
-
-
-@dataclass(frozen=True)
-class Worst:
-    """The cell that uses most of its budget, in proportion; it violates it if any cell does.
-
-    `lift` is l(s, y), correctly rounded; `against` is the other sensitive symbol of an LDP comparison, and
-    `before` has the outputs of earlier releases.
-    """
-
-    sensitive: str
-    output: str
-    lift: float
-    against: str | None = None
-    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +80,8 @@ def audit(channel: Channel, joint: Joint, notion: Notion, *, after: Sequence[Cha
     columns = columns_on(channel, released)
     if notion.limits.mean is not None and not is_stacked(joint, notion, after):
         return audit_columns(columns, channel.outputs, joint, notion)
-    return audit_demands(columns, channel.outputs, demands_of(joint, notion, after, released), notion)
+    found = extreme_lifts(columns, demands_of(joint, notion, after, released))
+    return verdict_of(found, channel.outputs, notion)
 
 
 def failing_outputs(
@@ -120,46 +106,30 @@ def is_stacked(joint: Joint, notion: Notion, after: Sequence[Channel] = ()) -> b
     return bool(after or joint.sensitive.each or notion.own)
 
 
-def audit_demands(
-    columns: Sequence[Entries], outputs: Sequence[str], demands: Sequence[Demand], notion: Notion
-) -> Audit:
-    """The verdict on several tables; columns are over the useful symbols of the demands."""
-    return verdict_of(extreme_lifts(columns, demands), outputs, notion)
-
-
 def verdict_of(found: Sequence[Extreme], outputs: Sequence[str], notion: Notion) -> Audit:
-    """The verdict from the largest quotients of all sides."""
+    """The verdict from the largest quotients of all sides (`extreme_lifts`)."""
     if not found:
         raise InputError("a channel needs at least one output")
     used = [log_upper(*each.over) for each in found]
     # Used budgets are the smallest doubles: a violated one comes before a satisfied one.
     finite = [k for k, each in enumerate(found) if math.isfinite(each.budget)]
     worst = found[max(finite, key=lambda k: used[k] / found[k].budget)]
-    sides = {
-        side: max(value for value, each in zip(used, found, strict=True) if each.side == side)
-        for side in ("eps_l", "eps_u", "eps_ldp")
-    }
+    sides: dict[str, float] = {}
+    for value, each in zip(used, found, strict=True):
+        sides[each.side] = max(value, sides.get(each.side, 0.0))
     top, bottom = worst.lift
     lift = top / bottom if bottom else math.inf
     at = Worst(worst.sensitive, outputs[worst.y], lift, worst.against, worst.before)
     return Audit(all(each.kept for each in found), notion, Achieved(**sides), at)
 
 
-def audit_columns(
-    columns: Sequence[Entries],
-    outputs: Sequence[str],
-    joint: Joint,
-    notion: Notion,
-) -> Audit:
+def audit_columns(columns: Sequence[Entries], outputs: Sequence[str], joint: Joint, notion: Notion) -> Audit:
     """The verdict on a channel given as columns of integers over the useful symbols of the table."""
     limits = notion.limits
     if limits.mean is None:
-        return audit_demands(columns, outputs, stacked(joint.counts, joint, notion), notion)
-    means = mean_verdict(columns, joint, limits)
-    at = Worst(joint.sensitive.names[means.s], outputs[means.y], means.lift[0] / means.lift[1])
-    lip = LIP(1.0)
-    achieved = audit_demands(columns, outputs, stacked(joint.counts, joint, lip), lip).achieved
-    return Audit(means.satisfied, notion, achieved, at, means.used)
+        return verdict_of(extreme_lifts(columns, stacked(joint.counts, joint, notion)), outputs, notion)
+    satisfied, used, worst = mean_verdict(columns, outputs, joint, limits)
+    return Audit(satisfied, notion, audit_columns(columns, outputs, joint, LIP(1.0)).achieved, worst, used)
 
 
 def _check_rows(channel: Channel) -> None:

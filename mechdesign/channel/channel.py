@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from mechdesign.release.draws import Key
     from mechdesign.release.policies import Policy
 
-
 Array = NDArray[np.float64]
 
 DENOMINATOR = 2**53
@@ -81,7 +80,12 @@ class Channel(Displayed):
         if (twice := repeated(outputs)) is not None:
             raise InputError(f"the output label {quoted(twice)} occurs twice; labels must be different")
         self._check_rows()
-        self._check_joint()
+        if self.joint is not None:
+            if self.joint.useful != self.useful:
+                raise InputError("the useful variable of the joint table is not the one of the channel")
+            if self.sensitive not in (None, self.joint.sensitive):
+                raise InputError("the sensitive variable of the joint table is not the one of the channel")
+            object.__setattr__(self, "sensitive", self.joint.sensitive)
         self._check_record()
 
     def _check_rows(self) -> None:
@@ -107,15 +111,6 @@ class Channel(Displayed):
         if not reached.all():
             label = self.outputs[int(np.argmin(reached))]
             raise InputError(f"the output {quoted(label)} has no mass: no row ever gives it")
-
-    def _check_joint(self) -> None:
-        if self.joint is None:
-            return
-        if self.joint.useful != self.useful:
-            raise InputError("the useful variable of the joint table is not the one of the channel")
-        if self.sensitive not in (None, self.joint.sensitive):
-            raise InputError("the sensitive variable of the joint table is not the one of the channel")
-        object.__setattr__(self, "sensitive", self.joint.sensitive)
 
     def _check_record(self) -> None:
         """The sizes and symbols that the record speaks of are those of the channel."""

@@ -123,7 +123,8 @@ def _texts(channel: Channel) -> dict[str, list[str]]:
     if joint is not None:
         filled = sum(len(row) - row.count(0) for row in joint.counts)
         if _is_sparse(len(joint.sensitive) * len(joint.useful), filled):
-            texts["sparse_joint"] = list(_lines(map(_pairs_of, joint.counts)))
+            pairs = [[n for pair in enumerate(row) if pair[1] for n in pair] for row in joint.counts]
+            texts["sparse_joint"] = list(_lines(pairs))
         else:
             texts["joint"] = list(_lines(joint.counts))
         if not joint.is_counts:
@@ -138,16 +139,6 @@ def _is_sparse(cells: int, filled: int) -> bool:
     return cells >= SPARSE_CELLS and 4 * filled <= cells
 
 
-def _canonical_pieces(texts: Mapping[str, list[str]]) -> Iterator[str]:
-    start = "{"
-    for key in sorted(texts):
-        yield f"{start}{json.dumps(key)}:"
-        # A line break between rows is for the reader of the file and no part of the canonical form.
-        yield from (text.lstrip("\n") for text in texts[key])
-        start = ","
-    yield "}"
-
-
 def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[str]:
     """JSON of a table of integers, one line a row; every piece but a leading line break is canonical."""
     yield "["
@@ -156,10 +147,6 @@ def _lines(rows: Iterator[Sequence[int]] | Sequence[Sequence[int]]) -> Iterator[
             yield ","
         yield "\n[" + ",".join(map(str, row)) + "]"
     yield "]"
-
-
-def _pairs_of(row: Sequence[int]) -> list[int]:
-    return [number for x, entry in enumerate(row) if entry for number in (x, entry)]
 
 
 def _labels(variable: Variable) -> dict[str, Any]:
@@ -192,9 +179,13 @@ def _plain(value: Any, where: str) -> Any:
 
 def digest(channel: Channel) -> str:
     """The hash that the file of a channel has, by which later channels name it."""
-    made = hashlib.sha256()
-    for piece in _canonical_pieces(_texts(channel)):
-        made.update(piece.encode())
+    made, start = hashlib.sha256(), "{"
+    for key, pieces in sorted(_texts(channel).items()):
+        # A line break between rows is for the reader of the file and no part of the canonical form.
+        for piece in (f"{start}{json.dumps(key)}:", *pieces):
+            made.update(piece.lstrip("\n").encode())
+        start = ","
+    made.update(b"}")
     return made.hexdigest()
 
 

@@ -182,13 +182,9 @@ def apply(
             raise InputError("--strict, --escape-formulas, --shuffle and --drop are for channels")
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
-        run = _release_of(
-            [channel, *(columns.also or [])],
-            files,
-            columns,
-            draws,
-            how | beside | {"identity": identity, "escape_formulas": text.escape_formulas},
-        )
+        how |= {**asdict(draws), **columns.release_arguments(), **beside, "identity": identity}
+        how["escape_formulas"] = text.escape_formulas
+        run = _release_of([channel, *(columns.also or [])], files, how)
     try:
         # To the last line: when OUT has its name, a signal stops nothing and must not say that it did.
         with stoppable():
@@ -200,21 +196,18 @@ def apply(
             reporter.done("applied", f"written to {target}", output=target, **told)
             if target != STANDARD:
                 record = {"output": target, "manifest": beside["manifest"], **told}
-                said = (
-                    m.applied(result, target)
-                    if numeric
-                    else (record, _written(result, target, draws.dry_run))
-                )
-                common.answer(lambda: said[0], lambda: said[1])
+                if numeric:
+                    record, said = m.applied(result, target)
+                else:
+                    said = _written(result, target, draws.dry_run)
+                common.answer(lambda: record, lambda: said)
     except Stopped as stopped:
         reporter.error(str(stopped), event="stopped", exit_code=stopped.exit_code)
         return stopped.exit_code
     return 0
 
 
-def _release_of(
-    paths: list[str], files: Files, columns: ColumnOptions, draws: JobOptions, how: dict[str, Any]
-) -> Callable[..., Any]:
+def _release_of(paths: list[str], files: Files, how: dict[str, Any]) -> Callable[..., Any]:
     from mechdesign.channel.channel import Channel
     from mechdesign.sanitise.apply import keep_apart
     from mechdesign.sanitise.folders import sanitise_path
@@ -223,20 +216,8 @@ def _release_of(
     channels = [Channel.load(path) for path in paths]
     written = (files.target, how["manifest"], how["internal_manifest"], how["codebook"])
     keep_apart([path for path in written if path is not None], [("the channel file", path) for path in paths])
-    return partial(
-        sanitise_path,
-        channels,
-        files.source,
-        files.target,
-        ledger=draws.ledger or (default_path() if draws.insecure_seed is None else None),
-        changed=draws.changed,
-        fresh_draw=draws.fresh_draw,
-        dry_run=draws.dry_run,
-        insecure_seed=draws.insecure_seed,
-        channel_files=paths,
-        **columns.release_arguments(),
-        **how,
-    )
+    how["ledger"] = how["ledger"] or (default_path() if how["insecure_seed"] is None else None)
+    return partial(sanitise_path, channels, files.source, files.target, channel_files=paths, **how)
 
 
 def _written(result: Applied, target: str, dry_run: bool) -> str:

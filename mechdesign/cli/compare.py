@@ -33,7 +33,6 @@ class GridOptions(o.KeptOptions):
     )
     mechanisms: str | None = option("LIST", "Names with commas, as for `design` (default: all).")
     notions: str = option("LIST", "As for `design`, with commas; alpha:10 is alpha-lift of order 10.", "alip")
-
     objectives: str | None = option(
         "LIST",
         "truth and distance: channels on the column's own symbols; information: free outputs, the limit.",

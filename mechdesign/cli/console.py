@@ -23,11 +23,7 @@ from mechdesign.core.errors import NAMES_OPTIONS, MechdesignError
 if TYPE_CHECKING:
     import typer
 
-
 PROGRAM = "mechdesign"
-
-QUIET = "--quiet"
-LOG_JSON = "--log-json"
 
 
 class Reporter:
@@ -50,7 +46,7 @@ class Reporter:
     def from_arguments(cls, arguments: Sequence[str]) -> Reporter:
         """As asked for anywhere on the command line, which may itself be the error to report."""
         options = set(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-        return cls(quiet=QUIET in options, log_json=LOG_JSON in options)
+        return cls(quiet="--quiet" in options, log_json="--log-json" in options)
 
     @property
     def watched(self) -> bool:

@@ -38,7 +38,7 @@ class DesignBudget(o.BudgetOptions):
 
     def check(self) -> None:
         """Find out before the table is read what cannot be meant."""
-        from mechdesign.core.words import share_of
+        from mechdesign.core.numbers import share_of
 
         for name, share in (("--max-posterior", self.max_posterior), ("--keep", self.keep)):
             if share is not None:
@@ -112,13 +112,12 @@ class ObjectiveOptions(o.KeptOptions):
         """As `mechanisms.design` takes them."""
         from mechdesign.mechanisms.least_cost import read_costs
 
-        return {
-            "objective": self.objective if self.named else read_costs(self.objective, text),
-            "distance": self.distance,
-            "keep_frequencies": self.keep_frequencies,
-            "stay": parsing.stays_of(self.stay, joint.useful.names),
-            "forbid": parsing.pairs_of(self.forbid, joint.useful.names),
-        }
+        names, objective = (
+            joint.useful.names,
+            self.objective if self.named else read_costs(self.objective, text),
+        )
+        stay, forbid = parsing.stays_of(self.stay, names), parsing.pairs_of(self.forbid, names)
+        return asdict(self) | {"objective": objective, "stay": stay, "forbid": forbid}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +152,6 @@ class OutputOptions:
 
     output: str | None = option("FILE", "The channel file.", public=o.PUBLIC_CHANNEL, names="--output -o")
     public: bool = flag("Write the channel file without the table and whatever else discloses it.", public="")
-
     all_measures: bool = flag("Say what is promised and attained in every measure of leakage.", again=False)
 
     def check(self, sources: tuple[str, ...], *, force: bool) -> None:

@@ -29,21 +29,21 @@ OPTION = "option"
 REPORTER = "reporter"
 """The parameter of a command through which it says what is not its result."""
 
-
 COLUMNS, TEXT = "COL[,COL..]", "str | None"
 """How an option that names columns is written, and the type of a field that has them in one text."""
 
 
 @dataclass(frozen=True)
 class Declared:
-    """How a field is written on the command line: `names` is empty for that of the field, None for an argument.
+    """How a field is written on the command line.
 
-    `public` is shown in its place in a line for everybody, and `again` says whether a line to do it again has it.
+    `names` (with blanks between) is empty for that of the field, None for an argument; `public` is shown in its place
+    in a line for everybody, and `again` says whether a line to do it again has it.
     """
 
-    names: str | None
     metavar: str
     help: str
+    names: str | None = ""
     public: str | None = None
     again: bool = True
 
@@ -63,12 +63,9 @@ class PlainCommand(TyperCommand):
         """Read the words that follow the command."""
         *_, order = self.make_parser(ctx).parse_args(list(args))
         for each in order:
-            if order.count(each) > 1 and not (
-                getattr(each, "multiple", True) or getattr(each, "is_flag", True)
-            ):
-                raise typer.BadParameter(
-                    f"{each.opts[0]} takes one value, and is given {order.count(each)} times"
-                )
+            repeats = getattr(each, "multiple", True) or getattr(each, "is_flag", True)
+            if (times := order.count(each)) > 1 and not repeats:
+                raise typer.BadParameter(f"{each.opts[0]} takes one value, and is given {times} times")
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -84,27 +81,19 @@ class PlainGroup(TyperGroup):
         return _plain(super().get_params(ctx))
 
 
-def option(
-    metavar: str,
-    help: str,
-    default: Any = None,
-    *,
-    names: str = "",
-    public: str | None = None,
-    again: bool = True,
-) -> Any:
-    """A field that is an option, called as the field is unless `names` (with blanks between) says otherwise."""
-    return field(default=default, metadata={OPTION: Declared(names, metavar, help, public, again)})
+def option(metavar: str, help: str, default: Any = None, **how: Any) -> Any:
+    """A field that is an option; `how` are the other fields of `Declared`."""
+    return field(default=default, metadata={OPTION: Declared(metavar=metavar, help=help, **how)})
 
 
-def flag(help: str, *, names: str = "", public: str | None = None, again: bool = True) -> Any:
+def flag(help: str, **how: Any) -> Any:
     """A field that is an option without a value."""
-    return option("", help, False, names=names, public=public, again=again)
+    return option("", help, False, **how)
 
 
 def argument(metavar: str, help: str, *, default: Any = MISSING, public: str | None = None) -> Any:
     """A field that is an argument, known by its place."""
-    return field(default=default, metadata={OPTION: Declared(None, metavar, help, public)})
+    return option(metavar, help, default, names=None, public=public)
 
 
 @cache

@@ -57,10 +57,10 @@ def measure(reporter: Reporter, asked: RangeOptions, text: o.TextFormat, common:
     from mechdesign.nonstochastic.table_measures import measure_table, read_text_columns
 
     with reporter.work("measuring"):
-        read = read_text_columns(asked.table, roles, asked.missing, text=text.text())
-        x, y, feature = (read.roles[name] for name in ("x", "y", "feature"))
+        cells, found = read_text_columns(asked.table, roles, asked.missing, text=text.text())
+        x, y, feature = (found[name] for name in ("x", "y", "feature"))
         how: dict[str, Any] = {"epsilon": asked.epsilon, "zero_error": asked.zero_error}
-        measured = measure_table(read.cells, x, y, feature=feature, hypothesis=tested, **how)
+        measured = measure_table(cells, x, y, feature=feature, hypothesis=tested, **how)
     told = {"records": measured.records, "identifiable": measured.identifiable}
     reporter.done("measured", f"{asked.table} is measured", **told)
     from mechdesign.report.ranges import ranges_record, ranges_text

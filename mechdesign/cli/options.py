@@ -21,9 +21,6 @@ PUBLIC_TABLE, PUBLIC_CHANNEL = "TABLE.csv", "CHANNEL.json"
 
 MISSING = ("refuse", "symbol", "drop")
 
-TABS = ("tab", "\\t")
-"""Ways to type a tab."""
-
 Force: TypeAlias = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite the output file.")]
 AsCsv: TypeAlias = Annotated[bool, typer.Option("--csv", metavar="", help="Print CSV and nothing else.")]
 ChannelPath: TypeAlias = Annotated[str, typer.Argument(metavar="CHANNEL", help="A channel file of `design`.")]
@@ -71,7 +68,7 @@ class TextFormat:
         from mechdesign.formats.inputs import TextOptions
 
         return TextOptions(
-            delimiter="\t" if self.delimiter in TABS else self.delimiter,
+            delimiter="\t" if self.delimiter in ("tab", "\\t") else self.delimiter,
             quote=None if self.quote == "none" else self.quote,
             encoding=self.encoding,
         )
@@ -97,7 +94,6 @@ class TableOptions:
         "What an empty cell is: refuse (an error), symbol (one of its own), drop (leave the record out).",
         "refuse",
     )
-
     bins: list[str] | None = option(
         "[COL=]BINS",
         "Sort the numbers, dates or times of a useful column into bins: a width (10, 0.5, 7d, 1h), quantiles:N, "
@@ -223,7 +219,6 @@ class BudgetOptions(OwnBudgets):
         "Budget of the upper side: every lift is at most exp(eps_u); of the average for l1, chi2, alpha.",
     )
     alpha: str | None = option("A", "alpha only: its order, above 1; inf is the largest lift (default 2).")
-
     at_most_times: str | None = option("K", "Nothing becomes more than K times as likely (eps_u = ln K).")
     at_least_times: str | None = option("K", "Nothing becomes less than K times as likely (eps_l = -ln K).")
 
@@ -247,7 +242,6 @@ class ConfidenceOptions:
         "With --confidence: P(s) of every sensitive symbol where it is known, CSV with the header symbol,share.",
         public="SHARES.csv",
     )
-
     symbols: str | None = option(
         metavar="FILE",
         help="With --confidence: the useful symbols, listed before looking, CSV with the useful columns as header. "
@@ -318,7 +312,6 @@ class SearchOptions:
     method: str = option("NAME", "How the optimum is searched: vertices, columns, or auto.", "auto")
     gap: str = option("SHARE", "Stop when the proven bound is this close, as a share of H(X).", "1e-4")
     time_limit: str | None = option("SECONDS", "End each search then: best verified channel, proven gap.")
-
     enumerate: str = option(
         "NAME",
         "Who lists the vertices, with --method vertices: auto (the fastest), pivot, pycddlib, or pycddlib-exact "

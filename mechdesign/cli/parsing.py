@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import at_least_times, at_most_times
 from mechdesign.notions import DEFAULT_LAM, LARGEST_BUDGET, NOTIONS, Notion, split
 
 
@@ -145,15 +146,17 @@ def notion_of(notion: str, *, upper: float | None = None, **typed: str | None) -
     if alpha is not None and not kind.has_order():
         owners = " and ".join(name for name, other in NOTIONS.items() if other.has_order())
         raise InputError(f"--alpha is the order of --notion {owners}; {notion} has none: drop --alpha")
-    order: dict[str, Any] = {} if alpha is None else {"alpha": _order(alpha)}
+    order: dict[str, Any] = {}
+    if alpha is not None:
+        beyond = "too large for a double; say inf for the largest lift"
+        order["alpha"] = _number("--alpha", alpha, "above 1, or inf", beyond)
     if (most, least, upper) != (None, None, None):
         if epsilon is not None or lam is not None:
             raise InputError("--epsilon and --lam say the whole budget: leave them out, or the words")
-        from mechdesign.core import words
         from mechdesign.mechanisms.budget import in_words
 
-        above = _side("--eps-u", eps_u, "--at-most-times", most, words.at_most_times)
-        below = _side("--eps-l", eps_l, "--at-least-times", least, words.at_least_times)
+        above = _side("--eps-u", eps_u, "--at-most-times", most, at_most_times)
+        below = _side("--eps-l", eps_l, "--at-least-times", least, at_least_times)
         above = upper if above is None or (upper is not None and upper < above) else above
         return in_words(kind, lower=below, upper=above, **order)
     if kind.takes_lam():
@@ -218,27 +221,16 @@ def _one_budget(kind: type[Notion], epsilon: str | None, eps_l: str | None, eps_
     return kind.at(_budget(option, text))
 
 
-def _order(text: str) -> float:
-    value = _number("--alpha", text, "above 1, or inf")
-    if math.isinf(value) and not _says_infinity(text):
-        raise InputError(f"--alpha ({text}) is too large for a double; say inf for the largest lift")
-    return value
-
-
-def _says_infinity(text: str) -> bool:
-    return text.strip().lower().lstrip("+-") in ("inf", "infinity")  # 1e400 overflows; it does not say inf
-
-
-def _number(option: str, text: str, allowed: str) -> float:
+def _number(option: str, text: str, allowed: str, beyond: str = "") -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         raise InputError(f"{option} ({text!r}) is not a number; it must be {allowed}") from None
+    # 1e400 overflows; it does not say inf.
+    if math.isinf(value) and text.strip().lower().lstrip("+-") not in ("inf", "infinity"):
+        raise InputError(f"{option} ({text}) is {beyond or f'not {allowed}'}")
+    return value
 
 
 def _budget(option: str, text: str) -> float:
-    allowed = f"a number of nats in (0, {LARGEST_BUDGET:g}]"
-    value = _number(option, text, allowed)
-    if math.isinf(value) and not _says_infinity(text):
-        raise InputError(f"{option} ({text}) is not {allowed}")
-    return value
+    return _number(option, text, f"a number of nats in (0, {LARGEST_BUDGET:g}]")

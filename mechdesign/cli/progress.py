@@ -14,7 +14,6 @@ from mechdesign.core.progress import Step
 if TYPE_CHECKING:
     from mechdesign.cli.console import Reporter
 
-
 WINDOW = 30.0
 """Seconds that a rate looks back: long enough to be calm, short enough to follow a change."""
 
@@ -188,14 +187,9 @@ class Work(Meter):
 
         spinner = Spinner("dots")
         # Its proxies would send what belongs on standard output to the terminal of standard error.
-        live = Live(
-            console=Console(stderr=True),
-            get_renderable=lambda: self._drawn(spinner),
-            refresh_per_second=REFRESHES,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        how: dict[str, Any] = {"redirect_stdout": False, "redirect_stderr": False, "transient": True}
+        how |= {"console": Console(stderr=True), "refresh_per_second": REFRESHES}
+        live = Live(get_renderable=lambda: self._drawn(spinner), **how)
         with suppress(OSError):
             self._live = live
             live.start(refresh=True)

@@ -10,7 +10,8 @@ import tomllib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import chdir, closing, contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache, partial
+from functools import cache, partial, reduce
+from operator import getitem
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, TypeAlias, get_type_hints
@@ -30,6 +31,9 @@ EXAMPLE = "Example:  mechdesign run nightly.toml --dry-run"
 
 LEFT_OUT = ("output", "dry_run", "fresh_draw", "insecure_seed")
 """Options without a key: the first two are the job's own, and a job that is repeated does not draw anew."""
+
+TYPED = {"type": ["string", "number"]}
+"""What stands for what is typed on a command line."""
 
 Place: TypeAlias = tuple[str | int, ...]
 """A section or key of the job file, from outside to inside."""
@@ -65,7 +69,7 @@ class Told(o.CommonOptions):
 @cache
 def job_model() -> Any:
     """The model of a job file, made of the options of the commands."""
-    from pydantic import BeforeValidator, Field, create_model
+    from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 
     from mechdesign.core.documents import Record
 
@@ -79,8 +83,10 @@ def job_model() -> Any:
             more: dict[str, Any] = {"alias": names[0].removeprefix("--") if names else said.metavar.lower()}
             if hint not in (bool, int):
                 columns, many = said.metavar == COLUMNS, hint == list[str] | None
-                more["json_schema_extra"] = partial(_schema_of_typed, columns or many)
-                hint = Annotated[hint, BeforeValidator(partial(_typed, columns, many))]
+                shown = WithJsonSchema(
+                    {"anyOf": [TYPED, *[{"type": "array", "items": TYPED}] * (columns or many)]}
+                )
+                hint = Annotated[hint, BeforeValidator(partial(_typed, columns, many)), shown]
             if each.name not in LEFT_OUT:
                 keys[each.name] = hint, Field(default=default, description=said.help, **more)
         return create_model(function.__name__.title(), __base__=Record, **keys)
@@ -105,12 +111,6 @@ def _typed(columns: bool, many: bool, value: Any) -> Any:
     if columns and all(isinstance(each, str) for each in texts):
         return ",".join(texts)
     return value if isinstance(value, list) else texts[0]
-
-
-def _schema_of_typed(many: bool, schema: dict[str, Any]) -> None:
-    one: dict[str, Any] = {"type": ["string", "number"]}
-    schema.pop("type", None)
-    schema["anyOf"] = [one, *([{"type": "array", "items": one}] if many else [])]
 
 
 def run(reporter: Reporter, what: RunOptions, common: o.CommonOptions) -> int:
@@ -237,10 +237,8 @@ def _saying_where(job: str, text: str, place: Place) -> Generator[None]:
 
 
 def _at(text: str, place: Place) -> Any:
-    found: Any = tomllib.loads(text)
-    for part in place:
-        found = found[part]
-    return found
+    document: Any = tomllib.loads(text)
+    return reduce(getitem, place, document)
 
 
 def line_of(text: str, place: Place) -> int:

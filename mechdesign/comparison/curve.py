@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from mechdesign.comparison.grid import AT, Case
@@ -85,86 +85,63 @@ def curve_through(
     made_by += "" if design.confidence is None else f"{AT}{design.confidence.level!r}"
     eps_l, eps_u = design.notion.sides
     row = row_of(Case(made_by, axis.notion, axis.epsilon, axis.lam), design)
-    short = f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
-    found = _Collected(replace(row, eps_l=eps_l, eps_u=eps_u), short)
-    found.collect(joint, design, axis, progress)
-    chosen = found.chosen
-    rows = sorted([chosen, *found.rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
-    budgets = len({row.epsilon for row in rows})
+    chosen, rows, cut_short = replace(row, eps_l=eps_l, eps_u=eps_u), list[ComparisonRow](), 0
+    why_few = f"the {LONGEST:.0f} s that a report takes for it were too short for this table"
+    tasks = _tasks(design, axis, made_by)
+    started, slowest = time.monotonic(), 0.0
+    for k, (epsilon, task) in enumerate(tasks):
+        if progress is not None:
+            progress(k, len(tasks))
+        began = time.monotonic()
+        if began - started + slowest > LONGEST:
+            break
+        try:
+            made = compare(joint, epsilons=[epsilon], **task)
+        except KeyboardInterrupt:
+            why_few = "its computation was stopped"
+            break
+        except SolverFailure:
+            why_few = "other budgets gave no verified channel"
+            continue
+        slowest = max(slowest, time.monotonic() - began)
+        rows += [row for row in made.rows if row.case != chosen.case]
+        cut_short += len(made.notices)
+        if epsilon == axis.epsilon:
+            known = [row.upper_bound_nmi for row in (chosen, *made.rows)]
+            bound = min((each for each in known if each is not None), default=None)
+            chosen = replace(chosen, upper_bound_nmi=bound)
+    rows = sorted([chosen, *rows], key=lambda row: (row.mechanism != made_by, row.epsilon))
+    budgets, wanted = len({row.epsilon for row in rows}), len({axis.epsilon, *(at for at, _ in tasks)})
     if budgets < FEWEST:
-        return None, f"No curve: {found.why_few}. {MORE}"
-    return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=found.remarks(budgets)), ""
+        return None, f"No curve: {why_few}. {MORE}"
+    said = {
+        f"The curve has {budgets} of {wanted} budgets: {why_few}. {MORE}": budgets < wanted,
+        f"{cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
+        "may keep more than the line shows, never more than the proven bound.": cut_short > 0,
+        f"The line of {made_by} is drawn with its default options (--risk, --randomisation); a "
+        "channel made with others may lie beside it.": made_by in VARIED,
+        "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": not all(
+            math.isfinite(row.min_log_lift) for row in rows
+        ),
+    }
+    remarks = tuple(text for text, holds in said.items() if holds)
+    return Curve(axis=axis.text, chosen=chosen, rows=tuple(rows), remarks=remarks), ""
 
 
-@dataclass
-class _Collected:
-    """The rows so far, and what went short."""
-
-    chosen: ComparisonRow
-    why_few: str
-    rows: list[ComparisonRow] = field(default_factory=list[ComparisonRow])
-    wanted: int = 0
-    cut_short: int = 0
-
-    def remarks(self, budgets: int) -> tuple[str, ...]:
-        few, lossless = (
-            budgets < self.wanted,
-            (math.isfinite(row.min_log_lift) for row in (self.chosen, *self.rows)),
-        )
-        said = {
-            f"The curve has {budgets} of {self.wanted} budgets: {self.why_few}. {MORE}": few,
-            f"{self.cut_short} of its searches ended early ({LONGEST_POINT:.0f} s each): there the best channel "
-            "may keep more than the line shows, never more than the proven bound.": self.cut_short > 0,
-            f"The line of {self.chosen.mechanism} is drawn with its default options (--risk, --randomisation); a "
-            "channel made with others may lie beside it.": self.chosen.mechanism in VARIED,
-            "Where a lift is 0 the loss of belief is infinite; such points are not drawn.": not all(lossless),
-        }
-        return tuple(text for text, holds in said.items() if holds)
-
-    def collect(self, joint: Joint, design: Design, axis: Axis, progress: Progress | None) -> None:
-        made_by = self.chosen.mechanism
-        beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(design.notion) else []
-        options: dict[str, Any] = {}
-        own = [made_by.partition(AT)[0]]
-        if design.least is not None:
-            asked = design.least.objective
-            options = {"keep_frequencies": asked.keep_frequencies, "distance": asked.distance}
-            if asked.stay or asked.forbid or asked.constraints or asked.name not in OBJECTIVES:
-                own = []  # `compare` cannot make such a channel at other budgets.
-        # Only the optimum is missing at the chosen budget.
-        tasks = [(axis.epsilon, beside)] * bool(beside)
-        tasks += [(axis.epsilon * factor, list(dict.fromkeys([*own, *beside]))) for factor in FACTORS]
-        tasks = [(epsilon, names) for epsilon, names in tasks if epsilon <= LARGEST_BUDGET]
-        self.wanted = len({epsilon for epsilon, _ in tasks} | {axis.epsilon})
-        started, slowest = time.monotonic(), 0.0
-        for k, (epsilon, names) in enumerate(tasks):
-            if progress is not None:
-                progress(k, len(tasks))
-            began = time.monotonic()
-            if began - started + slowest > LONGEST:
-                break
-            try:
-                made = compare(
-                    joint,
-                    epsilons=[epsilon],
-                    lams=None if axis.lam is None else [axis.lam],
-                    mechanisms=names,
-                    notions=[axis.notion],
-                    time_limit=LONGEST_POINT,
-                    budgets={symbol: (lower, upper) for symbol, lower, upper in design.notion.own},
-                    confidence=self.chosen.case.confidence,
-                    **(options if set(OBJECTIVES).intersection(names) else {}),
-                )
-            except KeyboardInterrupt:
-                self.why_few = "its computation was stopped"
-                break
-            except SolverFailure:
-                self.why_few = "other budgets gave no verified channel"
-                continue
-            slowest = max(slowest, time.monotonic() - began)
-            self.rows += [row for row in made.rows if row.case != self.chosen.case]
-            self.cut_short += len(made.notices)
-            if epsilon == axis.epsilon:
-                known = [row.upper_bound_nmi for row in (self.chosen, *made.rows)]
-                bound = min((each for each in known if each is not None), default=None)
-                self.chosen = replace(self.chosen, upper_bound_nmi=bound)
+def _tasks(design: Design, axis: Axis, made_by: str) -> list[tuple[float, dict[str, Any]]]:
+    """The budgets, and what `compare` takes for each."""
+    beside = [OPTIMAL] if made_by != OPTIMAL and has_optimum(design.notion) else []
+    own, level = [made_by.partition(AT)[0]], design.confidence and design.confidence.level
+    budgets = {symbol: (lower, upper) for symbol, lower, upper in design.notion.own}
+    shared: dict[str, Any] = {"notions": [axis.notion], "budgets": budgets, "confidence": level}
+    shared |= {"lams": None if axis.lam is None else [axis.lam], "time_limit": LONGEST_POINT}
+    both = shared
+    if design.least is not None:
+        asked = design.least.objective
+        both = shared | {"keep_frequencies": asked.keep_frequencies, "distance": asked.distance}
+        if asked.stay or asked.forbid or asked.constraints or asked.name not in OBJECTIVES:
+            own, both = [], shared  # `compare` cannot make such a channel at other budgets.
+    both = both | {"mechanisms": list(dict.fromkeys([*own, *beside]))}
+    # Only the optimum is missing at the chosen budget.
+    tasks = [(axis.epsilon, shared | {"mechanisms": beside})] * bool(beside)
+    return tasks + [(at, both) for factor in FACTORS if (at := axis.epsilon * factor) <= LARGEST_BUDGET]

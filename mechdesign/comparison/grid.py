@@ -49,10 +49,6 @@ class Case:
         name, _, order = self.notion.partition(":")
         return n.NOTIONS[name].at(self.epsilon, self.lam, **({"alpha": float(order)} if order else {}))
 
-    def sides(self) -> tuple[float | None, float | None]:
-        """eps_l and eps_u in nats, inf where a side is free; None for LDP, which bounds their ratio only."""
-        return self.promise().sides
-
 
 def numbers(option: str, text: str) -> tuple[float, ...]:
     """Read `0.25:8:0.25` (start, stop, step; the stop belongs to it), `0.5,1,2`, or a mixture.

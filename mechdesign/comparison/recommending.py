@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -88,49 +89,36 @@ def recommend(
             groups.setdefault(row.curve, []).append(row.mechanism)
     seconds = PATIENCE if time_limit is None else time_limit
     return tuple(
-        _Curve(joint, notion, lam, seconds).recommendation(list(dict.fromkeys(mechanisms)))
+        _recommendation(joint, notion, lam, list(dict.fromkeys(mechanisms)), seconds)
         for (notion, lam), mechanisms in groups.items()
     )
 
 
-@dataclass(frozen=True)
-class _Curve:
-    """A notion and lam on a table."""
+def _recommendation(
+    joint: Joint, notion: str, lam: float | None, mechanisms: Sequence[str], seconds: float
+) -> Recommendation:
+    """For one notion and lam."""
 
-    joint: Joint
-    notion: str
-    lam: float | None
-    seconds: float
+    def made(mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
+        case = Case(mechanism, notion, epsilon, lam)
+        found = design(joint, case.promise(), mechanism=mechanism, time_limit=seconds)
+        return row_of(case, found), found.channel
 
-    def recommendation(self, mechanisms: Sequence[str]) -> Recommendation:
-        budget, best = _twice(self.notion, self.lam), OPTIMAL in mechanisms
-        twice = () if budget is None else tuple(self.row(name, budget)[0] for name in mechanisms)
-        most, less = self.most() if best else (None, None)
-        shown = {*SHOWN, *([] if budget is None else [budget]), *([] if most is None else [most.epsilon])}
-        beliefs: list[Beliefs] = []
-        for epsilon in sorted(shown):
-            row, channel = self.row(OPTIMAL if best else mechanisms[0], epsilon)
-            beliefs.append(Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, self.joint))))
-        names, before = self.joint.sensitive.names, tuple(self.joint.p_s.tolist())
-        return Recommendation(self.notion, self.lam, twice, most, less, best, names, before, tuple(beliefs))
-
-    def row(self, mechanism: str, epsilon: float) -> tuple[ComparisonRow, Channel]:
-        """One mechanism at one budget."""
-        case = Case(mechanism, self.notion, epsilon, self.lam)
-        made = design(self.joint, case.promise(), mechanism=mechanism, time_limit=self.seconds)
-        return row_of(case, made), made.channel
-
-    def most(self) -> tuple[ComparisonRow | None, float | None]:
-        """The optimum at the first budget that keeps `MOST`, and the largest that does not."""
-        case = Case(OPTIMAL, self.notion, 1.0, self.lam)
-        try:
-            kept = keeping(
-                self.joint, lambda at: replace(case, epsilon=at).promise(), MOST, time_limit=self.seconds
-            )
-        except NotPrivate:
-            return None, None
-        told: dict[str, Any] = kept.certificate.details
-        return row_of(replace(case, epsilon=told[KEPT_AT]), kept), told.get(KEPT_LESS_AT)
+    budget, best = _twice(notion, lam), OPTIMAL in mechanisms
+    twice = () if budget is None else tuple(made(name, budget)[0] for name in mechanisms)
+    most, less, case = None, None, Case(OPTIMAL, notion, 1.0, lam)
+    with suppress(NotPrivate):
+        if best:
+            kept = keeping(joint, lambda at: replace(case, epsilon=at).promise(), MOST, time_limit=seconds)
+            told: dict[str, Any] = kept.certificate.details
+            most, less = row_of(replace(case, epsilon=told[KEPT_AT]), kept), told.get(KEPT_LESS_AT)
+    shown = {*SHOWN, *([] if budget is None else [budget]), *([] if most is None else [most.epsilon])}
+    beliefs: list[Beliefs] = []
+    for epsilon in sorted(shown):
+        row, channel = made(OPTIMAL if best else mechanisms[0], epsilon)
+        beliefs.append(Beliefs(epsilon, row.nmi, tuple(belief_ranges(channel, joint))))
+    names, before = joint.sensitive.names, tuple(joint.p_s.tolist())
+    return Recommendation(notion, lam, twice, most, less, best, names, before, tuple(beliefs))
 
 
 def _twice(notion: str, lam: float | None) -> float | None:

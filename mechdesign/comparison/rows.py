@@ -99,10 +99,7 @@ def write_csv(path: PathLike, rows: Iterable[ComparisonRow], *, overwrite: bool)
     check_target(path, force=overwrite)
     rows = list(rows)
     columns = columns_of(rows)
-    with (
-        replacing(path, force=overwrite) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as stream,
-    ):
+    with replacing(path, force=overwrite) as new, new.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(map(_cell, astuple(row)[: len(columns)]) for row in rows)
@@ -187,13 +184,12 @@ class ComparisonManifest(FileDocument):
 
 def table_hash(joint: Joint) -> str:
     """sha256 of the table: labels of both variables and every entry."""
-    table = {
-        "sensitive": {"columns": joint.sensitive.columns, "symbols": joint.sensitive.symbols},
-        "useful": {"columns": joint.useful.columns, "symbols": joint.useful.symbols},
-        "counts": joint.counts,
-        "is_counts": joint.is_counts,
-        **({"each": True} if joint.sensitive.each else {}),
+    both = {"sensitive": joint.sensitive, "useful": joint.useful}
+    table: dict[str, Any] = {
+        name: {"columns": each.columns, "symbols": each.symbols} for name, each in both.items()
     }
+    table |= {"counts": joint.counts, "is_counts": joint.is_counts}
+    table |= {"each": True} if joint.sensitive.each else {}
     return hashlib.sha256(canonical(table).encode()).hexdigest()
 
 

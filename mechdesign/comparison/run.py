@@ -33,7 +33,6 @@ WARM_METHOD = "columns"
 """Only column generation gains from the columns of a neighbouring budget; on small tables, which are solved
 by their vertices, a warm start took twice as long as a cold one."""
 
-
 CHUNK = 8
 """Neighbouring budgets of one task: enough for warm starts, few enough to keep several cores busy."""
 
@@ -45,7 +44,6 @@ NEED_POLYTOPE = (OPTIMAL, "subset-response", *OBJECTIVES)
 
 ALWAYS = ("method", "gap", "time_limit", "as_published")
 """Settings that every manifest names; the others only where there is something to say."""
-
 
 Settings: TypeAlias = Mapping[str, Any]
 """What changes results beside the table and the columns of a row, as `mechdesign.design` takes it."""
@@ -100,17 +98,14 @@ def each(joint: Joint, cases: Sequence[Case], settings: Settings) -> Iterator[Do
 def row_of(case: Case, made: Design) -> ComparisonRow:
     """A design as a row of a comparison."""
     known: dict[str, Any] = vars(case) | ({} if made.least is None else made.least.figures)
-    known["eps_l"], known["eps_u"] = case.sides()
-    return ComparisonRow(
-        **known,
-        nmi=made.nmi,
-        upper_bound_nmi=made.certificate.upper_bound_nmi,
-        max_log_lift=made.achieved.eps_u,
-        min_log_lift=0.0 - made.achieved.eps_l,
-        satisfied=made.verified,
-        repaired=made.repaired,
-        seconds=made.seconds,
-    )
+    known["eps_l"], known["eps_u"] = case.promise().sides
+    known |= {
+        "nmi": made.nmi,
+        "upper_bound_nmi": made.certificate.upper_bound_nmi,
+        "satisfied": made.verified,
+    }
+    known |= {"max_log_lift": made.achieved.eps_u, "min_log_lift": 0.0 - made.achieved.eps_l}
+    return ComparisonRow(**known, repaired=made.repaired, seconds=made.seconds)
 
 
 @dataclass(frozen=True, repr=False)
@@ -345,8 +340,6 @@ def _servable(wanted: list[list[Case]], *, named_by_user: bool) -> tuple[list[li
         case = curve[0]
         try:
             if case.confidence is not None:
-                if case.mechanism.startswith(OBJECTIVES):
-                    raise InputError("it is not built with confidence")
                 lift_limits(case.promise())
             elif case.mechanism in NEED_POLYTOPE:
                 check_polytope(case.promise())

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from threading import Lock
 from typing import Any
 
@@ -40,6 +41,13 @@ def double_above(ball: Callable[[], Any]) -> float:
         if value.is_finite() and ends[0] == ends[1]:
             return ends[1]
         bits *= 2
+
+
+def log_at_most(factor: Fraction) -> float:
+    """The largest double at or below the logarithm of a rational number above 1."""
+    from flint import arb, fmpq
+
+    return -double_above(lambda: -arb(fmpq(factor.numerator, factor.denominator)).log())
 
 
 def lies_below(ball: Callable[[], Any], limit: float, first: Any = None) -> bool:

@@ -99,19 +99,12 @@ def without_infinities(value: Any) -> Any:
     return value
 
 
-def write_hashed(
-    path: PathLike, kind: str, version: int, content: Mapping[str, Any], *, overwrite: bool
-) -> None:
-    """Write what `hashed_text` gives, whole or not at all."""
+def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:
+    """Write a document in the newest version of its format, whole or not at all."""
     check_target(path, force=overwrite)
-    text = hashed_text(kind, version, content)
+    text = document_text(document)
     with replacing(path, force=overwrite) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
-
-
-def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:
-    """Write a document in the newest version of its format; raises as `write_hashed` does."""
-    write_hashed(path, document.FORMAT, document.VERSIONS[-1], document.model_dump(), overwrite=overwrite)
 
 
 def document_text(document: FileDocument) -> str:
@@ -222,7 +215,6 @@ _WANTED = {
     "model_type": "an object",
     "finite_number": "a finite number",
 }
-
 
 _LIMITS = {
     "ge": "must be at least {:,}",

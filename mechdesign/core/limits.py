@@ -175,6 +175,5 @@ class MeanLimits:
 
 Limits: TypeAlias = LiftLimits | MeanLimits
 
-
 OwnBudget: TypeAlias = tuple[str, float, float]
 """A sensitive symbol with its own eps_l and eps_u, in place of those of the notion."""

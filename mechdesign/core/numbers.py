@@ -11,6 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from fractions import Fraction
 from typing import Any, TypeVar, cast
 
+from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError
 
 Named = TypeVar("Named", bound=Hashable)
@@ -83,6 +84,32 @@ def fraction_of(value: Any) -> Fraction:
     if isinstance(value, str):
         return fraction_of_text(value)
     raise InputError(f"{quoted(value)} is not a number")
+
+
+def share_of(name: str, value: object) -> Fraction:
+    """A number strictly between 0 and 1, as written (90% is 0.9); a float is the shortest decimal that names it."""
+    return _within(name, value, "strictly between 0 and 1, as in 0.9 or 90%", Fraction(0), Fraction(1))
+
+
+def at_most_times(value: object) -> float:
+    """The largest budget (nats) with exp of it at most a factor above 1."""
+    return log_at_most(_within("--at-most-times", value, "above 1, as in 2", Fraction(1)))
+
+
+def at_least_times(value: object) -> float:
+    """The largest budget (nats) with exp of minus it at least a factor below 1."""
+    return log_at_most(1 / share_of("--at-least-times", value))
+
+
+def _within(name: str, value: object, allowed: str, low: Fraction, high: Fraction | None = None) -> Fraction:
+    text = str(value).strip()
+    try:
+        number = fraction_of_text(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except InputError:
+        raise InputError(f"{name} ({quoted(value)}) must be a number {allowed}") from None
+    if low < number and (high is None or number < high):
+        return number
+    raise InputError(f"{name} ({value}) must be {allowed}")
 
 
 DIGITS = 5

@@ -21,7 +21,7 @@ from mechdesign.core.numbers import quoted
 from mechdesign.core.progress import Steps
 from mechdesign.mechanisms.after import check_room, spending
 from mechdesign.mechanisms.binning import binned_for, refuse_identifier
-from mechdesign.mechanisms.least_cost import Wanted, least_cost
+from mechdesign.mechanisms.least_cost import DISTANCE, INFORMATION, TRUTH, Wanted, least_cost
 from mechdesign.mechanisms.optimal import OPTIMAL, NotRounded, optimal, proven
 from mechdesign.mechanisms.partitions import Risk
 from mechdesign.mechanisms.population import PopulationRules, confident
@@ -57,7 +57,7 @@ __all__ = ["MECHANISMS", "Search", "design"]
 
 MECHANISMS = (OPTIMAL, *HEURISTICS)
 
-OBJECTIVES = ("truth", "distance")
+OBJECTIVES = (TRUTH, DISTANCE)
 """Objectives with names, beside information, which is what mechanisms are for."""
 
 
@@ -87,7 +87,7 @@ def design(
     budgets: Mapping[str, tuple[float, float]] | None = None,
     after: Sequence[Channel] = (),
     release: str | Sequence[str] | None = None,
-    objective: Any = "information",
+    objective: Any = INFORMATION,
     distance: str | None = None,
     keep_frequencies: bool = False,
     stay: Any = None,
@@ -190,11 +190,9 @@ def design(
             f"the sensitive column {quoted(','.join(joint.sensitive.columns))} has a single symbol "
             f"({quoted(joint.sensitive.names[0])}): there is nothing to protect"
         )
+    given = {key: value for key, value in locals().items() if key not in ("joint", "notion", "bins")}
+    started = time.perf_counter()
     if bins is not None:
-        started = time.perf_counter()
-        given = {
-            key: value for key, value in locals().items() if key not in ("joint", "notion", "bins", "started")
-        }
         joint, said = binned_for(
             joint, bins, time_limit, lambda table, **more: design(table, notion, **given | more)
         )
@@ -204,21 +202,13 @@ def design(
         return replace(result, messages=(*said, *result.messages), seconds=time.perf_counter() - started)
     if not allow_identifier:
         refuse_identifier(joint)
-    started = time.perf_counter()
     joint = joint.protecting_each() if protect_each else joint
     notion = notion.with_budgets(budgets) if budgets else notion
     whole, joint = joint, joint if release is None else joint.releasing(release)
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism ({mechanism!r}) must be one of {', '.join(MECHANISMS)}")
-    search = Search(
-        method=method,
-        enumeration=enumerate,
-        gap=gap,
-        time_limit=time_limit,
-        workers=workers,
-        start=start,
-        progress=progress,
-    )
+    limits: dict[str, Any] = {"gap": gap, "time_limit": time_limit, "workers": workers}
+    search = Search(method=method, enumeration=enumerate, start=start, progress=progress, **limits)
     options = HeuristicOptions(risk=risk, randomisation=randomisation, as_published=as_published)
     _check_options(options, mechanism)
     wanted = Wanted(
@@ -229,20 +219,20 @@ def design(
         forbid=tuple(forbid),
         constraints=constraints,
     )
+    _check_objective(wanted, mechanism, options)
     stacked = is_stacked(whole, notion, after)
-    if wanted.is_information:
-        if wanted != Wanted():
-            raise InputError(
-                "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
-                "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
-            )
-    elif mechanism != OPTIMAL or options != HeuristicOptions():
-        raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
-    elif stacked:
+    if stacked and wanted.name != INFORMATION:
         raise InputError(
             f"objective {wanted.name} is not built for several secrets, budgets of single symbols or later releases"
         )
-    if confidence is not None:
+    if confidence is None:
+        if unseen or known_shares is not None:
+            what = "unseen symbols" if unseen else "known shares"
+            raise InputError(
+                f"{what} need a confidence level: without one the table itself is the population"
+            )
+        rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
+    else:
         if stacked:
             raise InputError(NOT_STACKED)
         if options != HeuristicOptions():
@@ -250,13 +240,8 @@ def design(
         check_level(confidence)
         need = lift_limits(notion).need_shares
         chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
-        rules: Rules = PopulationRules(joint, notion, chosen=chosen)
-    elif unseen or known_shares is not None:
-        what = "unseen symbols" if unseen else "known shares"
-        raise InputError(f"{what} need a confidence level: without one the table itself is the population")
-    else:
-        rules = Rules(joint, notion, demands_of(whole, notion, after, joint) if stacked else None)
-    if not wanted.is_information:
+        rules = PopulationRules(joint, notion, chosen=chosen)
+    if wanted.name != INFORMATION:
         made = least_cost(rules, wanted, search)
     else:
         if after:
@@ -274,6 +259,17 @@ def _check_options(options: HeuristicOptions, mechanism: str) -> None:
         raise InputError(f"a randomisation R(y) belongs to {COMPLETE}, not to {mechanism}")
     if options.as_published and mechanism not in HEURISTICS:
         raise InputError(f"as_published belongs to the heuristics, not to {mechanism}, which needs no repair")
+
+
+def _check_objective(wanted: Wanted, mechanism: str, options: HeuristicOptions) -> None:
+    if wanted.name != INFORMATION:
+        if mechanism != OPTIMAL or options != HeuristicOptions():
+            raise InputError(f"objective {wanted.name} is a mechanism of its own: leave {mechanism} out")
+    elif wanted != Wanted():
+        raise InputError(
+            "distance, keep_frequencies, stay, forbid and constraints are for channels on the column's own "
+            "symbols: say what these should cost with objective (--objective truth, distance or COSTS.csv)"
+        )
 
 
 def _by_rules(

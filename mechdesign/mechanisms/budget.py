@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import Any
 
 from mechdesign.auditing.population import lift_limits
+from mechdesign.core.balls import log_at_most
 from mechdesign.core.errors import InputError, NotPrivate
-from mechdesign.core.numbers import about, at_most, quoted
-from mechdesign.core.words import at_least_times as least_nats
-from mechdesign.core.words import at_most_times as most_nats
-from mechdesign.core.words import log_at_most, share_of
+from mechdesign.core.numbers import about, at_most, quoted, share_of
+from mechdesign.core.numbers import at_least_times as least_nats
+from mechdesign.core.numbers import at_most_times as most_nats
 from mechdesign.mechanisms import OPTIMAL, design
 from mechdesign.mechanisms.result import Design
 from mechdesign.notions import NOTIONS, LiftLimits, Notion

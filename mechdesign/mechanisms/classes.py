@@ -29,9 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.tables.exact_table import LARGEST_ENTRY
 from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Variable
-from solvers import Points
-
-Array = NDArray[np.float64]
+from solvers import Array, Points
 
 LEAST_PIECE = 1e-13
 """Pieces of an output below this share of it are rounding errors of the ends and go to their neighbour."""
@@ -64,8 +62,7 @@ class Classes:
         flat, inverse = np.unique(owner * n + self.group[points.indices], return_inverse=True)
         data = np.bincount(inverse, weights=points.data, minlength=len(flat)).astype(np.float64)
         y, t = np.divmod(flat, n)
-        indptr = np.concatenate(([0], np.cumsum(np.bincount(y, minlength=len(points))))).astype(np.int32)
-        return Points(indptr, t.astype(np.int32), data, (len(points), n))
+        return Points.of_sizes(np.bincount(y, minlength=len(points)), t, data, n)
 
     def split(self, weights: ArrayLike, points: Points) -> tuple[Array, Points]:
         """Weights and posteriors of the symbols, from those of the classes; see the proof above."""
@@ -92,12 +89,8 @@ class Classes:
                 rows.append(piece)
                 data.append(posterior)
             begun[of] += share
-        sizes = [len(row) for row in rows]
-        indptr = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
-        indices = np.concatenate(rows).astype(np.int32)
-        return np.array(new), Points(
-            indptr, indices, np.concatenate(data), (len(rows), len(self.whole.useful))
-        )
+        sizes, indices = [len(row) for row in rows], np.concatenate(rows)
+        return np.array(new), Points.of_sizes(sizes, indices, np.concatenate(data), len(self.whole.useful))
 
 
 def classes(joint: Joint, stacked: Sequence[Sequence[int]] = ()) -> Classes:

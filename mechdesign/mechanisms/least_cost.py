@@ -28,7 +28,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of, listed, quoted
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
-from mechdesign.mechanisms.least_cost_plan import LEAST_GAP, ChannelLimits, Plan, deviation_of, truth_of
+from mechdesign.mechanisms.least_cost_plan import ChannelLimits, Plan, deviation_of, truth_of
 from mechdesign.mechanisms.population import PopulationRules
 from mechdesign.mechanisms.posteriors import check_polytope
 from mechdesign.mechanisms.result import Design, LeastCost, finish
@@ -36,19 +36,18 @@ from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.bins import numbers_of
 from mechdesign.tables.joint import Joint
-from solvers import SolverError
+from solvers import Array, SolverError
+from solvers.assignment import LEAST_GAP
 from solvers.errors import EmptyPolytope
 
-Array = NDArray[np.float64]
-
-TRUTH, DISTANCE, COSTS, CONVEX = "truth", "distance", "costs", "convex"
+INFORMATION, TRUTH, DISTANCE, COSTS, CONVEX = "information", "truth", "distance", "costs", "convex"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is asked for, as typed: the arguments of `mechanisms.design` of the same names."""
 
-    objective: Any = "information"
+    objective: Any = INFORMATION
     distance: str | None = None
     keep_frequencies: bool = False
     stay: Any = None
@@ -56,13 +55,8 @@ class Wanted:
     constraints: Callable[..., Any] | None = None
 
     @property
-    def is_information(self) -> bool:
-        """Whether outputs are free and information is what counts."""
-        return self.name == "information"
-
-    @property
     def name(self) -> str:
-        """Of the objective."""
+        """Of the objective; with "information" outputs are free."""
         if isinstance(self.objective, str):
             return self.objective
         return CONVEX if callable(self.objective) else COSTS
@@ -258,8 +252,8 @@ def least_cost(rules: Rules, wanted: Wanted, search: Search) -> Design:
     made = finish(
         channel, joint, verdict, mechanism=record.name, method=solved.method, messages=said, seconds=seconds
     )
-    known = replace(made.channel.record, objective=record)
-    known = replace(known, utility={**(known.utility or {}), **found.figures})
+    utility = {**(made.channel.record.utility or {}), **found.figures}
+    known = replace(made.channel.record, objective=record, utility=utility)
     return replace(made, channel=made.channel.with_record(known), least=found)
 
 

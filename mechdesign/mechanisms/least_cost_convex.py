@@ -17,16 +17,14 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.tables.joint import Joint
+from solvers import Array
 from solvers.assignment import Assigned, Assignment, Multipliers, lower_bound
 from solvers.errors import BackendFailure, EmptyPolytope
 
 cp: Any = import_module("cvxpy")
-Array = NDArray[np.float64]
-
 MOST_CUTS, CLOSED = 200, 1e-7
 """Tangents of a cost with kinks, and the gap (relative to costs above 1) at which they are enough."""
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,15 +24,13 @@ from mechdesign.mechanisms.posteriors import posteriors
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search
 from mechdesign.tables.joint import Joint
-from solvers import Polytope
+from solvers import Array, Polytope
 from solvers.assignment import Assigned, Assignment, assign
-from solvers.assignment_uncertain import assign_uncertain
+from solvers.assignment_simplex import assign_uncertain
 from solvers.errors import EmptyPolytope
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.least_cost_convex import ConvexProgram
-
-Array = NDArray[np.float64]
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Margins tried in turn until the integers pass the exact audit; see `optimal.MARGINS`."""
@@ -46,9 +43,6 @@ LARGEST_DEVIATION = Fraction(1, 10**12)
 
 NOISE = 1e-11
 """Shares below this are what an interior point method leaves of a zero; they go to the largest of their row."""
-
-LEAST_GAP = 1e-9
-"""Gap, as a share of the cost of columns that tell nothing, below which double precision proves nothing more."""
 
 MOST_TRIED, BISECTIONS = 20, 20
 """Symbols looked at alone, and halvings of all shares, to say why none of the channels can stay as asked."""
@@ -81,13 +75,8 @@ class Plan:
         search: Search,
         convex: ConvexProgram | None,
     ) -> None:
-        self.rules, self.joint, self.limits, self.search, self.convex = (
-            rules,
-            rules.joint,
-            limits,
-            search,
-            convex,
-        )
+        self.rules, self.joint = rules, rules.joint
+        self.limits, self.search, self.convex = limits, search, convex
         self.uncertain = rules.uncertain if isinstance(rules, PopulationRules) else None
         alike = convex is None and is_truth and limits.allowed.all() and len(set(limits.stay)) == 1
         self.reduced = rules.reduced if alike else Classes.of_symbols(rules.joint)
@@ -112,10 +101,9 @@ class Plan:
         made = Assignment(self.cost, self.table.p_x, polytope, self.limits.keep, floor, self.allowed)
         return replace(made, **changes)
 
-    def _assigned(
-        self, margin: float, *, changes: Mapping[str, Any] = MappingProxyType({}), **how: Any
-    ) -> Assigned:
+    def _assigned(self, margin: float, changes: Mapping[str, Any] | None = None, **how: Any) -> Assigned:
         """The solution of the program that is smaller by a margin, with the bound for the one that is not."""
+        changes = changes or {}
         problem = self.problem(margin, **changes)
         if self.uncertain is None:
             return assign(problem, proof=self.problem(0.0, **changes), **how)
@@ -217,11 +205,8 @@ class Plan:
             return nothing
         margin = 1e-9
         units = np.eye(len(self.table.useful))
-        residual = (
-            self.problem(0.0).columns.residual(units)
-            if self.uncertain is None
-            else self.uncertain.excess(units)
-        )
+        polytope = self.problem(0.0).columns if self.uncertain is None else self.uncertain
+        residual = polytope.excess(units)
         demanded = [x for x in np.argsort(-residual).tolist() if self.floor[x] > 0.0]
         none = np.zeros_like(self.floor)
         for x in demanded[:MOST_TRIED]:
@@ -229,7 +214,7 @@ class Plan:
             cost[x] = 1.0
             cost[x, x] = 0.0
             try:
-                found = self._assigned(margin, changes={"cost": cost, "floor": none})
+                found = self._assigned(margin, {"cost": cost, "floor": none})
             except EmptyPolytope:
                 return nothing
             most = float(found.shares[x, x]) - margin
@@ -243,7 +228,7 @@ class Plan:
         for _ in range(BISECTIONS if len(names) <= LARGE_FROM else 0):
             middle = 0.5 * (low + high)
             try:
-                self._assigned(margin, changes={"floor": middle * self.floor})
+                self._assigned(margin, {"floor": middle * self.floor})
                 low = middle
             except EmptyPolytope:
                 high = middle

@@ -14,18 +14,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechdesign.auditing.utility import utility
+from mechdesign.auditing.measures import utility
 from mechdesign.core.errors import SolverFailure
 from mechdesign.mechanisms.partitions import LEAST_SECONDS, merge_all, merge_subsets
 from mechdesign.mechanisms.result import Certificate, Design, finish
 from mechdesign.mechanisms.rounding import Rounded, RoundingFailure, partition_channel
 from mechdesign.mechanisms.rules import Rules
 from mechdesign.mechanisms.search import Search, Solve, utility_entropy
-from solvers import Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
-
-Array = NDArray[np.float64]
+from solvers import Array, Envelope, EnvelopeStatus, OutsidePolytope, Points, SolverError, TooManyVertices
 
 OPTIMAL = "optimal"
 
@@ -193,7 +190,6 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     upper = min(
         1.0, math.nextafter(1.0 - share * (1.0 - math.copysign(ENTROPY_ERROR, share)) + ENTROPY_ERROR, 2.0)
     )
-    gap = max(0.0, math.nextafter(upper - nmi, 2.0))
     details: dict[str, int | float | str] = {
         "status": envelope.status.name.lower(),
         "rounds": envelope.rounds,
@@ -205,7 +201,7 @@ def proven(envelope: Envelope, entropy: float, nmi: float) -> Certificate:
     }
     if envelope.enumeration is not None:
         details |= {"enumeration": envelope.enumeration, "vertices": envelope.vertices}
-    return Certificate(upper_bound_nmi=upper, gap_nmi=gap, scope="proven", details=details)
+    return Certificate(upper_bound_nmi=upper, scope="proven", details=details).at(nmi)
 
 
 def _search_messages(envelope: Envelope, certificate: Certificate, search: Search) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.notions import LiftLimits, Limits, MeanLimits
+from solvers import Array
 
-Array = NDArray[np.float64]
 Risk: TypeAlias = Literal["auto", "log-max", "log-ratio", "sum"]
 
 RISKS: tuple[Risk, ...] = ("auto", "log-max", "log-ratio", "sum")

@@ -35,10 +35,8 @@ from mechdesign.mechanisms.search import Search, Solve, utility_entropy
 from mechdesign.notions import LiftLimits, Notion
 from mechdesign.tables.confidence import ConfidenceSet, confidence_set
 from mechdesign.tables.joint import Joint
-from solvers import Envelope, OutsidePolytope, Points, UncertainSet, robust_envelope
+from solvers import Array, Envelope, OutsidePolytope, Points, UncertainSet, robust_envelope
 from solvers.uncertain import extreme_means
-
-Array = NDArray[np.float64]
 
 MARGINS = (1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn, as shares of what the inequalities have to spare at P_X; see `rules.MARGINS`."""

@@ -21,9 +21,7 @@ from mechdesign.auditing.demands import Demand
 from mechdesign.core.errors import InputError
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from solvers import Polytope
-
-Array = NDArray[np.float64]
+from solvers import Array, Polytope
 
 OUTWARDS = 2.0**-49
 """Relative widening of the bounds of a relaxation, 16 units in the last place: the entries of A, the

@@ -10,8 +10,8 @@ from typing import Any
 from mechdesign.auditing.demands import own_budgets
 from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.means import Used
+from mechdesign.auditing.measures import utility
 from mechdesign.auditing.population_promise import PopulationPromise, population_promise
-from mechdesign.auditing.utility import utility
 from mechdesign.auditing.verdict import Achieved, Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord, Objective

@@ -26,12 +26,11 @@ from mechdesign.channel.labels import output_labels
 from mechdesign.core.errors import SolverFailure
 from mechdesign.core.integers import IntegerRows
 from mechdesign.core.numbers import quoted
-from solvers import Points
+from solvers import Array, Points
 
 if TYPE_CHECKING:
     from mechdesign.mechanisms.rules import Rules
 
-Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 LARGEST_NOISE = 1e-7

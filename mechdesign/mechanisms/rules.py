@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.auditing.demands import Demand, columns_on, demands_of
-from mechdesign.auditing.verdict import Audit, audit, audit_demands, failing_outputs
+from mechdesign.auditing.demands import Demand, columns_on, demands_of, extreme_lifts
+from mechdesign.auditing.verdict import Audit, audit, failing_outputs, verdict_of
 from mechdesign.channel.channel import Channel
 from mechdesign.core.integers import IntegerRows
 from mechdesign.mechanisms.classes import Classes, classes, merged_columns
@@ -27,9 +27,7 @@ from mechdesign.mechanisms.rounding import LARGEST_MIXING, UNIT, Rounded, column
 from mechdesign.mechanisms.search import ENUMERATIONS, Search, Solve
 from mechdesign.notions import Notion
 from mechdesign.tables.joint import Joint
-from solvers import Envelope, Points, Polytope, lower_envelope
-
-Array = NDArray[np.float64]
+from solvers import Array, Envelope, Points, Polytope, lower_envelope
 
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 """Margins tried in turn until the rounded channel passes the exact audit: the first is enough for nearly
@@ -72,7 +70,8 @@ class Rules:
         """The exact audit."""
         if self.demands is None:
             return audit(channel, self.joint, self.notion)
-        return audit_demands(columns_on(channel, self.joint), channel.outputs, self.demands, self.notion)
+        found = extreme_lifts(columns_on(channel, self.joint), self.demands)
+        return verdict_of(found, channel.outputs, self.notion)
 
     def failing(self, channel: Channel) -> tuple[int, ...]:
         """Outputs that violate the notion, decided exactly."""

@@ -57,11 +57,6 @@ class Numbers:
     values: Floats
     codes: Codes
 
-    @property
-    def each(self) -> Floats:
-        """The number of each record."""
-        return self.values[self.codes]
-
 
 def usable_records(
     table: Source,
@@ -97,16 +92,14 @@ def usable_records(
                 f"{table.where(int(rows[at]))}: the column {quoted(name)} is empty there{advice}"
             )
         if missing == "drop" and some.any():
-            batch, rows = batch.select(~some), rows[~some]
-            columns = [_chosen(column, ~some) for column in columns]
+            kept = ~some
+            batch, rows = batch.select(kept), rows[kept]
+            columns = [
+                Encoded(c.codes[kept], c.texts, c.is_float) if isinstance(c, Encoded) else c.filter(kept)
+                for c in columns
+            ]
         if len(rows):
             yield batch, rows, columns
-
-
-def _chosen(column: Any, rows: NDArray[np.bool_]) -> Any:
-    if isinstance(column, Encoded):
-        return Encoded(column.codes[rows], column.texts, column.is_float)
-    return column.filter(rows)
 
 
 def numbers_of(column: Any, name: str) -> Numbers:
@@ -232,6 +225,4 @@ class Groups:
 
 def _grown(array: Codes, size: int) -> Codes:
     """The array with zeros up to this size."""
-    return (
-        array if array.size >= size else np.concatenate((array, np.zeros(size - array.size, dtype=np.int64)))
-    )
+    return array if array.size >= size else np.pad(array, (0, size - array.size))

@@ -134,8 +134,3 @@ def integers(lo: int, hi: int) -> FiniteDomain:
             f"interval({lo}, {hi}) needs no list and covers them"
         )
     return FiniteDomain(tuple(Fraction(v) for v in range(lo, hi + 1)))
-
-
-def width(domain: Domain) -> Fraction:
-    """hi - lo."""
-    return domain.hi - domain.lo

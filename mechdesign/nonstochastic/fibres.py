@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain, width
+from mechdesign.nonstochastic.domains import FiniteDomain, IntervalDomain
 from mechdesign.nonstochastic.quantizers import EvenThresholds
 from mechdesign.nonstochastic.queries import LARGEST_INTEGER, LinearQuery, Stratum, reach, sumset
 
@@ -54,7 +54,7 @@ def others(query: LinearQuery, block: int) -> list[Stratum]:
 
 def is_finite(block: Stratum) -> bool:
     """Whether one individual of the block has finitely many contributions."""
-    return isinstance(block.domain, FiniteDomain) or block.weight == 0 or width(block.domain) == 0
+    return isinstance(block.domain, FiniteDomain) or block.width == 0
 
 
 def contributions(block: Stratum) -> list[Fraction]:

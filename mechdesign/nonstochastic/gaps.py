@@ -17,10 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.errors import InputError, SolverFailure
+from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.fibres import base_sums, contributions, is_finite, lattice_unit, others
-from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
-from mechdesign.nonstochastic.quantizers import quantizer_between
 from mechdesign.nonstochastic.queries import LinearQuery, Query
 from solvers.programs.highs import Program, Solution, SparseRows
 
@@ -84,17 +82,11 @@ class GapProblem:
 
 
 def gap_problem(query: Query) -> GapProblem:
-    """The gap problem of a query on finite domains."""
-    if isinstance(query, LinearQuery):
-        return _linear(query, query)
-    return _linear(query, query.largest_fibre[0])
+    """The gap problem of a query on finite domains: answers and fibres on the lattice of the contributions.
 
-
-def _linear(query: Query, linear: LinearQuery) -> GapProblem:
-    """Answers and fibres as integers on the lattice of the contributions.
-
-    For order statistics `linear` stands for the query: its fibres are the maximal ones.
+    For order statistics a linear query stands for the query: its fibres are the maximal ones.
     """
+    linear = query if isinstance(query, LinearQuery) else query.largest_fibre[0]
     blocks = linear.blocks
     if not all(is_finite(block) for block in blocks):
         raise InputError(
@@ -193,14 +185,3 @@ def budget_model(problem: GapProblem, outputs: int) -> Separation:
         columns = [model.column(a, b) for a, b in itertools.pairwise(fibre)]
         model.rows.add(columns, [1.0] * len(columns), -math.inf, outputs - 1.0)
     return model
-
-
-def recount(problem: GapProblem, gaps: Sequence[int], outputs: int) -> FibreCertificate:
-    """Count exactly what the budget limits, by code that knows nothing of the program solved."""
-    certificate = certify(problem.query, quantizer_between(problem.values, gaps))
-    if certificate.outputs > outputs:
-        raise SolverFailure(
-            f"the thresholds found give {certificate.outputs} outputs on a fibre where {outputs} are allowed; nothing "
-            "is returned; try another method, and please report it"
-        )
-    return certificate

@@ -153,16 +153,13 @@ def finite_problem(
     InputError
         If a symbol of X has no hypothesis, or one of the two never occurs.
     """
-    null: set[Hashable] = set()
-    alternative: set[Hashable] = set()
-    holds: list[bool] = []
-    for x in joint.x_symbols:
-        if isinstance(hypothesis, Mapping):
+    if isinstance(hypothesis, Mapping):
+        for x in joint.x_symbols:
             if x not in hypothesis:
                 raise InputError(f"the hypothesis says nothing about {quoted(x)}")
-            holds.append(bool(hypothesis[x]))
-        else:
-            holds.append(bool(hypothesis(x)))
+        hypothesis = hypothesis.__getitem__
+    sides: tuple[set[Hashable], set[Hashable]] = set(), set()
+    holds = [bool(hypothesis(x)) for x in joint.x_symbols]
     for i, j in zip(joint.rows.tolist(), joint.columns.tolist(), strict=True):
-        (null if holds[i] else alternative).add(joint.y_symbols[j])
-    return TestingProblem(frozenset(null), frozenset(alternative))
+        sides[holds[i]].add(joint.y_symbols[j])
+    return TestingProblem(frozenset(sides[True]), frozenset(sides[False]))

@@ -8,6 +8,7 @@ A query is epsilon-indistinguishable if, for every individual i and all values x
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -96,16 +97,13 @@ def box_difference(coefficients: Iterable[Any], bounds: Any, levels: int) -> int
 def _slide(shift: Fraction, levels: int) -> int:
     """Largest symmetric difference of the cells touched by [a, a + levels - shift], 0 <= a <= shift."""
     length = levels - shift
-    whole = range(math.floor(shift) + 1)
-    landings = range(math.ceil(length), levels + 1)
-    starts = sorted({Fraction(0), shift, *map(Fraction, whole), *(k - length for k in landings)})
+    landings = (k - length for k in range(math.ceil(length), levels + 1))
+    starts = sorted({shift, *map(Fraction, range(math.floor(shift) + 1)), *landings})
     spans = sorted(
         {(min(math.floor(a), levels - 1), min(math.floor(a + length), levels - 1)) for a in starts}
     )
     counts = [last - first + 1 for first, last in spans]
-    largest_after = [0] * (len(spans) + 1)
-    for k in range(len(spans) - 1, -1, -1):
-        largest_after[k] = max(counts[k], largest_after[k + 1])
+    largest_after = [*itertools.accumulate(reversed(counts), max)][::-1]
     best, reach = 0, 0
     for k, (first, last) in enumerate(spans):
         while reach < len(spans) and spans[reach][0] <= last:

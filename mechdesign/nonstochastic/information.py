@@ -104,18 +104,17 @@ class RangeReport:
 
 def range_report(joint: JointRange) -> RangeReport:
     """Every measure of this module for X given Y, and `_reverse` for Y given X."""
-    back = joint.reverse
-    classes = overlap_partition(joint).n_classes
+    back, classes = joint.reverse, overlap_partition(joint).n_classes
+    measures = {
+        "entropy": range_entropy,
+        "conditional_entropy": conditional_range_entropy,
+        "information": range_information,
+        "leakage": range_leakage,
+    }
     return RangeReport(
         unit=joint.unit,
-        entropy=range_entropy(joint),
-        entropy_reverse=range_entropy(back),
-        conditional_entropy=conditional_range_entropy(joint),
-        conditional_entropy_reverse=conditional_range_entropy(back),
-        information=range_information(joint),
-        information_reverse=range_information(back),
-        leakage=range_leakage(joint),
-        leakage_reverse=range_leakage(back),
+        **{name: measure(joint) for name, measure in measures.items()},
+        **{f"{name}_reverse": measure(back) for name, measure in measures.items()},
         symmetric_leakage=symmetric_leakage(joint),
         classes=classes,
         maximin=joint.log(Fraction(classes)),

@@ -176,18 +176,6 @@ class RangePromise:
     meaning: str
 
 
-def estimation_error(outputs: int, width: object) -> Fraction:
-    """Least mean |x_i - estimate| of anyone who knows all the others, if x_i is uniform (Theorem 4, corrected).
-
-    E >= mu / (4 K): in each of the K cells the best guess is the middle, and equal cells make the sum
-    smallest. Reached by K equal cells.
-    """
-    mu = exact_number("width", width)
-    if mu <= 0:
-        raise InputError(f"width ({float(mu):g}) must be positive")
-    return mu / (4 * check_whole("outputs", outputs))
-
-
 def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
     """The promises of a mechanism with at most `outputs` outputs on every fibre.
 
@@ -211,7 +199,9 @@ def promises(outputs: int, width: object = None) -> tuple[RangePromise, ...]:
         RangePromise("maximal leakage", "Theorem 5", bits, "bits", "stochastic maximal leakage under any prior"),
     ]  # fmt: skip
     if width is not None and exact_number("width", width) > 0:
-        least = float(estimation_error(outputs, width))
+        # Theorem 4, corrected: in each of the K cells the best guess is the middle, and equal cells make the sum
+        # smallest, so E >= width / (4 K), which K equal cells reach.
+        least = float(exact_number("width", width) / (4 * outputs))
         found.append(
             RangePromise(
                 "estimation error", "Theorem 4, corrected", math.nextafter(least, 0.0), "units of the column",

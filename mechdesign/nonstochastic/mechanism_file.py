@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, PlainSerializer, PlainValidator, Tag, WithJsonSchema
 
-from mechdesign.core.documents import FileDocument, Record, read_document, without_infinities, write_document
+from mechdesign.core.documents import FileDocument, Record, read_built, without_infinities, write_document
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -138,8 +138,18 @@ class MechanismFile:
     domain: IntervalDomain
     epsilon: float
     mechanisms: tuple[SizedQuantizer, ...]
-    guarantee: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    guarantee: dict[str, Any] = field(default_factory=dict[str, Any])
+    provenance: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def document(self) -> MechanismDocument:
+        """What the file holds."""
+        return MechanismDocument.model_construct(
+            **{name: getattr(self, name) for name in AS_IT_IS},
+            range=(self.domain.lo, self.domain.hi),
+            outputs_allowed=outputs_allowed(self.epsilon),
+            mechanisms=tuple(map(_entry, self.mechanisms)),
+        )
 
     def save(self, path: PathLike, *, overwrite: bool = False) -> None:
         """Write the file, whole or not at all.
@@ -149,18 +159,7 @@ class MechanismFile:
         InputError
             If the path exists (without `overwrite`), is a folder or cannot be written.
         """
-        made = MechanismDocument.model_construct(
-            query=self.query,
-            column=self.column,
-            group_by=self.group_by,
-            range=(self.domain.lo, self.domain.hi),
-            epsilon=self.epsilon,
-            outputs_allowed=outputs_allowed(self.epsilon),
-            mechanisms=tuple(_entry(m) for m in self.mechanisms),
-            guarantee=dict(self.guarantee),
-            provenance=dict(self.provenance),
-        )
-        write_document(path, made, overwrite=overwrite)
+        write_document(path, self.document, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: PathLike) -> MechanismFile:
@@ -175,13 +174,13 @@ class MechanismFile:
         return _loaded(path)[0]
 
 
+AS_IT_IS = ("query", "column", "group_by", "epsilon", "guarantee", "provenance")
+"""What a document says in the words of a `MechanismFile`."""
+
+
 def _loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...]]:
     """The file, counted again, and the mechanisms as they were written."""
-    found = read_document(path, MechanismDocument)
-    try:
-        return _counted_again(found), found.mechanisms
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    return read_built(path, MechanismDocument, lambda _, found: (_counted_again(found), found.mechanisms))
 
 
 def build_query(query: str, individuals: int, domain: IntervalDomain) -> LinearQuery:
@@ -216,16 +215,8 @@ def _counted_again(found: MechanismDocument) -> MechanismFile:
         raise InputError(
             f"the guarantee speaks of {quoted(found.guarantee['outputs'])} outputs, but there are {counted}"
         )
-    return MechanismFile(
-        query=found.query,
-        column=found.column,
-        group_by=found.group_by,
-        domain=domain,
-        epsilon=found.epsilon,
-        mechanisms=sized,
-        guarantee=found.guarantee,
-        provenance=found.provenance,
-    )
+    said = {name: getattr(found, name) for name in AS_IT_IS}
+    return MechanismFile(domain=domain, mechanisms=sized, **said)
 
 
 def _sized(entry: _Mechanism, query: str, domain: IntervalDomain, allowed: int) -> SizedQuantizer:

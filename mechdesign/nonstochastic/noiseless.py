@@ -74,18 +74,14 @@ def certify(query: Query, quantizer: Quantizer) -> FibreCertificate:
             f"the answers range over {float(lo):g} to {float(hi):g}, beyond the quantiser's "
             f"{float(quantizer.lo):g} to {float(quantizer.hi):g}; widen it"
         )
-    if isinstance(query, LinearQuery):
-        return _linear(query, quantizer)
-    linear, where = query.largest_fibre
-    found = _linear(linear, quantizer)
-    return replace(found, witness=where if isinstance(query, OrderStatistic) else f"{where}; {found.witness}")
-
-
-def _linear(query: LinearQuery, quantizer: Quantizer) -> FibreCertificate:
-    count = most_outputs(query, quantizer.thresholds)
-    who = query.blocks[count.block]
-    witness = f"an individual of weight {who.weight}, the others contribute {count.base}"
-    return FibreCertificate(count.outputs, count.attained, witness)
+    linear, where = (query, "") if isinstance(query, LinearQuery) else query.largest_fibre
+    count = most_outputs(linear, quantizer.thresholds)
+    if not isinstance(query, OrderStatistic):
+        who = (
+            f"an individual of weight {linear.blocks[count.block].weight}, the others contribute {count.base}"
+        )
+        where = f"{where}; {who}" if where else who
+    return FibreCertificate(count.outputs, count.attained, where)
 
 
 Layout = Literal["uniform", "widest", "levels"]
@@ -111,13 +107,6 @@ def uniform_levels(outputs: int, sensitivity: Fraction, span: Fraction) -> int:
     if span == 0 or sensitivity == 0:
         return 1
     return max(outputs, math.floor((outputs - 1) * span / sensitivity))
-
-
-def _spaced(lo: Fraction, hi: Fraction, spacing: Fraction) -> Quantizer:
-    """As many thresholds at this spacing as fit inside (lo, hi), the end cells equal."""
-    count = math.ceil((hi - lo) / spacing)
-    first = lo + ((hi - lo) - (count - 1) * spacing) / 2
-    return Quantizer(lo, hi, EvenThresholds(first, spacing, count))
 
 
 def _most(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int) -> Quantizer:
@@ -147,7 +136,10 @@ def lay_out(lo: Fraction, hi: Fraction, sensitivity: Fraction, outputs: int, lay
         return _most(lo, hi, sensitivity, outputs)
     if span / outputs < sensitivity / (outputs - 1):
         return uniform_quantizer(lo, hi, outputs)
-    return _spaced(lo, hi, sensitivity / (outputs - 1))
+    # As many thresholds at this spacing as fit inside (lo, hi), the end cells equal.
+    spacing = sensitivity / (outputs - 1)
+    count = math.ceil(span / spacing)
+    return Quantizer(lo, hi, EvenThresholds(lo + (span - (count - 1) * spacing) / 2, spacing, count))
 
 
 def design_quantizer(query: Query, epsilon: object, *, layout: Layout = "widest") -> QuantizerDesign:

@@ -18,14 +18,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.core.errors import InputError
+from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.domains import exact_number
-from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem, recount
+from mechdesign.nonstochastic.gaps import GapProblem, budget_model, gap_problem
 from mechdesign.nonstochastic.levels import Allowance, allowance
-from mechdesign.nonstochastic.noiseless import FibreCertificate
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify
 from mechdesign.nonstochastic.quantizers import Quantizer, quantizer_between
 from mechdesign.nonstochastic.queries import Query
-from mechdesign.nonstochastic.solving import solution_of
+from mechdesign.nonstochastic.solving import solved
+from solvers.programs.highs import solve_program
 
 LevelsMethod = Literal["auto", "milp", "earliest"]
 
@@ -108,10 +109,16 @@ def most_levels(
 
 
 def _counted(problem: GapProblem, gaps: list[int], allowed: Allowance, **facts: Any) -> OptimalQuantizer:
-    """The quantiser with these thresholds, counted again on the query."""
-    certificate = recount(problem, gaps, allowed.outputs)
+    """The quantiser with these thresholds, counted again on the query by code that knows nothing of the program."""
+    quantizer = quantizer_between(problem.values, gaps)
+    certificate = certify(problem.query, quantizer)
+    if certificate.outputs > allowed.outputs:
+        raise SolverFailure(
+            f"the thresholds found give {certificate.outputs} outputs on a fibre where {allowed.outputs} are allowed; "
+            "nothing is returned; try another method, and please report it"
+        )
     return OptimalQuantizer(
-        quantizer=quantizer_between(problem.values, gaps),
+        quantizer=quantizer,
         gaps=tuple(gaps),
         outputs_allowed=allowed.outputs,
         certificate=certificate,
@@ -146,7 +153,7 @@ def _levels_by_milp(problem: GapProblem, outputs: int, time_limit: float) -> tup
         return list(range(gaps)), gaps + 1, "no fibre has more answers than the budget allows"
     model = budget_model(problem, outputs)
     start = model.start(earliest(problem, outputs))
-    found = solution_of(model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
+    found = solved(solve_program, model.program(-np.ones(gaps)), time_limit=time_limit, start=start)
     bound = gaps + 1 if math.isinf(found.bound) else math.floor(-found.bound + BOUND_SLACK) + 1
     return model.gaps_of(found), bound, PROVEN_BY_SEARCH if found.optimal else STOPPED
 
@@ -281,5 +288,6 @@ def _distortion_by_milp(
     edges = np.array(edges_of(known, size))
     path = np.isin(tails * (size + 1) + heads, edges[:-1] * (size + 1) + edges[1:])
     start = np.concatenate((model.start(known), path.astype(np.float64)))
-    found = solution_of(model.program(np.zeros(gaps), extra), time_limit=time_limit, start=start)
+    program = model.program(np.zeros(gaps), extra)
+    found = solved(solve_program, program, time_limit=time_limit, start=start)
     return model.gaps_of(found), max(0.0, found.bound) * worst, found.optimal

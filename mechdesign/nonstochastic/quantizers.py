@@ -49,26 +49,9 @@ class EvenThresholds(Sequence[Fraction]):
             return tuple(self.first + k * self.step for k in places)
         return self.first + places * self.step
 
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, EvenThresholds):
-            return (self.first, self.step, self.number) == (other.first, other.step, other.number)
-        return isinstance(other, tuple) and tuple(self) == other
-
-    def __hash__(self) -> int:
-        return hash((self.first, self.step, self.number))
-
 
 SHORTEST_EVEN = 3
 """Fewer thresholds are always evenly spaced, and are kept as they are."""
-
-
-def _canonical(cuts: tuple[Fraction, ...]) -> tuple[Fraction, ...] | EvenThresholds:
-    """Even spacing as a rule, so that equal thresholds are kept in one way."""
-    if len(cuts) >= SHORTEST_EVEN:
-        step = cuts[1] - cuts[0]
-        if all(b - a == step for a, b in itertools.pairwise(cuts)):
-            return EvenThresholds(cuts[0], step, len(cuts))
-    return cuts
 
 
 @dataclass(frozen=True)
@@ -97,7 +80,9 @@ class Quantizer:
             cuts = tuple(exact_number(f"threshold {k + 1}", t) for k, t in enumerate(cuts))
             if any(b <= a for a, b in itertools.pairwise(cuts)):
                 raise InputError("thresholds must increase strictly")
-            cuts = _canonical(cuts)
+            step = cuts[1] - cuts[0] if len(cuts) >= SHORTEST_EVEN else None
+            if step is not None and all(b - a == step for a, b in itertools.pairwise(cuts)):
+                cuts = EvenThresholds(cuts[0], step, len(cuts))
         if cuts and not (ends.lo < cuts[0] and cuts[-1] <= ends.hi):
             raise InputError(
                 f"thresholds must lie above {float(ends.lo):g} and not above {float(ends.hi):g}, the range"

@@ -12,13 +12,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.domains import Domain, check_whole, exact_number, finite, width
+from mechdesign.nonstochastic.domains import Domain, check_whole, exact_number, finite
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Stratum:
     @property
     def width(self) -> Fraction:
         """How far one individual of the block can move the answer."""
-        return abs(self.weight) * width(self.domain)
+        return abs(self.weight) * (self.domain.hi - self.domain.lo)
 
 
 def reach(blocks: Iterable[Stratum]) -> tuple[Fraction, Fraction]:
@@ -70,11 +70,6 @@ class LinearQuery:
         object.__setattr__(self, "blocks", blocks)
 
     @property
-    def individuals(self) -> int:
-        """Number of individuals."""
-        return sum(block.count for block in self.blocks)
-
-    @property
     def range(self) -> tuple[Fraction, Fraction]:
         """Smallest and largest answer."""
         return reach(self.blocks)
@@ -89,11 +84,13 @@ class _OfOrder:
     """A query whose answers lie in the common domain, and whose largest fibre is that of a linear one."""
 
     domain: Domain
+    MIDDLE: ClassVar[tuple[int, str]]
 
     @property
     def largest_fibre(self) -> tuple[LinearQuery, str]:
         """A linear query with the same largest fibre, and where the others are: whatever else they are, it is less."""
-        raise NotImplementedError
+        middle, where = self.MIDDLE
+        return mean_query(middle, self.domain), where
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
@@ -110,6 +107,9 @@ class _OfOrder:
 class OrderStatistic(_OfOrder):
     """The `rank`-th smallest of the data of `individuals` people with one common domain."""
 
+    # The others can lie so that the answer is x_i itself.
+    MIDDLE = (1, "the others at the ends of the domain")
+
     rank: int
     individuals: int
     domain: Domain
@@ -118,15 +118,13 @@ class OrderStatistic(_OfOrder):
         if check_whole("rank", self.rank) > check_whole("individuals", self.individuals):
             raise InputError(f"rank ({self.rank}) must be at most {self.individuals}, the individuals")
 
-    @property
-    def largest_fibre(self) -> tuple[LinearQuery, str]:
-        """The others can lie so that the answer is x_i itself."""
-        return identity_query(self.domain), "the others at the ends of the domain"
-
 
 @dataclass(frozen=True)
 class EvenMedian(_OfOrder):
     """The mean of the two middle values of an even number of people with one common domain."""
+
+    # With one at z and the others at both ends the answer is (x_i + z) / 2.
+    MIDDLE = (2, "two in the middle, the others at the ends")
 
     individuals: int
     domain: Domain
@@ -136,11 +134,6 @@ class EvenMedian(_OfOrder):
             raise InputError(
                 f"individuals ({self.individuals}) must be even here; an odd median is an OrderStatistic"
             )
-
-    @property
-    def largest_fibre(self) -> tuple[LinearQuery, str]:
-        """With one at z and the others at both ends the answer is (x_i + z) / 2."""
-        return mean_query(2, self.domain), "two in the middle, the others at the ends"
 
 
 Query: TypeAlias = LinearQuery | OrderStatistic | EvenMedian

@@ -1,22 +1,18 @@
-"""Linear and mixed-integer programs, with the errors of this package."""
+"""Solvers, with the errors of this package."""
 
-from __future__ import annotations
-
-import math
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from mechdesign.core.errors import SolverFailure
 from solvers.errors import BackendFailure
-from solvers.programs.highs import Program, Solution, solve_program
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def solution_of(
-    program: Program, *, time_limit: float = math.inf, start: NDArray[np.float64] | None = None
-) -> Solution:
-    """As `solvers.programs.highs.solve_program`."""
+def solved(solve: Callable[P, T], *given: P.args, **how: P.kwargs) -> T:
+    """What `solve`, of `solvers`, makes of these arguments."""
     try:
-        return solve_program(program, time_limit=time_limit, start=start)
+        return solve(*given, **how)
     except BackendFailure as error:
         raise SolverFailure(str(error)) from None

@@ -36,22 +36,14 @@ from mechdesign.tables.reading import columns_named
 Indices = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class TextColumns:
-    """Columns of a file: `cells` by name, and which of them each role asked for."""
-
-    cells: dict[str, list[str]]
-    roles: dict[str, tuple[str, ...]]
-
-
 def read_text_columns(
     path: PathLike,
     roles: Mapping[str, str | Sequence[str]],
     missing: str = "refuse",
     *,
     text: TextOptions | None = None,
-) -> TextColumns:
-    """Read the columns that some roles ask for, one text per record."""
+) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
+    """The columns that some roles ask for, one text per record, and which of them each role asked for."""
     with open_source(path, text) as source:
         try:
             resolved = {role: columns_named(names, source.header) for role, names in roles.items()}
@@ -69,7 +61,7 @@ def read_text_columns(
     for name, numbering in numberings.items():
         texts = [text for (text,) in numbering.texts]
         cells[name] = [texts[k] for part in parts[name] for k in part.tolist()]
-    return TextColumns(cells, resolved)
+    return cells, resolved
 
 
 @dataclass(frozen=True)
@@ -189,8 +181,5 @@ def _hypothesis(
         value=value,
         outputs=len(problem.outputs),
         telling=len(problem.telling),
-        epsilon=problem.epsilon,
-        privacy=problem.privacy,
-        performance_bound=problem.performance_bound,
-        leakage=problem.leakage,
+        **{name: getattr(problem, name) for name in ("epsilon", "privacy", "performance_bound", "leakage")},
     )

@@ -34,14 +34,13 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.core.balls import precision
+from mechdesign.core.balls import precision, upper
 from mechdesign.core.errors import InputError, SolverFailure
 from mechdesign.nonstochastic.information import overlap_partition
 from mechdesign.nonstochastic.levels import log2_above
 from mechdesign.nonstochastic.ranges import JointRange, product
-from mechdesign.nonstochastic.solving import solution_of
-from solvers.errors import BackendFailure
-from solvers.programs.highs import INTEGRALITY, Program, SparseRows
+from mechdesign.nonstochastic.solving import solved
+from solvers.programs.highs import INTEGRALITY, Program, SparseRows, solve_program
 from solvers.programs.theta import theta_matrix
 
 LARGEST_PROGRAM = 200_000
@@ -54,10 +53,7 @@ LARGEST_THETA = 64
 """Inputs of a channel whose theta number is computed: some 5 s for 64 inputs that are often confused."""
 
 BALL_BITS = 128
-"""Precision of the Cholesky factor that proves a largest eigenvalue: far more than its condition eats."""
-
-THETA_SLACKS = tuple(2.0**-k for k in (50, 44, 38, 32, 26, 20))
-"""Relative room above the eigenvalue of doubles, tried from the smallest until it is proven."""
+"""Precision of the residue that proves a largest eigenvalue: far more than that of its doubles."""
 
 LARGEST_POWER = 4_000
 """Pairs of several uses together whose codes are searched for: the MILP takes seconds."""
@@ -197,48 +193,28 @@ def capacity_bounds(joint: JointRange, *, time_limit: float = 60.0) -> CapacityB
 def theta_bound(joint: JointRange) -> float:
     """A proven upper bound on the theta number of the confusability graph of a channel.
 
-    Clarabel proposes a matrix; that t exceeds its largest eigenvalue is proven by a Cholesky factor of
-    t I less the matrix in balls.
+    Clarabel proposes a matrix M. Whatever t and F are, its largest eigenvalue is at most t + |R|, where
+    R = t I - M - F F' has the Frobenius norm |R|, which is enclosed in balls.
     """
+    import flint
+
     size = joint.shape[0]
     if size > LARGEST_THETA:
         raise InputError(f"the channel has {size} inputs, and {LARGEST_THETA} is the most for a theta number")
     incidence = joint.incidence.astype(np.int64)
     confused = np.argwhere(np.triu((incidence @ incidence.T).toarray() > 0, 1))
-    try:
-        matrix = theta_matrix(size, confused)
-    except BackendFailure as error:
-        raise SolverFailure(str(error)) from None
-    largest = float(np.linalg.eigvalsh(matrix)[-1])
-    for slack in THETA_SLACKS:
-        bound = largest * (1 + slack)
-        if _exceeds_eigenvalues(bound, matrix):
-            return min(bound, float(size))
-    return float(size)
-
-
-def _exceeds_eigenvalues(bound: float, matrix: np.ndarray) -> bool:
-    """Whether bound I - matrix is proven positive definite."""
-    import flint
-
-    size = len(matrix)
+    matrix = solved(theta_matrix, size, confused)
+    values, vectors = np.linalg.eigh(matrix)
+    top = float(values[-1])
     with precision(BALL_BITS):
-        factor: list[list[Any]] = []
-        for i in range(size):
-            row: list[Any] = []
-            for j in range(i + 1):
-                entry = (flint.arb(bound) if i == j else flint.arb(0)) - flint.arb(float(matrix[i, j]))
-                other = row if i == j else factor[j]
-                for a, b in zip(row, other, strict=False):
-                    entry -= a * b
-                if i == j:
-                    if not entry > 0:
-                        return False
-                    row.append(entry.sqrt())
-                else:
-                    row.append(entry / other[j])
-            factor.append(row)
-    return True
+        given, factor, diagonal = (
+            flint.arb_mat(part.tolist())
+            for part in (matrix, vectors * np.sqrt(top - values), np.eye(size) * top)
+        )
+        rest = (diagonal - given - factor * factor.transpose()).entries()
+        norm = sum((abs(entry).upper() ** 2 for entry in rest), flint.arb(0)).sqrt()
+        bound = upper(norm + top)
+    return min(bound, float(size))
 
 
 def _enclosed_log2(value: Fraction, uses: int = 1) -> tuple[float, float]:
@@ -270,5 +246,5 @@ def _solve(joint: JointRange, *, integer: bool, time_limit: float = math.inf) ->
         rows=rows,
         integer=np.ones(n_columns, dtype=np.bool_) if integer else None,
     )
-    found = solution_of(program, time_limit=time_limit)
+    found = solved(solve_program, program, time_limit=time_limit)
     return found.x, -found.bound if integer else found.bound

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +20,8 @@ from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.bins import DAY, Bins, Kind, middle_of
 from mechdesign.tables.variable import Variable
 
-if TYPE_CHECKING:
-    from mechdesign.channel.channel import Channel
-
-LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS = (
-    "label",
-    "posterior-draw",
-    "representative",
-    "within",
-)
+FORMS = "label", "posterior-draw", "representative", "within"
+LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN = FORMS
 """What is published for an output: itself; a symbol drawn from what it leaves possible; or a number, as below."""
 
 
@@ -43,13 +35,12 @@ def released_variable(channel: Releasable, form: str) -> Variable:
     return replace(useful, bins=()) if form == POSTERIOR_DRAW else useful
 
 
-def by_output(channel: Channel, form: str) -> NDArray[np.float64]:
+def by_output(channel: Releasable, form: str) -> NDArray[np.float64]:
     """The chance of every symbol of `released_variable` for every output, for a form other than the label."""
-    known = None if form == POSTERIOR_DRAW else symbols_released(channel)
-    index, place = released_variable(channel, form).index, known
+    index = released_variable(channel, form).index
     if form == REPRESENTATIVE:
         place = [index[numbers] for numbers in zip(*numbers_released(channel), strict=True)]
-    if place is None:
+    elif form == POSTERIOR_DRAW or (place := symbols_released(channel)) is None:
         table_of(channel, form)
         return channel.posteriors
     matrix = np.zeros((len(channel.outputs), len(index)))
@@ -164,7 +155,7 @@ def distance_text(distance: float, kind: str) -> str:
     return f"{about(distance / size)} {unit}"
 
 
-def moved(channel: Channel) -> tuple[Moved, ...]:
+def moved(channel: Releasable) -> tuple[Moved, ...]:
     """Of every column in bins; nothing for a public channel."""
     if channel.joint is None or any(bins is not None and bins.values is None for bins in channel.useful.bins):
         return ()

@@ -19,25 +19,10 @@ from mechdesign.core.integers import IntegerRows, Integers
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.digests import RowHasher
-from mechdesign.release.binned import (
-    FORMS,
-    LABEL,
-    POSTERIOR_DRAW,
-    REPRESENTATIVE,
-    WITHIN,
-    inner_samplers,
-    numbers_released,
-    symbol_sampler,
-)
+from mechdesign.release import binned, policies
+from mechdesign.release.binned import FORMS, LABEL, POSTERIOR_DRAW, REPRESENTATIVE, WITHIN
 from mechdesign.release.draws import IDENTIFIERS, Identifiers, Key, Records
-from mechdesign.release.policies import (
-    REFUSE,
-    Policy,
-    normalised,
-    normalised_cells,
-    posterior_sampler,
-    sampler_with_policies,
-)
+from mechdesign.release.policies import REFUSE, Policy, normalised, normalised_cells
 from mechdesign.release.sampling import Releasable, Sampler
 from mechdesign.tables.columns import MISSING, UNKNOWN, positions_of, unknown_at
 
@@ -125,7 +110,7 @@ class Release:
         self.digest = channel_digest(channel)
         self._key = key.derived("channel", self.digest)
         self._alphabet = normalised(channel.useful, self.policy.normalise)
-        self._sampler = sampler_with_policies(channel, self.policy)
+        self._sampler = policies.sampler_with_policies(channel, self.policy)
         self._posterior: Sampler | None = None
         self._inner: list[Sampler | None] = []
         self.names: tuple[str, ...] = channel.useful.columns
@@ -133,14 +118,14 @@ class Release:
         if form == LABEL:
             self.names, self.texts = (",".join(self.names),), (channel.outputs,)
         elif form == REPRESENTATIVE:
-            self.texts = numbers_released(channel, form)
+            self.texts = binned.numbers_released(channel, form)
         elif form == POSTERIOR_DRAW:
-            self._posterior = posterior_sampler(channel)
+            self._posterior = policies.posterior_sampler(channel)
             self.texts = tuple(zip(*channel.useful.symbols, strict=True))
         else:
-            inner = inner_samplers(channel, form)
+            inner = binned.inner_samplers(channel, form)
             self.texts, self._inner = tuple(texts for texts, _ in inner), [sampler for _, sampler in inner]
-            self._posterior = symbol_sampler(channel)
+            self._posterior = binned.symbol_sampler(channel)
         self.codes: Integers = np.zeros(0, dtype=np.int64)
         """Of the records that were drawn last, as `symbol_counts` counts them."""
         self.symbol_counts: Integers = np.zeros(len(channel.useful) + 2, dtype=np.int64)

@@ -97,9 +97,7 @@ class RowNumbers:
         def words(attempt: int, at: Integers) -> Words:
             if attempt or not len(at):
                 return words_at(_attempt(key, attempt), at + self.first)
-            first = self.first + int(
-                at[0]
-            )  # the first words are asked for in runs, which one stream gives faster
+            first = self.first + int(at[0])  # first words come in runs, which one stream gives faster
             block = (first // _WORDS_PER_BLOCK).to_bytes(_BLOCK, "big")
             stream = Cipher(algorithms.AES(key.secret), modes.CTR(block)).encryptor()
             stream.update(bytes(_WORD_BYTES * (first % _WORDS_PER_BLOCK)))
@@ -176,13 +174,29 @@ class Draws:
         self._count, self._words, self._next = count, words, 0
 
     def below(self, bound: int, size: int) -> Integers:
-        """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound <= 2**62."""
+        """Independent integers for the next `size` records, uniform in [0, bound), for 1 <= bound <= 2**62.
+
+        A power of two takes the leading bits. Other bounds reject the words of the last, incomplete multiple of
+        `bound` below 2**64; the record of a rejected word takes its next one, so that no other record is touched.
+        """
         first = self._next
         self._next += size
         if self._next > self._count:
             raise InputError(f"there are {self._count} records, and numbers for {self._next} were asked for")
-        at = np.arange(first, self._next, dtype=np.int64)
-        return _reduced(self._words(0, at), bound, lambda attempt, more: self._words(attempt, more + first))
+        words = self._words(0, np.arange(first, self._next, dtype=np.int64))
+        if bound == 1:
+            return np.zeros(size, dtype=np.int64)
+        if bound & (bound - 1) == 0:
+            return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
+        limit = np.uint64(2**64 // bound * bound - 1)
+        rejected, attempt = np.flatnonzero(words > limit), 0
+        if rejected.size:
+            words = words.copy()
+        while rejected.size:
+            attempt += 1
+            words[rejected] = self._words(attempt, rejected + first)
+            rejected = rejected[words[rejected] > limit]
+        return (words % np.uint64(bound)).view(np.int64)
 
 
 def words_at(key: Key, numbers: Integers) -> Words:
@@ -200,28 +214,6 @@ def words_at(key: Key, numbers: Integers) -> Words:
 def _attempt(key: Key, attempt: int) -> Key:
     """The key of a record's first word, and those of the further ones that it needs if words are rejected."""
     return key.derived("attempt", str(attempt)) if attempt else key
-
-
-def _reduced(words: Words, bound: int, more: Callable[[int, Integers], Words]) -> Integers:
-    """Words as integers below `bound`.
-
-    A power of two takes the leading bits. Other bounds reject the words of the last, incomplete multiple of
-    `bound` below 2**64; the record of a rejected word takes its next one, so that no other record is touched.
-    """
-    if bound == 1:
-        return np.zeros(len(words), dtype=np.int64)
-    if bound & (bound - 1) == 0:
-        return (words >> np.uint64(65 - bound.bit_length())).view(np.int64)
-    limit = np.uint64(2**64 // bound * bound - 1)
-    rejected = np.flatnonzero(words > limit)
-    if rejected.size:
-        words = words.copy()
-    attempt = 0
-    while rejected.size:
-        attempt += 1
-        words[rejected] = more(attempt, rejected)
-        rejected = rejected[words[rejected] > limit]
-    return (words % np.uint64(bound)).view(np.int64)
 
 
 def _prefixed(text: bytes) -> bytes:

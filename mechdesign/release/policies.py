@@ -105,19 +105,11 @@ def sampler_with_policies(channel: Releasable, policy: Policy) -> Sampler:
     denominator = channel.denominator * scale
     rules = (policy.null, "null"), (policy.unknown, "unknown")
     extra = [apportioned(_policy_row(channel, *rule), denominator) for rule in rules]
-    return Sampler(_stacked(rows, scale, extra), denominator)
-
-
-def _stacked(rows: IntegerRows, scale: int, extra: Sequence[Integers]) -> IntegerRows:
-    """`rows` times `scale`, and the dense rows `extra` below."""
-    indices = [np.flatnonzero(row) for row in extra]
-    ends = rows.indptr[-1] + np.cumsum([len(at) for at in indices])
-    return IntegerRows(
-        (len(rows) + len(extra), rows.shape[1]),
-        np.concatenate([rows.indptr, ends]),
-        np.concatenate([rows.indices, *indices]),
-        np.concatenate([rows.values * scale, *(row[at] for row, at in zip(extra, indices, strict=True))]),
-    )
+    places = [np.flatnonzero(row) for row in extra]
+    indptr = np.concatenate([rows.indptr, rows.indptr[-1] + np.cumsum([len(at) for at in places])])
+    entries = [rows.values * scale, *(row[at] for row, at in zip(extra, places, strict=True))]
+    shape, indices = (len(rows) + len(extra), rows.shape[1]), np.concatenate([rows.indices, *places])
+    return Sampler(IntegerRows(shape, indptr, indices, np.concatenate(entries)), denominator)
 
 
 def _policy_row(channel: Releasable, rule: str, name: str) -> list[int]:

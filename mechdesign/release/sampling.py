@@ -43,8 +43,14 @@ class Sampler:
         self.denominator = denominator
         self._starts = integers.indptr
         self._outputs = integers.indices
-        self._above = _cumulated(integers)
-        self._steps = int(np.diff(integers.indptr).max(initial=1) - 1).bit_length()
+        # Cumulated integers of each row, over its positive entries (modular sums: rows are below 2**62).
+        running, lengths = (
+            np.cumsum(integers.values.view(np.uint64), dtype=np.uint64),
+            np.diff(integers.indptr),
+        )
+        before = np.concatenate([np.zeros(1, np.uint64), running])[integers.indptr[:-1]]
+        self._above = (running - np.repeat(before, lengths)).view(np.int64)
+        self._steps = int(lengths.max(initial=1) - 1).bit_length()
         bits = (GUIDE_ENTRIES // max(1, len(integers))).bit_length() - 1
         bits = min(max(bits, GUIDE_BITS.start), GUIDE_BITS.stop - 1)
         self._shift = max(0, (denominator - 1).bit_length() - bits)
@@ -84,10 +90,3 @@ class Sampler:
             part = codes[start : start + CHUNK].astype(np.int64, copy=False)
             result[start : start + CHUNK] = self.outputs(part, source.below(self.denominator, len(part)))
         return result
-
-
-def _cumulated(rows: IntegerRows) -> Integers:
-    """Cumulated integers of each row, over its positive entries (modular sums: rows are below 2**62)."""
-    running = np.cumsum(rows.values.view(np.uint64), dtype=np.uint64)
-    before = np.concatenate([np.zeros(1, np.uint64), running])[rows.indptr[:-1]]
-    return (running - np.repeat(before, np.diff(rows.indptr))).view(np.int64)

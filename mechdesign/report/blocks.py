@@ -164,13 +164,12 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
     """
     rows, columns = len(lifts.columns), len(lifts.sensitive)
     high, wide = -(-rows // MOST_MAP_ROWS), -(-columns // MOST_MAP_COLUMNS)
-    values = tuple(
-        tuple(
-            max((v for line in lifts.values[s : s + wide] for v in line[x : x + high]), key=_distance)
-            for s in range(0, columns, wide)
-        )
-        for x in range(0, rows, high)
-    )
+    down_at, across_at = range(0, rows, high), range(0, columns, wide)
+
+    def farthest(x: int, s: int) -> float:
+        return max((v for line in lifts.values[s : s + wide] for v in line[x : x + high]), key=_distance)
+
+    values = tuple(tuple(farthest(x, s) for s in across_at) for x in down_at)
     note = ""
     if high > 1 or wide > 1:
         sizes = [f"{size} neighbours of {what}" for size, what in ((high, down), (wide, across)) if size > 1]
@@ -178,12 +177,8 @@ def blocked(lifts: Lifts, down: str, across: str) -> Blocked:
             f"There is no room for {rows:,} x {columns:,} lifts: up to {' and '.join(sizes)} are put together, and "
             "each cell shows the one lift among them that is farthest from 1."
         )
-    return Blocked(
-        tuple(_span(lifts.columns, row, high) for row in range(0, rows, high)),
-        tuple(_span(lifts.sensitive, column, wide) for column in range(0, columns, wide)),
-        values,
-        note,
-    )
+    names = tuple(_span(lifts.columns, row, high) for row in down_at)
+    return Blocked(names, tuple(_span(lifts.sensitive, column, wide) for column in across_at), values, note)
 
 
 def _distance(value: float) -> float:

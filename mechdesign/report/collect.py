@@ -68,24 +68,14 @@ def design_behind(channel: Channel, joint: Joint, notion: Notion) -> Design:
             kept = Certificate(upper_bound_nmi=bound, gap_nmi=gap, scope=scope)
         case _:
             pass
+    mechanism, method = origin_of(channel, "mechanism") or OPTIMAL, origin_of(channel, "method") or ""
+    told = () if kept is None else (NOT_AGAIN,)
     made = finish(
-        channel,
-        joint,
-        verdict,
-        mechanism=origin_of(channel, "mechanism") or OPTIMAL,
-        method=origin_of(channel, "method") or "",
-        certificate=kept,
-        messages=() if kept is None else (NOT_AGAIN,),
+        channel, joint, verdict, mechanism=mechanism, method=method, certificate=kept, messages=told
     )
     asked, known = channel.record.objective, channel.record.least
     least = None if asked is None or len(known) < 4 else LeastCost(objective=asked, **known)
     return replace(made, channel=channel, verified=verdict.satisfied, confidence=chosen, least=least)
-
-
-def design_report(design: Design, joint: Joint, *, all_measures: bool = False) -> Report:
-    """The summary of a design; the measures that no budget tells are computed only if asked for."""
-    attained = measure(design.channel, joint).leakage if all_measures else {}
-    return summary_report(design, joint, attained=attained, remarks=remarks_of(design))
 
 
 def internal_report(
@@ -95,11 +85,9 @@ def internal_report(
     channel, curve, why = design.channel, None, NO_AXIS
     with watch("measuring the channel"):
         measures = measure(channel, joint)
-        remarks = (*remarks_of(design), *design.messages)
+        remarks, known = (*remarks_of(design), *design.messages), measures.leakage
         verdict = audit(channel, joint, design.notion, population=design.confidence)
-        summary = summary_report(
-            design, joint, verdict=verdict, attained=measures.leakage, remarks=remarks, table=table
-        )
+        summary = summary_report(design, joint, attained=known, remarks=remarks, verdict=verdict, table=table)
     axis, sample = axis_of(design.notion), design.confidence
     if sample is not None and (sample.unseen or sample.shares_are_known):
         axis, why = None, NO_SAMPLE
@@ -167,10 +155,8 @@ def attributed(
         for name, path in (files or {}).items():
             base = os.path.basename(path)
             changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
-            facts += [
-                Fact(name, f"{base}, last changed {changed}"),
-                Fact(f"SHA-256 of {base}", sha256_of(path)),
-            ]
+            facts.append(Fact(name, f"{base}, last changed {changed}"))
+            facts.append(Fact(f"SHA-256 of {base}", sha256_of(path)))
     return replace(report, written=written, provenance=tuple(facts), commands=tuple(commands))
 
 

@@ -63,21 +63,20 @@ VOIDS = (
 
 SHANNON = "mutual information with {s} (Shannon; Sibson and Arimoto of every order)"
 
-MEASURES: Mapping[str, tuple[str, str, str | None]] = {
+MEASURES = {
     "ldp": ("local differential privacy with respect to {s}", "nats", "max_log_lift_ratio"),
     "information": (SHANNON, "nats", "mutual_information"),
     "total_variation": ("total variation T({s};released)", "", "total_variation"),
     "l1_lift": ("l1-lift", "", "l1_lift"),
     "chi2_lift": ("chi2-lift, and chi2({s};released)", "", "chi2_lift"),
-    "alpha_lift": ("alpha-lift, every alpha > 1", "", None),
+    "alpha_lift": ("alpha-lift, every alpha > 1", "", "every_alpha_lift"),
     "l1_lift_inverse": ("l1-lift-inverse", "", "l1_lift_inverse"),
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
-    "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", None),
+    "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"),
 }
-"""Of each of `auditing.guarantees.Guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""Of each of `auditing.guarantees.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
-The suprema over alpha have no name there: they are the extreme lifts, so `guarantees` of the achieved budgets attains
-them.
+The suprema over alpha are not there: they are the extreme lifts, so `guarantees` of the achieved budgets attains them.
 """
 
 VERDICTS = {
@@ -101,7 +100,7 @@ def public_report(channel: Channel, notion: Notion, *, satisfied: bool | None) -
     return r.Report(
         audience="public",
         asked=asked,
-        promise=_promise(notion, sensitive, verdict, satisfied),
+        promise=_promise(notion, sensitive, verdict, satisfied, {}),
         holds_for=(*about_whom, *covers, WITHHELD.format(useful=useful)),
         voided_by=tuple(text.format(useful=useful) for text in VOIDS),
         least=_least(bare),
@@ -130,8 +129,12 @@ def summary_report(
     said += [] if verdict is None else [worst_text(verdict.worst)]
     shares = [float(share) for secret in joint.secrets for share in secret.p_s]
     ranges = zip(asked.sensitive_symbols, shares, belief_ranges(channel, joint), strict=True)
+    every = guarantees(found.achieved.eps_l, found.achieved.eps_u)
+    known = {f"every_{name}": value for name, value in every.items()} | {
+        "max_log_lift_ratio": found.achieved.eps_ldp
+    }
     promise = replace(
-        _promise(notion, sensitive, " ".join(said), design.verified, found.achieved, attained),
+        _promise(notion, sensitive, " ".join(said), design.verified, known | dict(attained)),
         achieved=asdict(found.achieved),
         used=None if found.used is None else asdict(found.used),
         worst=None if verdict is None else asdict(verdict.worst),
@@ -174,12 +177,9 @@ def full_report(
 ) -> r.Report:
     """The summary with the curve, the lifts and the codebook; `absent` says why parts are missing."""
     names = summary.asked.sensitive_symbols
-    before: list[list[float]] = []
-    after: list[list[float]] = []
-    for secret in joint.secrets:
-        released = secret.p @ channel.matrix
-        before += secret.lift.tolist()
-        after += (released / secret.p_s[:, None] / released.sum(axis=0)).tolist()
+    before = [tuple(line) for secret in joint.secrets for line in secret.lift.tolist()]
+    released = [(secret.p @ channel.matrix, secret.p_s[:, None]) for secret in joint.secrets]
+    after = [tuple(line) for p, p_s in released for line in (p / p_s / p.sum(axis=0)).tolist()]
     meanings: list[r.Meaning] = []
     for out, posterior in zip(measures.outputs, channel.codebook().values(), strict=True):
         largest_first = tuple(sorted(posterior.items(), key=lambda item: -item[1]))
@@ -187,8 +187,8 @@ def full_report(
     return replace(
         summary,
         curve=curve,
-        before=r.Lifts(names, joint.useful.names, tuple(map(tuple, before))),
-        after=r.Lifts(names, channel.outputs, tuple(map(tuple, after))),
+        before=r.Lifts(names, joint.useful.names, tuple(before)),
+        after=r.Lifts(names, channel.outputs, tuple(after)),
         codebook=tuple(meanings),
         absent=absent,
     )
@@ -248,7 +248,10 @@ def worst_text(worst: Worst) -> str:
 
 def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: str | None = None) -> r.Asked:
     hidden, columns, symbols = channel.sensitive, (), ()
-    cells = None if joint is None else [cell for row in joint.counts for cell in row]
+    size: dict[str, int | None] = {}
+    if joint is not None:
+        cells = [cell for row in joint.counts for cell in row]
+        size = {"records": joint.records, "cells": len(cells), "zero_cells": cells.count(0)}
     if hidden is not None:
         columns, symbols = hidden.columns, tuple(name for each in hidden.secret_names for name in each)
     return r.Asked(
@@ -263,9 +266,7 @@ def _asked(channel: Channel, notion: Notion, joint: Joint | None = None, table: 
         mechanism=origin_of(channel, "mechanism"),
         method=origin_of(channel, "method"),
         table=table,
-        records=None if joint is None else joint.records,
-        cells=None if cells is None else len(cells),
-        zero_cells=None if cells is None else cells.count(0),
+        **size,
     )
 
 
@@ -278,42 +279,24 @@ def _promised(notion: Notion) -> Achieved:
 
 
 def _promise(
-    notion: Notion,
-    sensitive: str,
-    verdict: str,
-    satisfied: bool | None,
-    achieved: Achieved | None = None,
-    attained: Mapping[str, float] | None = None,
+    notion: Notion, sensitive: str, verdict: str, satisfied: bool | None, known: Mapping[str, float]
 ) -> r.Promise:
-    limits = notion.limits.loosest
-    return r.Promise(
-        statement=notion.limits.condition(sensitive),
-        verdict=verdict,
-        satisfied=satisfied,
-        low=math.exp(-limits.lower) if math.isfinite(limits.lower) else None,
-        high=math.exp(limits.upper) if math.isfinite(limits.upper) else None,
-        bounds=_bounds(_promised(notion), sensitive, achieved, attained or {}),
-    )
-
-
-def _bounds(
-    promised: Achieved, sensitive: str, achieved: Achieved | None, attained: Mapping[str, float]
-) -> tuple[r.Bound, ...]:
-    """Every measure that the promise bounds or the channel's value is known of, in the order of `MEASURES`."""
-    follows = asdict(guarantees(promised.eps_l, promised.eps_u))
+    """With every measure that it bounds, or whose value is known of the channel, in the order of `MEASURES`."""
+    promised, limits = _promised(notion), notion.limits.loosest
+    follows = guarantees(promised.eps_l, promised.eps_u)
     follows["ldp"] = min(follows["ldp"], promised.eps_ldp)
     if math.isinf(promised.eps_l) and math.isinf(promised.eps_u):
         # What holds of every channel whatsoever is no consequence of a promise.
         follows = dict.fromkeys(follows, math.inf)
-    suprema = {} if achieved is None else asdict(guarantees(achieved.eps_l, achieved.eps_u))
-    known = attained if achieved is None else {"max_log_lift_ratio": achieved.eps_ldp, **attained}
     bounds: list[r.Bound] = []
     for name, (words, unit, key) in MEASURES.items():
         bound = follows[name] if math.isfinite(follows[name]) else None
-        value = suprema.get(name) if key is None else known.get(key)
-        if bound is not None or value is not None:
-            bounds.append(r.Bound(words.format(s=sensitive), unit, bound, value))
-    return tuple(bounds)
+        if bound is not None or key in known:
+            bounds.append(r.Bound(words.format(s=sensitive), unit, bound, known.get(key)))
+    low = math.exp(-limits.lower) if math.isfinite(limits.lower) else None
+    high = math.exp(limits.upper) if math.isfinite(limits.upper) else None
+    said, shown = notion.limits.condition(sensitive), tuple(bounds)
+    return r.Promise(statement=said, verdict=verdict, satisfied=satisfied, low=low, high=high, bounds=shown)
 
 
 def _sum_above(first: float, second: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from mechdesign.comparison.rows import ComparisonRow
 from mechdesign.release.binned import Moved, distance_text
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
@@ -120,16 +119,10 @@ def _promise(promise: Promise, notion: str, sensitive: str) -> tuple[b.Block, ..
     for one in promise.beliefs:
         after = w.percent_at_least(one.lowest), w.percent_at_most(one.highest)
         rows.append(b.cells(b.short(one.symbol), w.percent(one.before), *after))
-    return (
-        b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}"),
-        *b.grid(
-            f"Probability of each {sensitive} before and after any released value is seen",
-            (sensitive, "before", "lowest after", "highest after"),
-            rows,
-            sensitive,
-        ),
-        b.Text(f"This is {notion}. {promise.verdict}"),
-    )
+    caption = f"Probability of each {sensitive} before and after any released value is seen"
+    table = b.grid(caption, (sensitive, "before", "lowest after", "highest after"), rows, sensitive)
+    statement = b.Text(f"{promise.statement[:1].upper()}{promise.statement[1:]}")
+    return statement, *table, b.Text(f"This is {notion}. {promise.verdict}")
 
 
 def _kept(kept: Kept, useful: str, *, free: bool) -> tuple[b.Block, ...]:
@@ -249,30 +242,22 @@ def _curve(report: Report) -> tuple[b.Block, ...]:
         "budgets leak less and keep less."
     )
     impossible = " No channel at all that keeps the promise lies above the proven bound." if bounded else ""
-    return (
-        b.Text(said + impossible),
-        b.CurveChart(
-            "Utility and leakage against the budget",
-            f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
-            f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. The numbers are in the table below.",
-            curve,
-        ),
-        b.Grid(
-            f"Trade-off over {curve.axis} (* is the chosen budget)",
-            tuple(name for name in CURVE_HEADER if bounded or name != CURVE_HEADER[3]),
-            tuple(_row(row, row == chosen, bounded) for row in curve.rows),
-            left=(1,),
-            folded=True,
-        ),
-        *map(b.Remark, curve.remarks),
+    described = (
+        f"Pictures over the budget ({curve.axis}), with the chosen point marked: utility of "
+        f"{' and '.join(mechanisms)}, largest gain and largest loss of belief. The numbers are in the table below."
     )
-
-
-def _row(row: ComparisonRow, chosen: bool, bounded: bool) -> tuple[b.Cell, ...]:
-    bound = "" if row.upper_bound_nmi is None else w.percent_at_most(row.upper_bound_nmi)
-    smallest = f"-{w.at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
-    kept = (row.mechanism, w.percent_at_least(row.nmi), *([bound] if bounded else []))
-    return b.cells(f"{row.epsilon:g}{'*' if chosen else ''}", *kept, w.at_most(row.max_log_lift), smallest)
+    chart = b.CurveChart("Utility and leakage against the budget", described, curve)
+    rows: list[tuple[b.Cell, ...]] = []
+    for row in curve.rows:
+        bound = "" if row.upper_bound_nmi is None else w.percent_at_most(row.upper_bound_nmi)
+        smallest = f"-{w.at_most(-row.min_log_lift)}" if row.min_log_lift < 0.0 else "0"
+        kept = (row.mechanism, w.percent_at_least(row.nmi), *([bound] if bounded else []))
+        budget = f"{row.epsilon:g}{'*' if row == chosen else ''}"
+        rows.append(b.cells(budget, *kept, w.at_most(row.max_log_lift), smallest))
+    caption = f"Trade-off over {curve.axis} (* is the chosen budget)"
+    header = tuple(name for name in CURVE_HEADER if bounded or name != CURVE_HEADER[3])
+    table = b.Grid(caption, header, tuple(rows), left=(1,), folded=True)
+    return b.Text(said + impossible), chart, table, *map(b.Remark, curve.remarks)
 
 
 def _lifts(report: Report) -> tuple[b.Block, ...]:
@@ -286,10 +271,8 @@ def _lifts(report: Report) -> tuple[b.Block, ...]:
     marks = f" {BELOW} and {ABOVE} mark lifts below and above what is allowed." if bounded else ""
     powers = range(-round(math.log2(ends)), round(math.log2(ends)) + 1)
     scale = [b.Cell(f"{2**k}" if k >= 0 else f"1/{2**-k}", tint=k / powers[-1]) for k in powers]
-    maps = (
-        _map("Before", before, useful, sensitive, promise, ends),
-        _map("After", after, "output", sensitive, promise, ends),
-    )
+    parts = ("Before", before, useful), ("After", after, "output")
+    maps = tuple(_map(name, map_, down, sensitive, promise, ends) for name, map_, down in parts)
     return (
         b.Text(LIFT.format(sensitive=sensitive)),
         b.Text(
@@ -298,7 +281,7 @@ def _lifts(report: Report) -> tuple[b.Block, ...]:
             f"{1.0 / ends:g} and {ends:g}.{marks}"
         ),
         b.Maps(maps, tuple(scale)),
-        *[b.Remark(f"{n}: {map_.note}") for n, map_ in (("Before", before), ("After", after)) if map_.note],
+        *[b.Remark(f"{name}: {map_.note}") for name, map_, _ in parts if map_.note],
     )
 
 
@@ -348,10 +331,8 @@ def _channel(report: Report) -> tuple[b.Block, ...]:
     for name, row in zip(channel.symbols, channel.rows, strict=True):
         shares = {entry.output: entry.share for entry in row}
         if whole:
-            shown = [
-                b.Cell(_tenths(shares[y]), shares[y]) if y in shares else b.Cell("")
-                for y in range(len(channel.outputs))
-            ]
+            every = (shares.get(y) for y in range(len(channel.outputs)))
+            shown = [b.Cell("") if share is None else b.Cell(_tenths(share), share) for share in every]
         else:
             shown = b.cells(_listed([(channel.outputs[y], share) for y, share in shares.items()]))
         rows.append((b.Cell(b.short(name)), *shown))
@@ -360,11 +341,8 @@ def _channel(report: Report) -> tuple[b.Block, ...]:
         f"probabilities. They are integers over {channel.denominator}; percentages here are rounded."
     )
     if whole:
-        caption, header = (
-            f"P(output | {useful}) in %; an empty cell is exactly zero",
-            map(b.short, channel.outputs),
-        )
-        table = [b.Grid(caption, (useful, *header), tuple(rows))]
+        caption = f"P(output | {useful}) in %; an empty cell is exactly zero"
+        table = [b.Grid(caption, (useful, *map(b.short, channel.outputs)), tuple(rows))]
     else:
         no_room = (
             f"There is no room for {len(channel.symbols):,} x {len(channel.outputs):,} probabilities: the "
@@ -409,11 +387,9 @@ def _codebook(report: Report) -> tuple[b.Block, ...]:
         lifts = w.at_least(one.lowest_lift), w.at_most(one.highest_lift)
         says = f"{_tenths(one.probability)} %", _listed(one.posterior)
         rows.append(b.cells(b.short(one.output), *says, *lifts))
-    return (
-        b.Text(
-            f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-            f"its smallest and its largest lift over {sensitive}."
-        ),
-        *b.grid("Posterior of each output", header, rows, "outputs", left=(2,)),
-        *(rest if clipped else []),
+    said = (
+        f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
+        f"its smallest and its largest lift over {sensitive}."
     )
+    table = b.grid("Posterior of each output", header, rows, "outputs", left=(2,))
+    return (b.Text(said), *table, *(rest if clipped else []))

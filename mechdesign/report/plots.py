@@ -50,7 +50,6 @@ RESOLUTION = 160
 SETTINGS = {"svg.hashsalt": "mechdesign", "svg.fonttype": "none", "pdf.fonttype": 42, "font.size": 9.0}
 """The same rows give the same file, and texts stay texts."""
 
-
 INK = "#1b1b1b"
 
 UNIT = 72.0
@@ -154,7 +153,10 @@ def trade_off_figure(rows: Sequence[ComparisonRow], title: str | None = None) ->
     figure = new_figure(figsize=(wide, 4.3), layout="constrained")
     lines = series(rows)
     extra: list[Any] = []
-    panels = [*PANELS, *(panel for panel in OF_LEAST_COST if any(panel.value(row) >= 0.0 for row in rows))]
+    panels = [
+        *PANELS,
+        *(panel for panel in OF_LEAST_COST if any(panel.value(row) is not None for row in rows)),
+    ]
     every = figure.subplots(1, len(panels))
     for axes, panel in zip(every, panels, strict=True):
         extra += draw_panel(axes, panel, rows, lines)
@@ -176,7 +178,7 @@ class Panel:
 
     title: str
     label: str
-    value: Callable[[ComparisonRow], float]
+    value: Callable[[ComparisonRow], float | None]
     budget: Callable[[ComparisonRow], float | None] | None = None
 
 
@@ -189,17 +191,11 @@ PANELS = (
 """Utility, and both directions of leakage; more is better in the first, worse in the others."""
 
 
-def _truth(row: ComparisonRow) -> float:
-    return math.nan if row.truth is None else row.truth
-
-
-def _distance(row: ComparisonRow) -> float:
-    return math.nan if row.cost is None or row.mechanism != "distance" else row.cost
-
-
 OF_LEAST_COST = (
-    Panel("Records that stay true", "expected share", _truth),
-    Panel("Distance moved", "expected distance", _distance),
+    Panel("Records that stay true", "expected share", lambda row: row.truth),
+    Panel(
+        "Distance moved", "expected distance", lambda row: row.cost if row.mechanism == "distance" else None
+    ),
 )
 """Panels of channels on the column's own symbols, where there are such."""
 
@@ -208,10 +204,10 @@ def draw_panel(axes: Any, panel: Panel, rows: Sequence[ComparisonRow], lines: Se
     """Draw every line, and what bounds them; returns the artists that a legend should explain beside the lines."""
     for line in lines:
         budgets = [row.epsilon for row in line.rows]
-        values = [panel.value(row) for row in line.rows]
         looks = {"color": line.colour, "marker": line.marker, "linestyle": line.dashes, "label": line.label}
         every = max(1, len(budgets) // MARKERS_PER_LINE)
         ground = line.colour if line.filled else "white"
+        values = [math.nan if value is None else value for value in map(panel.value, line.rows)]
         finite = [value if math.isfinite(value) else math.nan for value in values]
         axes.plot(budgets, finite, markersize=4.5, markevery=every, mfc=ground, linewidth=1.4, **looks)
     guide = None
@@ -338,7 +334,7 @@ def _panel(chart: CurveChart, panel: Panel, lines: Sequence[Series]) -> Any:
     axes.spines[["top", "right"]].set_visible(False)
     axes.axvline(chosen.epsilon, color=INK, linewidth=0.7, zorder=1.5)
     value = panel.value(chosen)
-    if math.isfinite(value):
+    if value is not None and math.isfinite(value):
         looks = {"markersize": 10, "mfc": "white", "mec": INK, "mew": 2.5, "zorder": 5, "clip_on": False}
         axes.plot([chosen.epsilon], [value], "o", **looks)
     return figure

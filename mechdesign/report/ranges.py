@@ -12,12 +12,7 @@ from itertools import islice
 from typing import Any, cast
 
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
-from mechdesign.nonstochastic.mechanism_file import (
-    MechanismFile,
-    SizedQuantizer,
-    VerifiedMechanism,
-    guarantee_record,
-)
+from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.table_measures import TableMeasures
 from mechdesign.report.wording import about, aligned, at_least, at_most, count, item, label, paragraph, picked
 from mechdesign.sanitise.quantized import Quantised, released_number
@@ -31,14 +26,13 @@ SCOPE = (
 LISTED = 6
 """Values of the worst attribute shown before the rest is counted."""
 
-
 MOST_ROWS = 12
 """Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
 
 
 def quantize_text(done: Quantised) -> str:
     """The report of `quantize`, without a final newline."""
-    made, (low, high, widest) = done.mechanism, _levels(done.mechanism)
+    made, (low, high, widest) = done.mechanism, _levels(done)
     levels = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     answers = "every record" if made.query == "identity" else count(done.answers, "answer")
     released = (
@@ -72,16 +66,17 @@ def _guaranteed(promises: Sequence[RangePromise]) -> list[str]:
     return [*texts, *map(item, ASSUMPTIONS)]
 
 
-def _levels(made: MechanismFile) -> tuple[int, int, float]:
+def _levels(done: Quantised) -> tuple[int, int, float]:
     """Fewest and most levels, and the widest cell."""
-    levels = [m.quantizer.levels for m in made.mechanisms]
-    return min(levels), max(levels), float(max(m.quantizer.widest_cell for m in made.mechanisms))
+    made = [each.quantizer for each in done.mechanism.mechanisms]
+    levels = [each.levels for each in made]
+    return min(levels), max(levels), float(max(each.widest_cell for each in made))
 
 
 def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float) -> dict[str, Any]:
     """What `quantize --json` prints."""
     made = done.mechanism
-    *levels, widest = _levels(made)
+    *levels, widest = _levels(done)
     return {
         "query": made.query,
         **picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
@@ -187,16 +182,13 @@ def _text(value: object) -> str:
 def ranges_record(measured: TableMeasures) -> dict[str, Any]:
     """What `nonstochastic measure --json` prints; all logarithms in bits."""
     tested, bounds, worst = measured.hypothesis, measured.capacity, measured.worst
+    merged = {"merged": len(worst.merged), "values": worst.n_values}
     record = {
         "unit": "bits",
         **picked(measured, "x", "y", "records", "pairs", "x_values", "y_values"),
         **(asdict(measured.information) | {"unit": "bits"}),
         **picked(measured, "maximal_leakage", "identifiability", "identifiable", "stochastic_bound"),
-        "worst_attribute": {
-            "output": _text(worst.output),
-            "merged": len(worst.merged),
-            "values": worst.n_values,
-        },
+        "worst_attribute": {"output": _text(worst.output), **merged},
         "feature": None if measured.feature is None else asdict(measured.feature),
         "hypothesis": None,
         "zero_error": None,
@@ -205,13 +197,9 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
         epsilon = "inf" if tested.epsilon is None else float(tested.epsilon)
         record["hypothesis"] = asdict(tested) | {"epsilon": epsilon}
     if bounds is not None:
-        code = bounds.code
-        record["zero_error"] = {
-            **picked(bounds, "lower", "upper"),
-            "codewords": None if code is None else code.size,
-            "codewords_upper_bound": None if code is None else code.upper_bound,
-            "proof": None if code is None else code.proof,
-        }
+        names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
+        known = (None, None, None) if code is None else (code.size, code.upper_bound, code.proof)
+        record["zero_error"] = picked(bounds, "lower", "upper") | dict(zip(names, known, strict=True))
     return record
 
 
@@ -320,15 +308,11 @@ def budget_text(found: VerifiedMechanism) -> str:
 def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
     written = f"{count(done.answers, 'answer')} from {count(done.records, 'record')} written to {target}."
-    lines = [
-        _flush(written),
-        "",
-        "For you alone, because it depends on the data",
-        item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst"),
-        item(f"{count(done.outside, 'value')} outside the range"),
-    ]
+    errors = item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst")
+    lines = [_flush(written), "", "For you alone, because it depends on the data", errors]
+    lines.append(item(f"{count(done.outside, 'value')} outside the range"))
     in_all = _in_all(done.answers_each, done.total_epsilon)
-    return "\n".join([*lines, *([""] if in_all else []), *in_all])
+    return "\n".join([*lines, "", *in_all] if in_all else lines)
 
 
 def applied_record(done: Quantised, target: str) -> dict[str, Any]:

@@ -229,16 +229,15 @@ def design_record(design: Design, output: str | None) -> dict[str, Any]:
     """What `design --json` prints."""
     achieved, joint, least = design.achieved, design.channel.joint, design.least
     return {
-        **picked(
-            design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs", "messages"
-        ),
-        **picked(design, "repaired", "borrowed", "fallback_from", "verified", "as_published", "seconds"),
+        **picked(design, "mechanism", "method", "nmi", "mutual_information", "entropy", "outputs"),
+        **picked(design, "messages", "repaired", "borrowed", "fallback_from", "verified", "as_published"),
+        "seconds": design.seconds,
         **picked(design.certificate, "upper_bound_nmi", "gap_nmi"),
         "notion": to_record(design.notion),
         "certificate": {"scope": design.certificate.scope, **design.certificate.details},
         "achieved": asdict(achieved),
         "used": None if design.used is None else asdict(design.used),
-        "guarantees": asdict(guarantees(achieved.eps_l, achieved.eps_u)),
+        "guarantees": guarantees(achieved.eps_l, achieved.eps_u),
         "bins": [asdict(each) for each in moved(design.channel)],
         "records": None if joint is None else joint.records,
         "confidence": None if design.confidence is None else design.confidence.level,

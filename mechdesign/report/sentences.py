@@ -50,8 +50,10 @@ def population_sentences(promise: PopulationPromise, chosen: ConfidenceSet | Non
     merged = promise.merged
     if merged is not None:
         groups = "; ".join(" with ".join(w.label(output) for output in group) for group in merged.groups)
+        most = merged.achieved.eps_u
+        times = w.factor_at_most(most) if math.isfinite(most) else "infinitely many"
         sentences.append(
-            f"Publishing as one output {groups} would give at most {_times(merged.achieved.eps_u)} and at least "
+            f"Publishing as one output {groups} would give at most {times} and at least "
             f"{w.factor_at_least(merged.achieved.eps_l)} times, for {w.percent(merged.lost)} of H(X). A design with "
             "confidence finds the best channel whose promise holds for the population."
         )
@@ -65,10 +67,6 @@ def _source(cause: Cause) -> str:
         f"the output {w.label(cause.output)} with {w.label(cause.sensitive)} "
         f"({w.count(sum(cause.records), 'record')} of {symbols}{more})"
     )
-
-
-def _times(budget: float) -> str:
-    return w.factor_at_most(budget) if math.isfinite(budget) else "infinitely many"
 
 
 def composition_record(found: Composition) -> dict[str, Any]:
@@ -118,12 +116,9 @@ def spending_record(spent: Spending | None) -> dict[str, Any] | None:
     """`after` of `design --json`."""
     if spent is None:
         return None
-    record: dict[str, Any] = {
-        "before": asdict(spent.before.achieved),
-        "together": composition_record(spent.together),
-        **w.picked(spent, "kept_before", "kept", "entropy"),
-        "at_once": None,
-    }
+    before, together = asdict(spent.before.achieved), composition_record(spent.together)
+    record: dict[str, Any] = {"before": before, "together": together}
+    record |= w.picked(spent, "kept_before", "kept", "entropy") | {"at_once": None}
     if (once := spent.at_once) is not None:
         gain = None if spent.kept is None else once.mutual_information - spent.kept
         bound = once.certificate.upper_bound_nmi

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-from mechdesign.auditing.measures import ChannelMeasures
+from mechdesign.auditing.measures import ChannelMeasures, measure
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.recommending import MOST, NEARLY, Fall, Recommendation, falls
@@ -18,8 +18,8 @@ from mechdesign.comparison.run import Comparison
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import blocks as b
 from mechdesign.report import wording as w
-from mechdesign.report.collect import design_report
-from mechdesign.report.content import achieved_texts, names_of, worst_text
+from mechdesign.report.collect import remarks_of
+from mechdesign.report.content import achieved_texts, names_of, summary_report, worst_text
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
@@ -44,13 +44,14 @@ WITHIN = f"{100 * (1 - NEARLY):g}%"
 
 def design_text(design: Design, joint: Joint, *, all_measures: bool = False) -> str:
     """What `design` prints: what matters first, derived measures last; without a final newline."""
-    report = design_report(design, joint, all_measures=all_measures)
+    attained = measure(design.channel, joint).leakage if all_measures else {}
+    report = summary_report(design, joint, attained=attained, remarks=remarks_of(design))
     parts = [lead_of(report.asked)]
     for section in summary_sections(_shortened(report)):
         lines = [line for block in section.blocks for line in _lines(block)]
         if section.anchor == "kept":
-            said = f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s)."
-            lines.append(w.paragraph(said))
+            made_by = f"Mechanism: {design.mechanism}, by {design.method} ({design.seconds:.2f} s)."
+            lines.append(w.paragraph(made_by))
         parts += ["", section.title, *lines]
     return "\n".join([*parts, "", "Other measures of leakage", *_measures(report, all_measures)])
 
@@ -124,12 +125,9 @@ def matrix_csv(channel: Channel) -> str:
 def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: what each symbol becomes, and what each output says."""
     useful = w.title(channel.useful.columns)
-    lines = [
-        f"{useful}: {w.count(len(channel.useful), 'symbol')}, {w.count(len(channel.outputs), 'output')}, "
-        f"denominator {channel.denominator}.",
-        "",
-        "What is published for each symbol",
-    ]
+    symbols, outputs = w.count(len(channel.useful), "symbol"), w.count(len(channel.outputs), "output")
+    lines = [f"{useful}: {symbols}, {outputs}, denominator {channel.denominator}."]
+    lines += ["", "What is published for each symbol"]
     for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
         lines.append(_entry(name, {channel.outputs[y]: entry / channel.denominator for y, entry in row}))
     if channel.joint is None:
@@ -201,9 +199,9 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
     lines = [["epsilon", *mechanisms, *known, *(f"{name}: stay true" for name in own)]]
     for epsilon in budgets[::step]:
         kept = [_kept(at.get((mechanism, epsilon))) for mechanism in mechanisms]
-        most = [_hundredths(proven.get((level, epsilon)), ROUND_CEILING) for level in levels]
+        most = [_percent(proven.get((level, epsilon)), ROUND_CEILING) for level in levels]
         true = [at.get((name, epsilon)) for name in own]
-        stays = [_hundredths(row and row.truth, ROUND_FLOOR) for row in true]
+        stays = [_percent(row and row.truth, ROUND_FLOOR) for row in true]
         lines.append([f"{epsilon:g}", *kept, *most, *stays])
     said = {
         f"one budget in {step}; the CSV has all": step > 1,
@@ -217,11 +215,11 @@ def _section(curve: tuple[str, float | None], rows: Sequence[ComparisonRow]) -> 
 
 def _kept(row: ComparisonRow | None) -> str:
     mark = "" if row is None else "!" if not row.satisfied else "*" if row.repaired else ""
-    return _hundredths(row and row.nmi, ROUND_FLOOR) + mark
+    return _percent(row and row.nmi, ROUND_FLOOR) + mark
 
 
-def _hundredths(share: float | None, rounding: str, digits: str = "0.01") -> str:
-    """A share in percent with two decimals, rounded in the direction that claims less."""
+def _percent(share: float | None, rounding: str, digits: str = "0.01") -> str:
+    """A share in percent, rounded in the direction that claims less."""
     return "-" if share is None else str((Decimal(share) * 100).quantize(Decimal(digits), rounding=rounding))
 
 
@@ -243,18 +241,14 @@ def _beliefs(found: Recommendation) -> str:
     by_change = sorted(range(len(last)), key=lambda s: last[s][0] - last[s][1])
     shown = sorted(by_change[:MOST_BELIEFS])
     lines = [["epsilon", "kept", *(w.label(found.symbols[s]) for s in shown)]]
-    lines.append(["before", "", *(_tenths(found.before[s], ROUND_HALF_EVEN) for s in shown)])
+    lines.append(["before", "", *(_percent(found.before[s], ROUND_HALF_EVEN, "0.1") for s in shown)])
     for at in found.beliefs:
-        ranges = [at.ranges[s] for s in shown]
-        cells = [f"{_tenths(low, ROUND_FLOOR)}..{_tenths(high, ROUND_CEILING)}" for low, high in ranges]
-        lines.append([f"{at.epsilon:.4g}", _tenths(at.nmi, ROUND_FLOOR), *cells])
+        lows = [_percent(share, ROUND_FLOOR, "0.1") for share in (at.nmi, *(at.ranges[s][0] for s in shown))]
+        highs = [_percent(at.ranges[s][1], ROUND_CEILING, "0.1") for s in shown]
+        lines.append([f"{at.epsilon:.4g}", lows[0], *map("..".join, zip(lows[1:], highs, strict=True))])
     part = "" if len(shown) == len(last) else f"; the {MOST_BELIEFS} of {len(last)} that can change most"
     heading = f"Beliefs, {curve_name(found.notion, found.lam)}: % before, lowest..highest after a release"
     return "\n".join([f"{heading}{part}", *w.aligned(lines)])
-
-
-def _tenths(share: float, rounding: str) -> str:
-    return _hundredths(share, rounding, "0.1")
 
 
 def _twice(rows: Sequence[ComparisonRow]) -> str:
@@ -292,17 +286,12 @@ def comparison_record(comparison: Comparison, advice: Sequence[Recommendation] |
 
 
 def _advised(found: Recommendation) -> dict[str, Any]:
-    most = found.most
-    return {
-        "notion": found.notion,
-        "lam": found.lam,
-        "at_most_twice": [w.picked(row, "mechanism", "epsilon", "nmi") for row in found.twice],
-        "keeps_most": None
-        if most is None
-        else {"share": MOST, **w.picked(most, "epsilon", "nmi"), "too_little": found.too_little},
-        "before": dict(zip(found.symbols, found.before, strict=True)),
-        "beliefs": [
-            {"epsilon": at.epsilon, "nmi": at.nmi, "ranges": dict(zip(found.symbols, at.ranges, strict=True))}
-            for at in found.beliefs
-        ],
-    }
+    most, twice = found.most, [w.picked(row, "mechanism", "epsilon", "nmi") for row in found.twice]
+    if most is not None:
+        most = {"share": MOST, **w.picked(most, "epsilon", "nmi"), "too_little": found.too_little}
+    record = {**w.picked(found, "notion", "lam"), "at_most_twice": twice, "keeps_most": most}
+    ranges = (dict(zip(found.symbols, at.ranges, strict=True)) for at in found.beliefs)
+    beliefs = zip(found.beliefs, ranges, strict=True)
+    record["before"] = dict(zip(found.symbols, found.before, strict=True))
+    record["beliefs"] = [w.picked(at, "epsilon", "nmi") | {"ranges": each} for at, each in beliefs]
+    return record

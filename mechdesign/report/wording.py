@@ -81,14 +81,8 @@ def achieved_text(achieved: Achieved) -> str:
 
 def paragraph(text: str, first: str = "  ") -> str:
     """`text` wrapped and indented, with labels left whole."""
-    return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), **whole)
 
 
 def item(text: str) -> str:

@@ -57,12 +57,9 @@ LEADING = re.compile(r"^(\d*)([-+.)](?=\s|$)|-(?=-)|[#=])")
 
 def markdown(document: b.Document) -> str:
     """The whole file."""
-    parts = [
-        f"# {_text(document.title)}",
-        f"**{_text(document.banner)}**",
-        _text(document.lead),
-        _items([f"{_text(name)}: **{_text(text)}**" for name, text in document.highlights]),
-    ]
+    highlights = _items([f"{_text(name)}: **{_text(text)}**" for name, text in document.highlights])
+    title, banner = f"# {_text(document.title)}", f"**{_text(document.banner)}**"
+    parts = [title, banner, _text(document.lead), highlights]
     for section in document.sections:
         parts.append(f"## {_text(section.title)}")
         parts += [text for block in section.blocks if (text := _block(block))]

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -22,8 +24,7 @@ from mechdesign.formats.digests import Census
 from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Source, open_source, packing_of
 from mechdesign.formats.outputs import free_notes
-from mechdesign.release.drawing import LABEL, REMEMBERED, Release
-from mechdesign.release.draws import Key
+from mechdesign.release.drawing import LABEL, REMEMBERED
 from mechdesign.sanitise.job import Earlier, Job, changes_told
 from mechdesign.sanitise.keys import TAG
 from mechdesign.sanitise.ledger import Ledger, begins
@@ -31,7 +32,7 @@ from mechdesign.sanitise.options import FileKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, refuse_inner
 from mechdesign.sanitise.recipe import Drawer, Recipe
 from mechdesign.sanitise.shuffling import shuffle_file
-from mechdesign.sanitise.target import Target, open_target
+from mechdesign.sanitise.target import Target
 from mechdesign.sanitise.writing import Sides, sides_hold, uses_of, write_release, write_sides
 
 
@@ -104,83 +105,70 @@ class Run:
     def __post_init__(self) -> None:
         tells = self.sides.codebook is not None and self.recipe.channels[0].joint is not None
         self.told: list[str] = [_CODEBOOK] if tells else []
+        schema = getattr(self.table, "schema", None)  # of Parquet files, whose columns can hold others
         try:
             self.plan = self.recipe.plan(self.table.header)
-            self._check_inside()
+            if schema is not None and not self.recipe.options.keep_sensitive:
+                kept = {*self.plan.others} - {*self.recipe.options.kept}
+                refuse_inner(schema, kept, self.recipe.private_columns)
         except InputError as error:
             raise InputError(f"{self.table.name}: {error}") from None
-
-    def _check_inside(self) -> None:
-        """Columns of a Parquet file can hold others, and the file notes of any kind."""
-        schema = getattr(self.table, "schema", None)
-        if schema is None:
-            return
-        notes = free_notes(schema)
-        if notes:
+        if schema is not None and (notes := free_notes(schema)):
             self.told.append(
                 f"the file's own notes stay as they are: {listed(notes)}; see that they tell nothing of its records"
             )
-        if not self.recipe.options.keep_sensitive:
-            kept = {*self.plan.others} - {*self.recipe.options.kept}
-            refuse_inner(schema, kept, self.recipe.private_columns)
 
-    def alone(self) -> Applied:
-        """With the key of the recipe, which nobody keeps."""
-        with self._opened() as out:
-            drawer, records = self._drawn(out, self.recipe.keys)
-            sha256 = self._sealed(out, drawer, records, Earlier())
-            out.commit()
-        return self._applied(records, sha256)
+    def write(self, ledger: Ledger | None) -> Applied:
+        """With the keys of a ledger, which knows of this run and of those before; else with one that nobody keeps."""
+        job = None if ledger is None else self._job(ledger)
+        place = None if ledger is None else os.fspath(ledger.path)
+        done = None if job is None else job.finished(self.target, self.sides.paths)
+        if done is not None and sides_hold(self.sides, self.recipe, done.output or ""):
+            self._heed(())
+            return self._applied(done.records, done.output or "", place, already=True)
+        with Target(
+            self.target,
+            force=self.force,
+            sources=(self.guarded.path,),
+            sides=self.sides.paths,
+            private=() if self.sides.internal is None else (self.sides.internal,),
+            leftover=job is not None and job.unfinished(self.target),
+        ) as out:
+            while True:
+                census = Census()
+                drawer, records = self._drawn(out, job, census)
+                content = census.content()
+                earlier = Earlier() if job is None else job.met(content)
+                if earlier is not None:
+                    break
+            sha256 = self._sealed(out, drawer, records, earlier)
+            if job is None:
+                out.commit()
+            else:
+                entry = job.entry(self.target, sha256, records, content, earlier.joint)
+                job.commit(out, entry, content, drawer.releases)
+        return self._applied(records, sha256, place)
 
-    def of_ledger(self, ledger: Ledger) -> Applied:
-        """With the keys of the ledger, which knows of this run and of those before."""
+    def _job(self, ledger: Ledger) -> Job:
         asked = self.recipe.options
         # The last ones only where they are used: releases of earlier versions had none.
         used = {"shuffle": asked.shuffle, "drop": asked.drop, "escape_formulas": self.escape}
-        settings: dict[str, Any] = {name: value for name, value in used.items() if value}
-        settings |= {"into": asked.into, "text": self.reading, "compression": self.packing}
-        settings |= {"keep_sensitive": asked.keep_sensitive}
+        always = {"into": asked.into, "text": self.reading, "compression": self.packing}
+        always |= {"keep_sensitive": asked.keep_sensitive}
         job = Job(
             ledger,
             uses_of(self.recipe, self.plan, self.table.header),
             file=ledger.file_hash(self.guarded.sha256, canonical(self.reading)),
             identity=asked.identifiers,
             fresh_draw=asked.fresh_draw,
-            settings=settings,
+            settings=always | {name: value for name, value in used.items() if value},
             source=self.guarded.name,
             channels=self.recipe.channels,
             channel_files=self.sides.channel_files,
         )
         vital = (("the ledger", ledger.path), ("the key file", ledger.key_path))
         keep_apart((self.target, *self.sides.paths), vital)
-        place = os.fspath(ledger.path)
-        done = job.finished(self.target, self.sides.paths)
-        if done is not None and sides_hold(self.sides, self.recipe, done.output or ""):
-            self._heed(())
-            return self._applied(done.records, done.output or "", place, already=True)
-        with self._opened(leftover=job.unfinished(self.target)) as out:
-            while True:
-                census = Census()
-                drawer, records = self._drawn(
-                    out,
-                    job.keys,
-                    lambda batch, add=census.add: add(ledger.hasher.records(batch)),
-                    job.prepare,
-                )
-                content = census.content()
-                earlier = job.met(content)
-                if earlier is not None:
-                    break
-            sha256 = self._sealed(out, drawer, records, earlier)
-            entry = job.entry(self.target, sha256, records, content, earlier.joint)
-            try:
-                out.commit(
-                    before=lambda: job.finish(entry, content, drawer.releases), after=lambda: job.done(entry)
-                )
-            except BaseException:
-                job.withdraw(entry)
-                raise
-        return self._applied(records, sha256, place)
+        return job
 
     def _heed(self, more: Sequence[str]) -> None:
         """There is more to be noted; nothing must be, if the user is strict."""
@@ -188,67 +176,41 @@ class Run:
         for note in (*self.plan.notices, *self.told) if self.strict else ():
             raise InputError(f"{self.table.name}: a note, which --strict makes an error: {note}")
 
-    def _opened(self, *, leftover: bool = False) -> Target:
-        return open_target(
-            self.target,
-            force=self.force,
-            sources=(self.guarded.path,),
-            sides=self.sides.paths,
-            private=() if self.sides.internal is None else (self.sides.internal,),
-            leftover=leftover,
-        )
-
-    def _drawn(
-        self,
-        out: Target,
-        keys: tuple[Key, ...],
-        look: Callable[[Any], None] | None = None,
-        prepare: Callable[[Sequence[Release]], None] | None = None,
-    ) -> tuple[Drawer, int]:
+    def _drawn(self, out: Target, job: Job | None, census: Census) -> tuple[Drawer, int]:
         """The output in its temporary place; who drew it, and the number of records."""
-        drawer = Drawer(replace(self.recipe, keys=keys), self.table.header)
-        if prepare is not None:
-            prepare(drawer.releases)
-        if self.recipe.options.shuffle:
-            plain = NamelessFile(self.folder)
-            try:
-                records = self._written(drawer, plain.path, None, look)
-                key = keys[0].derived("order", self.guarded.sha256)
+        recipe = self.recipe if job is None else replace(self.recipe, keys=job.keys)
+        drawer = Drawer(recipe, self.table.header)
+        look: Callable[[Any], None] | None = (
+            None if job is None else lambda batch: census.add(job.ledger.hasher.records(batch))
+        )
+        if job is not None:
+            job.prepare(drawer.releases)
+        write = partial(
+            write_release, drawer, self.table, advance=self._advance, look=look, escape=self.escape
+        )
+        if recipe.options.shuffle:
+            with closing(NamelessFile(self.folder)) as plain:
+                records = write(plain.path, None)
+                key = recipe.keys[0].derived("order", self.guarded.sha256)
                 text = getattr(self.table, "options", None)
                 shuffle_file(plain.path, out.part, key, text, self.packing, self.folder)
-            finally:
-                plain.close()
         else:
-            records = self._written(drawer, out.part, self.packing, look)
+            records = write(out.part, self.packing)
         if any(release.seen.full or release.earlier.full for release in drawer.releases):
             self.told += [_FORGOTTEN] if _FORGOTTEN not in self.told else []
         self.guarded.check()
         return drawer, records
 
-    def _written(self, drawer: Drawer, to: Path, packing: Compression | None, look: Any) -> int:
-        return write_release(drawer, self.table, to, packing, self._advance, look, escape=self.escape)
-
     def _sealed(self, out: Target, drawer: Drawer, records: int, earlier: Earlier) -> str:
         """The hash of the output, which is complete; everything else in its temporary place."""
-        try:
-            drawer.refuse_twins()
-            drawer.refuse_order()
-        except InputError as error:
-            raise InputError(f"{self.table.name}: {error}") from None
+        drawer.refuse_twins(f"{self.table.name}: ")
+        drawer.refuse_order(f"{self.table.name}: ")
         changes = changes_told(drawer.releases)
         self._heed((*earlier.notices, *changes))
         sha256 = out.seal()
-        write_sides(
-            self.sides,
-            out,
-            drawer,
-            output=sha256,
-            records=records,
-            dataset=self.guarded.sha256,
-            earlier=earlier,
-            notes=tuple(note for note in (*self.plan.notices, *self.told) if note not in changes),
-            inner_notes=changes,
-        )
+        notes = tuple(note for note in (*self.plan.notices, *self.told) if note not in changes)
+        known = {"output": sha256, "records": records, "dataset": self.guarded.sha256}
+        write_sides(self.sides, out, drawer, earlier, notes=notes, inner_notes=changes, **known)
         return sha256
 
     def _advance(self, share: float) -> None:
@@ -256,9 +218,7 @@ class Run:
             size = self.guarded.size
             self.progress(size + round(share * size), 2 * size)
 
-    def _applied(
-        self, records: int, sha256: str, ledger: str | None = None, *, already: bool = False
-    ) -> Applied:
+    def _applied(self, records: int, sha256: str, ledger: str | None, *, already: bool = False) -> Applied:
         notices = (*self.plan.notices, *self.told)
         return Applied(records, self.plan.released, sha256, ledger, already, notices, len(self.plan.others))
 
@@ -352,9 +312,9 @@ def sanitise_file(
             )
         reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas)
         run = Run(recipe, guarded, table, target, packing, folder, sides, *how, reading, progress)
-        if ledger is None:
-            return run.alone()
-        return run.of_ledger(ledger if isinstance(ledger, Ledger) else Ledger(ledger, channels=channel_files))
+        if ledger is not None and not isinstance(ledger, Ledger):
+            ledger = Ledger(ledger, channels=channel_files)
+        return run.write(ledger)
 
 
 def _first_half(progress: Progress | None) -> Progress | None:

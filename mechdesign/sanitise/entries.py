@@ -130,10 +130,7 @@ def old_jobs(channel: PathLike) -> Iterator[tuple[Path, OldJob]]:
     """
     real = real_path(channel)
     beside = real.with_name(real.name + FOLDER)
-    places = [
-        beside,
-        *(place for parent in (real.parent, Path(channel).parent) for place in parent.glob(f"*{FOLDER}")),
-    ]
+    places = [beside, *real.parent.glob(f"*{FOLDER}"), *Path(channel).parent.glob(f"*{FOLDER}")]
     paths = [path for place in places for path in sorted(place.glob("*.json"))]
     paths += [Path(os.fsdecode(note.read_bytes())) for note in sorted(beside.glob(f"*{ELSEWHERE}"))]
     for path in dict.fromkeys(map(real_path, paths)):

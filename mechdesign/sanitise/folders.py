@@ -8,6 +8,7 @@ forgets them if it comes to nothing. Also the rehearsal of a release: everything
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Generator, Mapping, Sequence
@@ -25,16 +26,7 @@ import numpy as np
 
 from mechdesign.core.documents import Digest, FileDocument, read_document, write_document
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import (
-    EXISTS,
-    PathLike,
-    open_locked,
-    part_of,
-    real_path,
-    reason,
-    sha256_of,
-    sync_folder,
-)
+from mechdesign.core.files import EXISTS, PathLike, open_locked, part_of, real_path, reason, sync_folder
 from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.digests import Content
@@ -47,8 +39,8 @@ from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
-MARKER, MANIFESTS = "_SUCCESS", "_manifests"
-"""What a released folder holds besides: names that begin like this are no data to Spark, Hive and pyarrow."""
+ASIDE, MARKER, MANIFESTS = ".{}.old", "_SUCCESS", "_manifests"
+"""The folder that is being replaced; what a released one holds besides, by names that are no data to Spark and Hive."""
 
 
 class ReleasedFolder(FileDocument):
@@ -132,8 +124,8 @@ def sanitise_path(
     """What `sanitise_file` does, for a file or for all files of a folder or glob; or only see that it can be done."""
     ledger: PathLike | None = how["ledger"]
     if is_folder(source):
-        sides = [how.pop(name, None) for name in ("manifest", "internal_manifest", "codebook")]
-        if ledger is None or how.get("fresh_draw") or sides != [None] * len(sides):
+        sides = [how.pop(name, None) is not None for name in ("manifest", "internal_manifest", "codebook")]
+        if ledger is None or how.get("fresh_draw") or any(sides):
             raise InputError(
                 "the files of a folder are kept apart by their ledger, and each has its manifest in OUT/_manifests: "
                 "leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest and --codebook out"
@@ -190,7 +182,7 @@ def _sanitise_folder(
                 _refuse_split(book.stage, names, done[names[0]].columns, how.get("text"))
             _publish(book, marker)
     records, first = sum(each.records for each in done.values()), done[names[0]]
-    digest = "" if dry_run else sha256_of(final / MARKER)
+    digest = "" if dry_run else hashlib.sha256((final / MARKER).read_bytes()).hexdigest()
     notices = dict.fromkeys([*told, *(text for each in done.values() for text in each.notices)])
     return replace(first, records=records, sha256=digest, already=same, notices=tuple(notices))
 
@@ -226,10 +218,10 @@ def _of_names(channels: Sequence[Any], names: Sequence[str], how: Mapping[str, A
             f"the names of folders hold {quoted(name)}, which looks like the column {quoted(like)}, and would stay: "
             "arrange the files in another way"
         )
-    which = f", with {listed(keys)}" if keys else ""
-    told = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
     if not keys and len(names) == 1:
         return ()
+    which = f", with {listed(keys)}" if keys else ""
+    told = f"names of folders and files stay{which}: see that they, and who shares one, tell nothing"
     if how.get("strict"):
         raise InputError(f"a note, which --strict makes an error: {told}")
     return (told,)
@@ -262,7 +254,9 @@ def _staged(
     except OSError as error:
         raise InputError(f"{target} cannot be written: {reason(error)}") from None
     try:
-        if (old := _aside(final)).exists() and not dry_run:  # of a run that was killed while names changed
+        if (
+            old := final.with_name(ASIDE.format(final.name))
+        ).exists() and not dry_run:  # of a run that was killed while names changed
             shutil.rmtree(old) if final.exists() else old.rename(final)
         held = _held(final, target)
         book = ProvisionalLedger(how["ledger"], stage, final, how.get("channel_files", ()), rehearsal=dry_run)
@@ -310,13 +304,9 @@ def _refuse_split(
             )
 
 
-def _aside(final: Path) -> Path:
-    return final.with_name(f".{final.name}.old")
-
-
 def _publish(book: ProvisionalLedger, marker: ReleasedFolder) -> None:
     """Give the folder its name; a crash leaves the old one, the new one, or none until the next run."""
-    stage, final, aside = book.stage, book.final, _aside(book.final)
+    stage, final, aside = book.stage, book.final, book.final.with_name(ASIDE.format(book.final.name))
     for path in sorted(stage.rglob("*"), reverse=True):
         if path.is_dir():
             sync_folder(path)

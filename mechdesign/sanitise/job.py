@@ -17,7 +17,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from sqlite3 import Connection
@@ -34,6 +34,7 @@ from mechdesign.release.sampling import Releasable
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Settings, Use
 from mechdesign.sanitise.history import is_same, joint_budget, local_budget, share_of
 from mechdesign.sanitise.ledger import Ledger
+from mechdesign.sanitise.target import Target
 
 REFUSE = "refuse"
 
@@ -48,8 +49,8 @@ def check_uses(uses: Sequence[Use]) -> None:
         first = seen.setdefault(use.channel, use)
         if first is not use:
             raise InputError(
-                f"the same channel cannot be applied to {_columns(first)} and to {_columns(use)} in one job: both "
-                "would get the same random numbers; release them in two jobs (--ledger)"
+                f"the same channel cannot be applied to {listed(first.columns)} and to {listed(use.columns)} in one "
+                "job: both would get the same random numbers; release them in two jobs (--ledger)"
             )
 
 
@@ -60,24 +61,15 @@ def check_treatment(old: Use, use: Use) -> None:
     """
     if old.columns != use.columns:
         raise InputError(
-            f"this channel was applied to {_columns(old)} before; on {_columns(use)} it would use the same random "
-            "numbers again: draw anew (--fresh-draw) if that is another column"
+            f"this channel was applied to {listed(old.columns)} before; on {listed(use.columns)} it would use the same "
+            "random numbers again: draw anew (--fresh-draw) if that is another column"
         )
     # What both refuse to release is known to both, and then under the same symbol.
     if not (old.normalise == use.normalise or old.unknown == use.unknown == REFUSE):
         raise InputError(
-            f"{_columns(use)} was released with the normalisation {old.normalise} before, not {use.normalise}, which "
-            "gives some records another symbol; keep it, or draw anew (--fresh-draw)"
+            f"{listed(use.columns)} was released with the normalisation {old.normalise} before, not {use.normalise}, "
+            "which gives some records another symbol; keep it, or draw anew (--fresh-draw)"
         )
-
-
-def _columns(use: Use) -> str:
-    return listed(list(use.columns))
-
-
-def identified_by(columns: Sequence[str]) -> str:
-    """What identifies records, in words."""
-    return f"the column {listed(list(columns))}" if columns else "their row number"
 
 
 @dataclass(frozen=True)
@@ -95,31 +87,26 @@ class Earlier:
     notices: tuple[str, ...] = ()
 
 
+@dataclass
 class Job:
     """A job that is ready to draw, with `keys`, one for each channel."""
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        uses: Sequence[Use],
-        *,
-        file: str | None = None,
-        content: Content | None = None,
-        identity: Sequence[str] = (),
-        fresh_draw: bool = False,
-        settings: Settings | None = None,
-        source: str | None = None,
-        channels: Sequence[Releasable] = (),
-        channel_files: Sequence[PathLike] = (),
-    ) -> None:
-        check_uses(uses)
-        self.ledger = ledger
-        self._file, self._identity, self._fresh, self._source = file, tuple(identity), fresh_draw, source
-        self._uses, self._channels = tuple(uses), tuple(channels)
-        places: list[str | None] = [os.fspath(real_path(path)) for path in channel_files]
-        self._places = places + [None] * len(self._uses)
+    ledger: Ledger
+    uses: Sequence[Use]
+    _: KW_ONLY
+    file: str | None = None
+    content: InitVar[Content | None] = None
+    identity: tuple[str, ...] = ()
+    fresh_draw: bool = False
+    settings: Settings = field(default_factory=dict[str, Any])
+    source: str | None = None
+    channels: Sequence[Releasable] = ()
+    channel_files: Sequence[PathLike] = ()
+
+    def __post_init__(self, content: Content | None) -> None:
+        check_uses(self.uses)
         # As they come back from the file: lists for tuples.
-        self._settings: Settings = json.loads(canonical(dict(settings or {})))
+        self.settings = json.loads(canonical(self.settings))
         self._started = _now()
         self._continued: Entry | None = None
         self._choose(content)
@@ -128,34 +115,30 @@ class Job:
         """Find the draws of this data set, which shows in its bytes or else in its content."""
         with self.ledger.reading() as db:
             released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
-            self.drawn = tuple(
-                self._drawn(use, place, released, content)
-                for use, place in zip(self._uses, self._places, strict=False)
-            )
+            places = [*(os.fspath(real_path(path)) for path in self.channel_files), *[None] * len(self.uses)]
+            pairs = zip(self.uses, places, strict=False)
+            self.drawn = tuple(self._drawn(use, place, released, content) for use, place in pairs)
             self.keys = tuple(self.ledger.key_of(drawn, db) for drawn in self.drawn)
 
     def _is_mine(self, entry: Entry, content: Content | None) -> bool:
         """Whether a release belongs to the job of this data set."""
-        if entry.identity != self._identity or self._identity:
-            return entry.identity == self._identity
+        if entry.identity != self.identity or self.identity:
+            return entry.identity == self.identity
         same = content is not None and entry.ordered == content.ordered
-        return same or (self._file is not None and entry.file == self._file)
+        return same or (self.file is not None and entry.file == self.file)
 
     def _drawn(
         self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
     ) -> Drawn:
         found = [(entry, old) for entry in released if (old := entry.of(use.channel)) is not None]
         if not found:
-            what = (
-                canonical(self._identity) if self._identity else self._file or (content and content.ordered)
-            )
-            return Drawn(
-                use=use, job=f"{'id' if self._identity else 'rows'} {what}", draw=0, channel_file=place
-            )
+            rows = self.file or (content and content.ordered)
+            job = f"id {canonical(self.identity)}" if self.identity else f"rows {rows}"
+            return Drawn(use=use, job=job, draw=0, channel_file=place)
         last, latest = found[-1]
         draw = max(old.draw for _, old in found if old.job == latest.job)
         # A run that was killed on the way to a fresh draw is finished first, with that draw.
-        draw += int(self._fresh and not (last.fresh and last.state == FINISHING))
+        draw += int(self.fresh_draw and not (last.fresh and last.state == FINISHING))
         for _, old in found:
             if (old.job, old.draw) == (latest.job, draw):
                 check_treatment(old.use, use)
@@ -163,7 +146,7 @@ class Job:
 
     def prepare(self, releases: Sequence[Release]) -> None:
         """Tell the releases, one for each channel, with which symbols records were released before."""
-        if self._identity:
+        if self.identity:
             with self.ledger.reading() as db:
                 for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
                     for hashes, codes in self.ledger.known(db, drawn, key):
@@ -208,17 +191,17 @@ class Job:
         return Entry(
             id=secrets.token_hex(8),
             target=STANDARD if standard else os.fspath(real_path(target)),
-            source=self._source,
+            source=self.source,
             state=FINISHING,
             started=self._started,
             output=output,
             records=records,
-            identity=self._identity,
+            identity=self.identity,
             drawn=self.drawn,
-            settings=self._settings,
-            fresh=self._fresh,
+            settings=self.settings,
+            fresh=self.fresh_draw,
             versions=versions(),
-            file=self._file,
+            file=self.file,
             ordered=content and content.ordered,
             unordered=content and content.unordered,
             joint=joint,
@@ -237,39 +220,36 @@ class Job:
 
     def _met(self, db: Connection, content: Content, *, budget: bool = True) -> Earlier | None:
         ours = {drawn.use.channel: drawn for drawn in self.drawn}
-        own: list[Entry] = []
-        foreign: list[Entry] = []
-        others: list[Entry] = []
-        before: list[Entry] = []
+        own, foreign, others, before = [list[Entry]() for _ in range(4)]
         for entry in self.ledger.releases(db):
             pairs = [(old, ours[old.use.channel]) for old in entry.drawn if old.use.channel in ours]
             same = all(old.job == mine.job for old, mine in pairs)
             (others if not pairs else own if same else foreign).append(entry)
             if pairs and same and any(old.draw != mine.draw for old, mine in pairs):
                 before.append(entry)
-            elif not same and not self._identity and self._is_mine(entry, content):
+            elif not same and not self.identity and self._is_mine(entry, content):
                 return None
         again = {entry.id for entry in before}
-        repeated = any(entry.id not in again and is_same(entry, content, self._file) for entry in own)
-        share, alike = share_of(db, foreign, content, self._file)
-        if share >= KNOWN and not self._fresh and not repeated:
-            same = [entry for entry in alike if is_same(entry, content, self._file)] or alike
-            raise InputError(_refusal(share, same[-1], self._identity))
+        repeated = any(entry.id not in again and is_same(entry, content, self.file) for entry in own)
+        share, alike = share_of(db, foreign, content, self.file)
+        if share >= KNOWN and not self.fresh_draw and not repeated:
+            same = [entry for entry in alike if is_same(entry, content, self.file)] or alike
+            raise InputError(_refusal(share, same[-1], self.identity))
         before += alike if share >= KNOWN else []
-        likeness, others = share_of(db, others, content, self._file)
+        likeness, others = share_of(db, others, content, self.file)
         drawn = [old for entry in before for old in entry.drawn if old.use.channel in ours]
         count = len({(old.job, old.draw) for old in drawn} - {(mine.job, mine.draw) for mine in self.drawn})
         notices = [_AGAIN.format(count, "draw" if count == 1 else "draws")] if count else []
         notices += [_SOME.format(share)] if 0 < share < KNOWN else []
-        notices += [_FIRST] if self._fresh and not count else []
+        notices += [_FIRST] if self.fresh_draw and not count else []
         notices += [_OTHER_CHANNELS] if likeness >= KNOWN else []
-        blind = [entry for entry in own if entry.unordered is None and entry.file != self._file]
-        notices += [_UNSEEN] if self._identity and blind else []
+        blind = [entry for entry in own if entry.unordered is None and entry.file != self.file]
+        notices += [_UNSEEN] if self.identity and blind else []
         joint = None
-        if self._fresh and count and budget:
+        if self.fresh_draw and count and budget:
             met = before + (others if likeness >= KNOWN else [])
             every = [*self.drawn, *(each for entry in met for each in entry.drawn)]
-            joint, told = joint_budget(every, self._channels)
+            joint, told = joint_budget(every, self.channels)
             notices.append(told)
         return Earlier(count, tuple(before), likeness >= KNOWN, joint, tuple(notices))
 
@@ -285,7 +265,7 @@ class Job:
                 self.ledger.take_over(db, last, entry)
                 self._continued = last
             self.ledger.enter(db, entry, content)
-            pairs = zip(releases, self.drawn, self.keys, strict=True) if self._identity and releases else ()
+            pairs = zip(releases, self.drawn, self.keys, strict=True) if self.identity and releases else ()
             for release, drawn, key in pairs:
                 for hashes, codes in self.ledger.known(db, drawn, key):
                     other = release.seen.find(hashes, codes)[1] != codes
@@ -298,16 +278,20 @@ class Job:
         with self.ledger.changing() as db:
             self.ledger.enter(db, entry.model_copy(update={"state": DONE, "finished": _now()}))
 
-    def withdraw(self, entry: Entry) -> None:
-        """Take back what `finish` entered, unless it may have been seen."""
-        if entry.target != STANDARD and not holds(entry.target, entry.output):
-            # The first error is the one to tell; an entry too many does no harm.
-            with suppress(InputError), self.ledger.changing() as db:
-                if self._continued is None:
-                    self.ledger.remove(db, entry)
-                else:  # what that run wrote may have been seen before it was removed
-                    self.ledger.take_over(db, entry, self._continued)
-                    self.ledger.enter(db, self._continued)
+    def commit(self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]) -> None:
+        """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
+        try:
+            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
+        except BaseException:
+            if entry.target != STANDARD and not holds(entry.target, entry.output):
+                # The first error is the one to tell; an entry too many does no harm.
+                with suppress(InputError), self.ledger.changing() as db:
+                    if self._continued is None:
+                        self.ledger.remove(db, entry)
+                    else:  # what that run wrote may have been seen before it was removed
+                        self.ledger.take_over(db, entry, self._continued)
+                        self.ledger.enter(db, self._continued)
+            raise
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
@@ -330,10 +314,11 @@ def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
 
 def _refusal(share: float, entry: Entry, identity: Sequence[str]) -> str:
     what = "these records have" if share == 1 else f"about {share:.0%} of these records have"
+    known = f"the column {listed(entry.identity)}" if entry.identity else "their row number"
     hint = "" if identity else ", name what identifies a record (--identity COL) from the first release on"
     return (
         f"{what} been released through this channel before (to {entry.target} on {entry.started[:10]}, known by "
-        f"{identified_by(entry.identity)}), and would be drawn a second time, which can leak far more than one "
+        f"{known}), and would be drawn a second time, which can leak far more than one "
         f"release: release that file again as it was{hint}, or accept that (--fresh-draw)"
     )
 

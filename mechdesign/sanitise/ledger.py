@@ -60,6 +60,8 @@ CREATE TABLE known (job TEXT NOT NULL, channel TEXT NOT NULL, draw INTEGER NOT N
 """Of a release its entry as JSON; of a data set its sample; of a job with a key of its own where that lies; of records
 by identifier their hash and, encrypted, the number of their symbol."""
 
+_OWN = "SELECT fingerprint FROM keys WHERE job = ''"
+
 
 def default_path() -> Path:
     """The ledger in the user's data folder."""
@@ -116,7 +118,7 @@ class Ledger:
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
-            row = db.execute("SELECT fingerprint FROM keys WHERE job = ''").fetchone()
+            row = db.execute(_OWN).fetchone()
             # The key last: after a crash in between, the ledger gets another one as long as nothing was released.
             if not os.path.lexists(self.key_path) and not self._count(db):
                 self.key = Key.fresh()
@@ -131,24 +133,16 @@ class Ledger:
         if not self.path.stat().st_size or not os.path.lexists(self.key_path):
             return False
         with self.reading() as db:
-            if not self._has_tables(db):
-                return False
-            row = db.execute("SELECT fingerprint FROM keys WHERE job = ''").fetchone()
-            if row is None:
+            row = self._has_tables(db) and db.execute(_OWN).fetchone()
+            if not row:
                 return False
             self._read_key(row[0], used=bool(self._count(db)))
             return check_of(self.key) == row[0]
 
     def _has_tables(self, db: sqlite3.Connection) -> bool:
         """Whether the file is a ledger, or is empty; refuses what it is of anything else."""
-        application, version, tables = (
-            db.execute(question).fetchone()[0]
-            for question in (
-                "PRAGMA application_id",
-                "PRAGMA user_version",
-                "SELECT count(*) FROM sqlite_master",
-            )
-        )
+        asked = "PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master"
+        application, version, tables = (db.execute(question).fetchone()[0] for question in asked)
         if tables and (application, version) != (APPLICATION, VERSION):
             known = f"of version {version}" if application == APPLICATION else "of another program"
             raise InputError(f"{self.path} is a file {known}, and no ledger of version {VERSION}")
@@ -201,12 +195,10 @@ class Ledger:
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise InputError(f"another process keeps the ledger {self.path} busy; try again") from None
             if code in DAMAGE:
-                raise InputError(
-                    f"the ledger {self.path} is damaged ({error}); put a copy of it back"
-                ) from None
-            raise self._refused(
-                "read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)
-            ) from None
+                told = f"the ledger {self.path} is damaged ({error}); put a copy of it back"
+                raise InputError(told) from None
+            why = "read-only file system" if code == sqlite3.SQLITE_READONLY else str(error)
+            raise self._refused(why) from None
 
     def _refused(self, why: str) -> InputError:
         return InputError(
@@ -237,16 +229,13 @@ class Ledger:
     @staticmethod
     def releases(db: sqlite3.Connection) -> list[Entry]:
         """All releases in their order."""
-        return [
-            Entry.model_validate_json(text)
-            for (text,) in db.execute("SELECT entry FROM releases ORDER BY number")
-        ]
+        rows = db.execute("SELECT entry FROM releases ORDER BY number")
+        return [Entry.model_validate_json(text) for (text,) in rows]
 
     def last_of(self, db: sqlite3.Connection, target: str) -> Entry | None:
         """The latest release to a place."""
-        row = db.execute(
-            "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1", (target,)
-        ).fetchone()
+        last = "SELECT entry FROM releases WHERE target = ? ORDER BY number DESC LIMIT 1"
+        row = db.execute(last, (target,)).fetchone()
         return row and Entry.model_validate_json(row[0])
 
     def enter(self, db: sqlite3.Connection, entry: Entry, content: Content | None = None) -> None:
@@ -277,13 +266,8 @@ class Ledger:
             "SELECT nonce, records, symbols FROM known WHERE job = ? AND channel = ? AND draw = ? ORDER BY rowid",
             (drawn.job, drawn.use.channel, drawn.draw),
         )
-        return [
-            (
-                np.frombuffer(records, "<u8"),
-                np.frombuffer(_ciphered(key, nonce, symbols), "<i4").astype(np.int64),
-            )
-            for nonce, records, symbols in rows
-        ]
+        codes = ((records, _ciphered(key, nonce, symbols)) for nonce, records, symbols in rows)
+        return [(np.frombuffer(a, "<u8"), np.frombuffer(b, "<i4").astype(np.int64)) for a, b in codes]
 
     @staticmethod
     def remember(
@@ -306,21 +290,15 @@ class Ledger:
         """Enter the releases of old job files, each once."""
         with self.reading() as db:
             seen = {entry.id for entry in self.releases(db)} if jobs else set[str]()
-        runs = [
-            (path, job, run)
-            for path, job in jobs
-            for run in job.runs
-            if run.state != RUNNING and run.id not in seen
-        ]
+        runs = [(path, job, run) for path, job in jobs for run in job.runs if run.state != RUNNING]
+        runs = [each for each in runs if each[2].id not in seen]
         if not runs:
             return
         with self.changing() as db:
             for path, job, run in runs:
                 lost = run.draw < job.key_since  # an earlier version began a new key when one was gone
-                name, place = (
-                    f"old {job.key_check}{' lost' * lost}",
-                    f"{path.with_name(job.key_file)}{' (lost)' * lost}",
-                )
+                name = f"old {job.key_check}{' lost' * lost}"
+                place = f"{path.with_name(job.key_file)}{' (lost)' * lost}"
                 db.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", (name, place, job.key_check))
                 told = run.model_dump(exclude={"draw", "dataset", "uses", "records"})
                 drawn = tuple(Drawn(use=use, job=name, draw=run.draw) for use in run.uses)
@@ -333,9 +311,8 @@ def _ciphered(key: Key, nonce: bytes, data: bytes) -> bytes:
     """AES-256 in counter mode, which undoes itself."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    return (
-        Cipher(algorithms.AES(key.derived("known symbols").secret), modes.CTR(nonce)).encryptor().update(data)
-    )
+    cipher = algorithms.AES(key.derived("known symbols").secret)
+    return Cipher(cipher, modes.CTR(nonce)).encryptor().update(data)
 
 
 def begins(path: Path, start: bytes) -> bool:

@@ -13,10 +13,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
-
-from pydantic import Field
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from mechdesign.channel.record import ChannelRecord
 from mechdesign.core.documents import (
@@ -42,7 +39,7 @@ from mechdesign.release.drawing import (
 )
 from mechdesign.release.policies import MARGINAL, OUTPUT, REFUSE
 from mechdesign.release.sampling import Releasable
-from mechdesign.sanitise.entries import Entry, Use
+from mechdesign.sanitise.entries import Entry, Natural, Use
 from mechdesign.tables.confidence import scope_of
 
 _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empty cell"}
@@ -51,7 +48,7 @@ _KINDS = {"unknown": "a symbol that the channel does not know", "null": "an empt
 def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
     """What the promise for one channel's columns is."""
     use = released.told
-    about = f" for {listed(list(use.sensitive))}" if use.sensitive else ""
+    about = f" for {listed(use.sensitive)}" if use.sensitive else ""
     promise = f"the promise {_notion(use.notion)}{about}" if use.notion else f"no promise on record{about}"
     size = ""
     if internal and use.table_records is not None:
@@ -70,21 +67,7 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
             f"It is about that table{size}: on the population that its records come from, or on other data that the "
             "channel is applied to, more can be told, and the more so the fewer records the table has."
         )
-    if use.form == POSTERIOR_DRAW:
-        told.append(
-            f"The values are drawn from the symbols of {listed(list(use.columns))} that the channel's output leaves "
-            "possible, as likely as the table says: they tell no more than the output."
-        )
-    if use.form == REPRESENTATIVE:
-        told.append(
-            "Each value is the median of the bins that the channel's output stands for: it tells no more."
-        )
-    if use.form == WITHIN:
-        told.append(
-            f"Each value is drawn from those that the table has in the bins of {listed(list(use.columns))} which the "
-            "channel's output leaves possible: it tells no more of its record than the output, but it is a value that "
-            "the table has."
-        )
+    told += [_FORMS[use.form].format(listed(use.columns))] if use.form in _FORMS else []
     for rule, kind in _KINDS.items():
         if getattr(use, rule) == MARGINAL:
             told.append(
@@ -92,6 +75,15 @@ def covers(released: ReleasedColumn, *, internal: bool) -> list[str]:
                 "nothing of it."
             )
     return told
+
+
+_FORMS = {
+    POSTERIOR_DRAW: "The values are drawn from the symbols of {} that the channel's output leaves possible, as likely "
+    "as the table says: they tell no more than the output.",
+    REPRESENTATIVE: "Each value is the median of the bins that the channel's output stands for: it tells no more.",
+    WITHIN: "Each value is drawn from those that the table has in the bins of {} which the channel's output leaves "
+    "possible: it tells no more of its record than the output, but it is a value that the table has.",
+}
 
 
 def voids(manifest: Manifest) -> list[str]:
@@ -140,7 +132,7 @@ def voids(manifest: Manifest) -> list[str]:
             if value.startswith(OUTPUT):
                 label = quoted(value.removeprefix(OUTPUT))
                 told.append(
-                    f"A record with {kind} in {listed(list(use.columns))} gets {label}: what "
+                    f"A record with {kind} in {listed(use.columns)} gets {label}: what "
                     "that tells of it, the promise does not cover."
                 )
     told.append(
@@ -149,7 +141,7 @@ def voids(manifest: Manifest) -> list[str]:
     )
     if identity:
         told.append(
-            f"A record is known by {listed(list(identity))}: records that share it share their random numbers."
+            f"A record is known by {listed(identity)}: records that share it share their random numbers."
         )
         told += [_CHANGES[use.changed] for use in uses[:1] if use.changed in _CHANGES]
     return told
@@ -163,7 +155,7 @@ _CHANGES = {
 
 
 def _named(names: Sequence[str]) -> str:
-    what = listed(list(names))
+    what = listed(names)
     return f"The column {what} is" if len(names) == 1 else f"The columns {what} are"
 
 
@@ -173,8 +165,6 @@ def _notion(notion: Mapping[str, Any]) -> str:
 
 
 Audience: TypeAlias = Literal["public", "internal"]
-
-Natural = Annotated[int, Field(ge=0)]
 
 
 class PublicColumn(Record):
@@ -295,39 +285,22 @@ class Manifest:
         """The manifest as it is written: JSON with the hash of its content."""
         internal = audience == "internal"
         content: dict[str, Any] = {
-            **{name: getattr(self, name) for name in _AS_IT_IS},
-            "released": tuple(column.told if internal else _public(column.told) for column in self.released),
+            **{name: value for name, value in vars(self).items() if name in _Told.model_fields},
+            "released": tuple(
+                column.told if internal else column.told.model_dump(include={*PublicColumn.model_fields})
+                for column in self.released
+            ),
             "versions": versions(),
             "covers": tuple(line for column in self.released for line in covers(column, internal=internal)),
             "voids": tuple(voids(self)),
             "notes": (*self.notes, *(self.inner_notes if internal else ())),
         }
         if internal:
-            earlier = tuple(
-                EarlierRelease(
-                    draw=max(drawn.draw for drawn in run.drawn), target=run.target, output=run.output
-                )
-                for run in self.earlier
-            )
+            runs = [(max(each.draw for each in run.drawn), run.target, run.output) for run in self.earlier]
+            earlier = tuple(EarlierRelease(draw=draw, target=to, output=sha256) for draw, to, sha256 in runs)
             content |= {"dataset": self.dataset, "earlier": earlier}
         kind = InternalManifest if internal else PublicManifest
         return document_text(kind.model_validate(content))
-
-
-_AS_IT_IS = (
-    "output",
-    "records",
-    "columns",
-    "columns_before",
-    "identity",
-    "draw",
-    "insecure_seed",
-    "shuffled",
-)
-
-
-def _public(column: InternalColumn) -> PublicColumn:
-    return PublicColumn.model_validate(column.model_dump(include=set(PublicColumn.model_fields)))
 
 
 def released_column(
@@ -336,11 +309,11 @@ def released_column(
     names: tuple[str, ...],
     *,
     sensitive: tuple[str, ...] | None,
-    record: ChannelRecord | None = None,
     channel_file: str | None = None,
 ) -> ReleasedColumn:
     """What a manifest says of one channel, when all records have been drawn."""
     channel = release.channel
+    record: ChannelRecord | None = getattr(channel, "record", None)
     counts = [int(count) for count in release.symbol_counts]
     size = len(channel.useful)
     values = channel.useful.symbols if release.form in OF_SYMBOLS else [(y,) for y in channel.outputs]
@@ -395,16 +368,3 @@ def codebook_text(channel: Releasable) -> str:
             backward = repr(masses[i] / sum(masses)) if masses else ""
             writer.writerow([label, *channel.useful.symbols[x], repr(w / channel.denominator), backward])
     return stream.getvalue()
-
-
-def write_codebook(channel: Releasable, path: Path) -> None:
-    """Write `codebook_text` to a file."""
-    path.write_text(codebook_text(channel), encoding="utf-8", newline="")
-
-
-def is_codebook(channel: Releasable, path: PathLike) -> bool:
-    """Whether a file is the codebook of the channel."""
-    try:
-        return Path(path).read_bytes() == codebook_text(channel).encode()
-    except OSError:
-        return False

@@ -198,16 +198,6 @@ class ReleaseOptions:
         return cast("tuple[str, ...]", self.identity)
 
     @property
-    def more_private(self) -> tuple[str, ...]:
-        """Columns that the user says must not stay either."""
-        return cast("tuple[str, ...]", self.correlated)
-
-    @property
-    def dropped(self) -> tuple[str, ...]:
-        """Columns that are left out of the output."""
-        return cast("tuple[str, ...]", self.drop)
-
-    @property
     def kept(self) -> tuple[str, ...]:
         """Columns that stay whatever they tell."""
         return cast("tuple[str, ...]", self.keep)

@@ -123,33 +123,29 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
             raise InputError(
                 f"the column {quoted(name)} cannot stand for a sensitive and a useful column at once"
             )
-    for name in (*options.more_private, *(name for name in secret if name in options.renamed.values())):
+    renamed = [name for name in secret if name in options.renamed.values()]
+    for name in (*options.correlated, *renamed, *options.identifiers, *options.drop, *options.kept):
         require_column(name, header)
-    for name in options.identifiers:
-        require_column(name, header)
-        if name in useful or name in secret:
+        if name in options.identifiers and (name in useful or name in secret):
             raise InputError(f"the column {quoted(name)} is useful or sensitive and cannot identify records")
-    for name in (*options.dropped, *options.kept):
-        require_column(name, header)
-    gone = [name for name in options.dropped if name in useful]
+    gone = [name for name in options.drop if name in useful]
     if gone and options.into is None:
         raise InputError(f"the column {quoted(gone[0])} is released and cannot be left out (--drop)")
-    replaced = [*(useful if options.into is None else []), *options.dropped]
-    for kind, names in (("sensitive", secret), ("correlated", options.more_private)):
+    replaced = [*(useful if options.into is None else []), *options.drop]
+    for kind, names in (("sensitive", secret), ("correlated", options.correlated)):
         left = [name for name in names if name in header and name not in replaced]
         if left and not options.keep_sensitive:
             raise InputError(
                 f"the {kind} column {listed(left)} would stay in the output; remove it from the input, or keep it "
                 "knowingly (--keep-sensitive)"
             )
-    known = [*useful, *secret, *options.more_private, *options.dropped, *options.kept]
-    looks = (
-        [] if options.keep_sensitive else [("sensitive", each) for each in lookalikes(header, secret, known)]
-    )
-    looks += [("useful", each) for each in lookalikes(header, useful, known, endings=False)] * (
-        options.into is None
-    )
-    for what, (name, like) in looks:
+    known = [*useful, *secret, *options.correlated, *options.drop, *options.kept]
+    looks = () if options.keep_sensitive else lookalikes(header, secret, known)
+    other = () if options.into is not None else lookalikes(header, useful, known, endings=False)
+    for what, (name, like) in (
+        *(("sensitive", each) for each in looks),
+        *(("useful", each) for each in other),
+    ):
         raise InputError(
             f"the column {quoted(name)} looks like the {what} column {quoted(like)} and would stay in the output; "
             "leave it out (--drop), or keep it knowingly (--keep)"
@@ -159,13 +155,14 @@ def make_plan(channels: Sequence[FileChannel], header: Sequence[str], options: R
         notices.append(
             f"{listed(useful)} stays in the output beside the released column: no release yet, remove it first"
         )
-    private = {*secret, *options.more_private} - {*replaced}
+    notices += [_SEVERAL] if len(channels) > 1 else []
+    private = {*secret, *options.correlated} - {*replaced}
     return Plan(
         tuple(tuple(header.index(name) for name in names) for names in inside),
         tuple(header.index(name) for name in options.identifiers),
         _layout(header, inside, options),
         tuple(name for name in header if name in private),
-        (*notices, *([_SEVERAL] if len(channels) > 1 else [])),
+        tuple(notices),
     )
 
 
@@ -232,7 +229,7 @@ def _layout(
         columns = [OutputColumn(name, i) for i, name in enumerate(header)]
         for k, new in enumerate(added):
             columns += [OutputColumn(name, None, (k, part)) for part, name in enumerate(new)]
-    columns = [column for column in columns if column.release or column.name not in options.dropped]
+    columns = [column for column in columns if column.release or column.name not in options.drop]
     output = [column.name for column in columns]
     for column in columns:
         if column.release is not None and output.count(column.name) > 1:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Unpack
 
 from mechdesign.core.errors import InputError
@@ -19,7 +18,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.domains import IntervalDomain
+from mechdesign.nonstochastic.domains import IntervalDomain, interval
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
 from mechdesign.nonstochastic.noiseless import LAYOUTS
@@ -120,7 +119,17 @@ def quantise_table(
         raise InputError(
             "a total budget is one of an individual: name the column that identifies individuals (--individual)"
         )
-    made, notices = _undesigned(options), list[str]()
+    of = f"the {options.query} of {quoted(options.column)}"
+    made = MechanismFile(
+        query=options.query,
+        column=options.column,
+        group_by=options.group_by,
+        domain=interval(0, 1) if options.query == "count" else parse_range(options.range_text, of),
+        epsilon=0.0,
+        mechanisms=(),
+        provenance={"tool": "mechdesign", "layout": options.layout, "missing": options.missing},
+    )
+    notices: list[str] = []
     if total_epsilon is None:
         allowed = allowance(nearest_double(options.epsilon))
         made, notices = replace(made, epsilon=float(allowed.epsilon)), [allowed.notice]
@@ -153,27 +162,3 @@ def quantise_table(
         **writing,
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))
-
-
-def _undesigned(options: QuantizeOptions) -> MechanismFile:
-    """The mechanism file without its budget and its thresholds."""
-    domain = (
-        IntervalDomain(Fraction(0), Fraction(1))
-        if options.query == "count"
-        else parse_range(options.range_text, f"the {options.query} of {quoted(options.column)}")
-    )
-    told = {
-        "tool": "mechdesign",
-        "layout": options.layout,
-        "clipped": options.clip,
-        "missing": options.missing,
-    }
-    return MechanismFile(
-        query=options.query,
-        column=options.column,
-        group_by=options.group_by,
-        domain=domain,
-        epsilon=0.0,
-        mechanisms=(),
-        provenance=told,
-    )

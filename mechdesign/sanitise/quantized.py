@@ -16,13 +16,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.core.documents import versions
+from mechdesign.core.documents import document_text, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
@@ -42,7 +41,7 @@ from mechdesign.nonstochastic.mechanism_file import (
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
 from mechdesign.nonstochastic.quantizers import Quantizer
-from mechdesign.sanitise.target import Target, open_target
+from mechdesign.sanitise.target import Target
 
 Outside = Literal["refuse", "clip"]
 
@@ -137,9 +136,7 @@ def release_table(
     with (
         GuardedInput(source, spool=folder) as guarded,
         open_source(guarded.path, text, name=guarded.name) as table,
-        open_target(
-            target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []
-        ) as out,
+        Target(target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []) as out,
     ):
         mechanism = designed(table)
         run = Answering(mechanism, table, column, equals, outside, progress)
@@ -151,16 +148,10 @@ def release_table(
         guarded.check()
         done = run.result(out.seal())
         if beside:
-            _save_side(done.mechanism, out, beside)
+            said = document_text(done.mechanism.document)
+            out.part_of_side(beside).write_text(said, encoding="utf-8", newline="\n")
         out.commit()
     return done
-
-
-def _save_side(mechanism: MechanismFile, out: Target, beside: PathLike) -> None:
-    with TemporaryDirectory(prefix="mechdesign-") as folder:
-        scratch = Path(folder) / "mechanism.json"
-        mechanism.save(scratch)
-        out.part_of_side(beside).write_bytes(scratch.read_bytes())
 
 
 class Answering:

@@ -15,7 +15,6 @@ from mechdesign.formats.cells import encode, require_column
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Source, open_source
 from mechdesign.nonstochastic.mechanism_file import MechanismFile, read_verified
-from mechdesign.nonstochastic.quantizers import Quantizer
 from mechdesign.sanitise.quantized import RECORDS, apply_mechanism, released_number
 
 
@@ -62,7 +61,13 @@ def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tupl
     read = [answer, *(() if identity else (*mechanism.group_by, RECORDS))]
     for name in read:
         require_column(name, table.header)
-    allowed = {m.individuals: _labels(mechanism.query, m.quantizer) for m in mechanism.mechanisms}
+    allowed = {
+        m.individuals: {
+            repr(float(released_number(mechanism.query, m.quantizer, cell)))
+            for cell in range(m.quantizer.levels)
+        }
+        for m in mechanism.mechanisms
+    }
     wrong: dict[str, int] = {}
     seen: set[tuple[str, ...]] = set()
     answers = 0
@@ -85,10 +90,6 @@ def _wrong_answers(mechanism: MechanismFile, table: Source, column: str) -> tupl
                 continue
             wrong[fault] = wrong.get(fault, 0) + times
     return [f"{times:,} of {answers:,} answers: each {fault}" for fault, times in wrong.items()], answers
-
-
-def _labels(query: str, quantizer: Quantizer) -> set[str]:
-    return {repr(float(released_number(query, quantizer, cell))) for cell in range(quantizer.levels)}
 
 
 def _whole(text: str) -> int:

@@ -67,7 +67,7 @@ class Recipe:
     @property
     def private_columns(self) -> list[str]:
         """Columns that must not stay unless the user wants it so."""
-        return [*secret_columns(self.channels, self.options), *self.options.more_private]
+        return [*secret_columns(self.channels, self.options), *self.options.correlated]
 
     def plan(self, header: Sequence[Any]) -> Plan:
         """What happens to each column of a table."""
@@ -123,21 +123,15 @@ class Drawer:
         self.recipe = recipe
         self.header = tuple(header)
         self.plan = recipe.plan(self.header)
+        options, plan = recipe.options, self.plan
         self.releases = [
-            Release(
-                channel,
-                key,
-                policy=recipe.options.rules,
-                form=recipe.options.form,
-                changed=recipe.options.changed,
-            )
+            Release(channel, key, policy=options.rules, form=options.form, changed=options.changed)
             for channel, key in zip(recipe.channels, recipe.keys, strict=True)
         ]
-        options, plan = recipe.options, self.plan
         wanted = not options.shuffle and not options.keep_order and options.into is None
         self.orders = [Order(len(release.symbol_counts)) for release in self.releases if wanted]
         # What is not to be read from other columns: X as it is and in its bins, and S where it is left out.
-        gone = [name for name in self.recipe.private_columns if name in options.dropped]
+        gone = [name for name in self.recipe.private_columns if name in options.drop]
         self._hidden: dict[tuple[str, int], Any] = {(name, -1): None for name in gone}
         for k, places in enumerate(plan.inputs if options.into is None else ()):
             for part, at in enumerate(places):
@@ -165,13 +159,13 @@ class Drawer:
 
         self._twins.add(count, coded)
 
-    def refuse_twins(self) -> None:
+    def refuse_twins(self, where: str = "") -> None:
         """Raise InputError if a column would stay that tells outright what is protected."""
         for (name, _), (other, _) in self._twins.found():
             what = "sensitive" if other in self.recipe.private_columns else "useful"
             raise InputError(
-                f"the column {quoted(name)} stands for the {what} column {quoted(other)}, which can be guessed from "
-                "it, and would stay in the output: leave it out (--drop), or keep it knowingly (--keep)"
+                f"{where}the column {quoted(name)} stands for the {what} column {quoted(other)}, which can be guessed "
+                "from it, and would stay in the output: leave it out (--drop), or keep it knowingly (--keep)"
             )
 
     def ordered(self) -> str | None:
@@ -241,7 +235,7 @@ class Drawer:
             return Identifiers([_identifiers(column(at), self.header[at]) for at in self.plan.identity])
         name = self.recipe.options.row_numbers
         if name is not None:
-            return _numbered(_whole_numbers(column(self.header.index(name)), name), name)
+            return _numbered(column(self.header.index(name)), name)
         if numbers is not None:
             return NumberedRecords(np.asarray(numbers))
         return RowNumbers(first_row, count)
@@ -278,7 +272,7 @@ def _identifiers(column: Any, name: str) -> list[str]:
     return np.array(cells.texts, dtype=object)[cells.codes].tolist() if len(cells) else []
 
 
-def _whole_numbers(column: Any, name: str) -> Any:
+def _numbered(column: Any, name: str) -> NumberedRecords:
     import narwhals as nw
     import pyarrow as pa
 
@@ -290,13 +284,8 @@ def _whole_numbers(column: Any, name: str) -> Any:
             f"the column {quoted(name)} must hold an integer for every record, its row number, and it holds "
             f"{'gaps' if series.dtype.is_integer() else str(series.dtype)}"
         )
-    return series.to_numpy()
-
-
-def _numbered(numbers: Any, name: str) -> NumberedRecords:
-    records = NumberedRecords(numbers)
-    ascending = records.numbers[1:] > records.numbers[:-1]
-    if not ascending.all():
+    records = NumberedRecords(series.to_numpy())
+    if not (records.numbers[1:] > records.numbers[:-1]).all():
         values, times = np.unique(records.numbers, return_counts=True)
         if times.max() > 1:
             raise InputError(

@@ -154,10 +154,12 @@ def nothing() -> None:
 class Target:
     """``with Target(path) as target:`` write to `target.part`, then call `target.commit`.
 
-    Leaving the block in any other way removes the temporary files and leaves what was there before.
+    Leaving the block in any other way removes the temporary files and leaves what was there before. ``-`` is standard
+    output: what is written reaches it in one go, only when all is well and complete. Of the sides some may be
+    `private`: for the owner.
     """
 
-    _ends_here = True
+    _file: NamelessFile | None = None
 
     def __init__(
         self,
@@ -169,7 +171,8 @@ class Target:
         private: Sequence[PathLike] = (),
         leftover: bool = False,
     ) -> None:
-        self.name = "standard output" if os.fspath(path) == STANDARD else os.fspath(path)
+        self._standard = os.fspath(path) == STANDARD
+        self.name = "standard output" if self._standard else os.fspath(path)
         self._given = Path(path)
         self._path = real_path(path)
         self.part = part_of(self._path)
@@ -183,8 +186,14 @@ class Target:
         self._ours: list[Path] = []
 
     def __enter__(self) -> Target:
-        self._check_names()
+        if self._standard:
+            if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+                raise InputError("standard output is closed; open it, or name a file to write to")
+            with self._refusals():
+                self._file = NamelessFile()
+            self.part = self._file.path
         try:
+            self._check_names()
             with self._refusals():
                 for part in self._parts():
                     self._take(part)
@@ -213,7 +222,7 @@ class Target:
                 with open(part, "rb+") as stream:
                     os.fsync(stream.fileno())
         # This takes milliseconds; a signal in the middle would leave work for the next run to mend.
-        with uninterrupted(last=self._ends_here):
+        with uninterrupted(last=not self._standard):
             before()
             with self._refusals():
                 self._check_free()
@@ -221,8 +230,30 @@ class Target:
                     self._rename(part, real_path(side))
                     # The output must not reach the disk before what belongs to it.
                     sync_folder(real_path(side).parent)
-                self._publish()
-            self._conclude(after)
+                if not self._standard:
+                    self._rename(self.part, self._path)
+                    sync_folder(self._path.parent)
+            if not self._standard:
+                try:
+                    after()
+                except InputError as error:
+                    raise InputError(f"{self.name} is complete, but then: {error}") from None
+        if self._standard:
+            self._deliver()
+            after()
+
+    def _deliver(self) -> None:
+        """A reader may take its time, so this can be interrupted."""
+        sys.stdout.flush()
+        sink = sys.stdout.fileno()
+        try:
+            with self._refusals(), open(self.part, "rb", buffering=0) as stream:
+                while block := stream.read(BLOCK):
+                    rest = memoryview(block)
+                    while rest:
+                        rest = rest[os.write(sink, rest) :]
+        except (KeyboardInterrupt, Stopped) as stop:
+            raise CutOff(stop, self.name) from None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._discard()
@@ -230,10 +261,11 @@ class Target:
             raise InputError(self._refused(error)) from error
 
     def _parts(self) -> tuple[Path, ...]:
-        return self.part, *self._sides.values()
+        return (*([] if self._standard else [self.part]), *self._sides.values())
 
     def _check_free(self) -> None:
-        check_target(self._given, force=self._force, sources=self._sources)
+        if not self._standard:
+            check_target(self._given, force=self._force, sources=self._sources)
 
     def _check_names(self) -> None:
         self._check_free()
@@ -246,16 +278,6 @@ class Target:
                 )
             taken.add(real_path(side))
 
-    def _publish(self) -> None:
-        self._rename(self.part, self._path)
-        sync_folder(self._path.parent)
-
-    def _conclude(self, after: Callable[[], None]) -> None:
-        try:
-            after()
-        except InputError as error:
-            raise InputError(f"{self.name} is complete, but then: {error}") from None
-
     def _take(self, part: Path) -> None:
         descriptor = open_locked(part, busy=f"another job is writing {self.name}; wait until it has finished")
         self._locks[part] = descriptor
@@ -264,16 +286,11 @@ class Target:
         os.ftruncate(descriptor, 0)
         if sys.platform != "win32":  # which keeps permissions in access lists
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-            os.fchmod(descriptor, mode & (MODE if part in self._secret else self._readable()))
-
-    def _readable(self) -> int:
-        """The permissions that a new file may have: who cannot read the input is not let read what comes of it."""
-        mode = 0o777
-        for source in self._sources:
-            status = os.stat(source)
-            if status.st_nlink:  # a copy of a pipe has no name, and tells nothing of permissions
-                mode &= status.st_mode | 0o700
-        return mode
+            # Who cannot read the input is not let read what comes of it.
+            for status in map(os.stat, self._sources):
+                if status.st_nlink:  # a copy of a pipe has no name, and tells nothing of permissions
+                    mode &= status.st_mode | 0o700
+            os.fchmod(descriptor, mode & MODE if part in self._secret else mode)
 
     def _rename(self, part: Path, path: Path) -> None:
         if part not in self._secret:
@@ -294,6 +311,8 @@ class Target:
         self._ours.clear()
         for descriptor in descriptors:
             os.close(descriptor)
+        if self._file is not None:
+            self._file.close()
 
     @contextmanager
     def _refusals(self) -> Generator[None]:
@@ -303,75 +322,10 @@ class Target:
             raise InputError(self._refused(error)) from error
 
     def _refused(self, error: OSError) -> str:
+        if isinstance(error, BrokenPipeError):
+            return "standard output was closed by its reader, who has not got all of the release"
         what = reason(error) if error.errno is not None else " ".join(str(error).split())
         return f"{self.name} cannot be written: {what}"
 
     def _concerns(self, error: OSError) -> bool:
         return error.errno in REFUSALS or error.filename in map(os.fspath, self._parts())
-
-
-class StandardOutput(Target):
-    """The same for standard output: what is written reaches it in one go, only when all is well and complete."""
-
-    _ends_here = False
-    _file: NamelessFile | None = None
-
-    def __enter__(self) -> Target:
-        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InputError("standard output is closed; open it, or name a file to write to")
-        with self._refusals():
-            self._file = NamelessFile()
-        self.part = self._file.path
-        return super().__enter__()
-
-    def _parts(self) -> tuple[Path, ...]:
-        return tuple(self._sides.values())
-
-    def _check_free(self) -> None: ...
-
-    def _publish(self) -> None: ...
-
-    def _conclude(self, after: Callable[[], None]) -> None: ...
-
-    def commit(self, *, before: Callable[[], None] = nothing, after: Callable[[], None] = nothing) -> None:
-        """Give the sides their names, then copy the output to standard output."""
-        super().commit(before=before)
-        self._deliver()
-        after()
-
-    def _deliver(self) -> None:
-        """A reader may take its time, so this can be interrupted."""
-        sys.stdout.flush()
-        sink = sys.stdout.fileno()
-        try:
-            with self._refusals(), open(self.part, "rb", buffering=0) as stream:
-                while block := stream.read(BLOCK):
-                    rest = memoryview(block)
-                    while rest:
-                        rest = rest[os.write(sink, rest) :]
-        except (KeyboardInterrupt, Stopped) as stop:
-            raise CutOff(stop, self.name) from None
-
-    def _refused(self, error: OSError) -> str:
-        if isinstance(error, BrokenPipeError):
-            return "standard output was closed by its reader, who has not got all of the release"
-        return super()._refused(error)
-
-    def _discard(self) -> None:
-        super()._discard()
-        if self._file is not None:
-            self._file.close()
-
-
-def open_target(
-    path: PathLike,
-    *,
-    force: bool = False,
-    sources: Sequence[PathLike] = (),
-    sides: Sequence[PathLike] = (),
-    private: Sequence[PathLike] = (),
-    leftover: bool = False,
-) -> Target:
-    """The target that `path` names; ``-`` is standard output. Of the sides some may be `private`: for the owner."""
-    kind = StandardOutput if os.fspath(path) == STANDARD else Target
-    return kind(path, force=force, sources=sources, sides=sides, private=private, leftover=leftover)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.entries import Use
 from mechdesign.sanitise.job import Earlier
-from mechdesign.sanitise.manifest import Manifest, is_codebook, read_manifest, released_column, write_codebook
+from mechdesign.sanitise.manifest import Audience, Manifest, codebook_text, read_manifest, released_column
 from mechdesign.sanitise.plan import Plan, sensitive_of
 from mechdesign.sanitise.recipe import BadRecord, Drawer, Recipe
 from mechdesign.sanitise.target import Target
@@ -41,6 +41,15 @@ class Sides:
     def paths(self) -> tuple[PathLike, ...]:
         """Those that are wanted."""
         return tuple(path for path in (self.manifest, self.internal, self.codebook) if path is not None)
+
+    @property
+    def manifests(self) -> list[tuple[PathLike, Audience]]:
+        """Those of them that are manifests."""
+        both: list[tuple[PathLike | None, Audience]] = [
+            (self.manifest, "public"),
+            (self.internal, "internal"),
+        ]
+        return [(path, audience) for path, audience in both if path is not None]
 
 
 def write_release(
@@ -105,58 +114,37 @@ def write_release(
 
 def uses_of(recipe: Recipe, plan: Plan, header: Sequence[str]) -> list[Use]:
     """How the channels are used, for the job and the manifests."""
-    policy = recipe.options.rules
+    asked = recipe.options
+    how = {"form": asked.form, "changed": asked.changed, **asdict(asked.rules)}
     return [
-        Use(
-            channel=channel_digest(channel),
-            columns=tuple(header[at] for at in places),
-            form=recipe.options.form,
-            unknown=policy.unknown,
-            null=policy.null,
-            normalise=policy.normalise,
-            changed=recipe.options.changed,
-        )
+        Use(channel=channel_digest(channel), columns=tuple(header[at] for at in places), **how)
         for channel, places in zip(recipe.channels, plan.inputs, strict=True)
     ]
 
 
-def write_sides(
-    sides: Sides,
-    out: Target,
-    drawer: Drawer,
-    *,
-    output: str,
-    records: int,
-    dataset: str,
-    earlier: Earlier,
-    notes: tuple[str, ...],
-    inner_notes: tuple[str, ...],
-) -> None:
-    """Write manifests and codebook to their temporary places."""
+def write_sides(sides: Sides, out: Target, drawer: Drawer, earlier: Earlier, **known: Any) -> None:
+    """Write manifests, with what is `known` of the run besides, and codebook to their temporary places."""
     if sides.codebook is not None:
-        write_codebook(drawer.releases[0].channel, out.part_of_side(sides.codebook))
-    if sides.manifest is None and sides.internal is None:
+        out.part_of_side(sides.codebook).write_bytes(codebook_text(drawer.releases[0].channel).encode())
+    if not sides.manifests:
         return
     plan, recipe = drawer.plan, drawer.recipe
+    uses = uses_of(recipe, plan, drawer.header)
+    files = [*map(sha256_of, sides.channel_files), *[None] * len(uses)]
+    released = [
+        released_column(
+            release,
+            use,
+            tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
+            sensitive=sensitive_of(release.channel, recipe.options),
+            channel_file=file,
+        )
+        for k, (release, use, file) in enumerate(zip(drawer.releases, uses, files, strict=False))
+    ]
     manifest = Manifest(
-        output=output,
-        records=records,
         columns_before=drawer.header,
         columns=plan.header,
-        released=tuple(
-            released_column(
-                release,
-                use,
-                tuple(column.name for column in plan.columns if column.release and column.release[0] == k),
-                sensitive=sensitive_of(recipe.channels[k], recipe.options),
-                record=getattr(recipe.channels[k], "record", None),
-                channel_file=sha256_of(sides.channel_files[k]) if k < len(sides.channel_files) else None,
-            )
-            for k, (release, use) in enumerate(
-                zip(drawer.releases, uses_of(recipe, plan, drawer.header), strict=True)
-            )
-        ),
-        dataset=dataset,
+        released=tuple(released),
         kept_private=plan.kept_private,
         identity=recipe.options.identifiers,
         draw=earlier.draws,
@@ -164,21 +152,19 @@ def write_sides(
         other_channels=earlier.other_channels,
         insecure_seed=recipe.options.insecure_seed is not None,
         shuffled=recipe.options.shuffle,
-        notes=notes,
-        inner_notes=inner_notes,
+        **known,
     )
-    for path, audience in ((sides.manifest, "public"), (sides.internal, "internal")):
-        if path is not None:
-            out.part_of_side(path).write_text(manifest.text(audience), encoding="utf-8")  # type: ignore[arg-type]
+    for path, audience in sides.manifests:
+        out.part_of_side(path).write_text(manifest.text(audience), encoding="utf-8")
 
 
 def sides_hold(sides: Sides, recipe: Recipe, output: str) -> bool:
     """Whether the files that go with an output are there, and say what belongs to it."""
     try:
-        if sides.manifest is not None and read_manifest(sides.manifest, "public").output != output:
-            return False
-        if sides.internal is not None and read_manifest(sides.internal, "internal").output != output:
-            return False
-    except InputError:  # some other file has the name
+        if sides.codebook is not None:
+            content = Path(sides.codebook).read_bytes()
+            if content != codebook_text(recipe.channels[0]).encode():
+                return False
+        return all(read_manifest(path, audience).output == output for path, audience in sides.manifests)
+    except (InputError, OSError):  # some other file has the name, or none
         return False
-    return sides.codebook is None or is_codebook(recipe.channels[0], sides.codebook)

@@ -14,6 +14,7 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -106,12 +107,9 @@ def kind_of(texts: Iterable[str], *, most: bool = False) -> Kind | None:
 
 
 def _kind_of(text: str) -> Kind | None:
-    if number_of(text, "number") is not None:
-        return "number"
-    try:
-        return _moment(text)[0]
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        return "number" if number_of(text, "number") is not None else _moment(text)[0]
+    return None
 
 
 def text_of_number(value: Fraction | float, kind: Kind) -> str:
@@ -299,19 +297,6 @@ def numbers_of(variable: Variable, part: int = 0) -> tuple[Fraction | None, ...]
     if kind is None or not any(texts):
         raise InputError(f"the column {quoted(variable.columns[part])} holds symbols that are no numbers")
     return tuple(number_of(text, kind) if text else None for text in texts)
-
-
-def describe_outside(column: str, bins: Bins, cells: Sequence[str]) -> str:
-    """What is wrong with cells of which one is `NO_NUMBER` or `OUTSIDE`; never the cell itself."""
-    if NO_NUMBER in cells:
-        return (
-            f"the column {quoted(column)} has a cell that is no {WHAT[bins.kind]}, and the channel sorts these into "
-            "bins; correct it, or say what to publish for it (--unknown)"
-        )
-    return (
-        f"the column {quoted(column)} has a value outside the channel's bins, {bins.edges[0]} to {bins.edges[-1]}; say "
-        "what to publish for it (--unknown), or design the channel with edges that hold it (-inf, inf)"
-    )
 
 
 def middle_of(weights: Sequence[int]) -> int:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, as_whole, distinct_records, encode, encoded_columns
-from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, describe_outside, number_of
+from mechdesign.tables.bins import NO_NUMBER, OUTSIDE, WHAT, number_of
 from mechdesign.tables.variable import Variable
 
 Codes = NDArray[np.int64]
-
 
 UNKNOWN = -1
 """Code of a record whose symbol the variable does not have."""
@@ -127,8 +126,17 @@ def describe_unknown(cells: Sequence[str], variable: Variable) -> str:
             "it, design the channel with missing cells as a symbol (--missing symbol), or say what to publish (--null)"
         )
     for name, bins, cell in zip(variable.columns, variable.bins, cells, strict=False):
-        if bins is not None and cell in (NO_NUMBER, OUTSIDE):
-            return describe_outside(name, bins, cells)
+        if bins is not None and cell == NO_NUMBER:
+            return (
+                f"the column {quoted(name)} has a cell that is no {WHAT[bins.kind]}, and the channel sorts these into "
+                "bins; correct it, or say what to publish for it (--unknown)"
+            )
+        if bins is not None and cell == OUTSIDE:
+            return (
+                f"the column {quoted(name)} has a value outside the channel's bins, {bins.edges[0]} to "
+                f"{bins.edges[-1]}; say what to publish for it (--unknown), or design the channel with edges that "
+                "hold it (-inf, inf)"
+            )
     text, columns = ", ".join(cells), ",".join(variable.columns)
     near = difflib.get_close_matches(text, variable.names, n=1)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""

@@ -61,11 +61,6 @@ class ConfidenceSet:
         """Whether P(s) was given rather than estimated or left open."""
         return self.share_lower == self.share_upper
 
-    @property
-    def shares_are_free(self) -> bool:
-        """Whether nothing is said of P(s)."""
-        return not any(self.share_lower) and all(end == 1 for end in self.share_upper)
-
     def to_record(self) -> dict[str, Any]:
         """The set as the channel file writes it; ends are texts "p/q"."""
         cells = [
@@ -78,7 +73,8 @@ class ConfidenceSet:
     @property
     def stated(self) -> dict[str, Any]:
         """What everybody may know of the set: all but the intervals."""
-        shares = "known" if self.shares_are_known else "free" if self.shares_are_free else "estimated"
+        free = not any(self.share_lower) and all(end == 1 for end in self.share_upper)
+        shares = "known" if self.shares_are_known else "free" if free else "estimated"
         return {"level": self.level, "set": METHOD, "shares": shares, "unseen": self.unseen}
 
 
@@ -108,11 +104,8 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
 
 def check_level(level: Any) -> float:
     """The level as a float."""
-    if (
-        isinstance(level, bool)
-        or not isinstance(level, numbers.Real)
-        or not LEAST_LEVEL <= float(level) < 1.0
-    ):
+    is_number = not isinstance(level, bool) and isinstance(level, numbers.Real)
+    if not is_number or not LEAST_LEVEL <= float(level) < 1.0:
         raise InputError(
             f"the confidence level ({quoted(level)}) must be a number from {LEAST_LEVEL} up to, but not including, 1"
         )

@@ -37,7 +37,6 @@ FEWEST = 3
 Entry: TypeAlias = Literal["count", "weight", "probability"]
 """What the entries of a table are."""
 
-
 ExactTable: TypeAlias = tuple[Variable, Variable, tuple[tuple[int, ...], ...], tuple[str, ...]]
 """What a Joint is made of: labels, non-negative integers without empty rows and columns, and notices."""
 
@@ -55,13 +54,11 @@ def exact_table(
     what: Entry,
 ) -> ExactTable:
     """The exact table behind `array`, scaled to integers unless it holds counts."""
-    rows, header = (
-        _title(array, "index", columns[0], "sensitive"),
-        _title(array, "columns", columns[1], "useful"),
-    )
+    rows = _title(array, "index", columns[0], "sensitive")
+    header = _title(array, "columns", columns[1], "useful")
     cells, row_labels, column_labels = _unpack(array)
-    sensitive = _variable(labels[0], row_labels, rows, len(cells), "s", "row")
-    useful = _variable(labels[1], column_labels, header, len(cells[0]), "x", "column")
+    sensitive = _variable(row_labels if labels[0] is None else labels[0], rows, len(cells), "row")
+    useful = _variable(column_labels if labels[1] is None else labels[1], header, len(cells[0]), "column")
     known = what == "count" and all(
         set(map(type, row)) == {int} and 0 <= min(row) <= max(row) < LARGEST_ENTRY for row in cells
     )
@@ -142,14 +139,10 @@ def refuse_margins(
             if (named or (unnamed and len(lines) >= FEWEST)) and all(
                 abs(2 * entry - total) <= share * entry for entry, total in zip(line, totals, strict=True)
             ):
-                way = (
-                    "a symbol of this name needs another"
-                    if named
-                    else "a symbol needs the long form, --weight"
-                )
+                way = "of this name needs another" if named else "needs the long form, --weight"
                 raise InputError(
                     f"the {what} {quoted(name)} is the sum of the other {what}s, a margin that would count everybody "
-                    f"twice; remove it ({way})"
+                    f"twice; remove it (a symbol {way})"
                 )
 
 
@@ -189,17 +182,10 @@ def _own_labels(index: Any) -> list[Any] | None:
     return None if type(index).__name__ == "RangeIndex" else list(index)
 
 
-def _variable(
-    labels: Sequence[Any] | None,
-    own: Sequence[Any] | None,
-    columns: str | Sequence[str],
-    size: int,
-    prefix: str,
-    axis: str,
-) -> Variable:
+def _variable(labels: Sequence[Any] | None, columns: str | Sequence[str], size: int, axis: str) -> Variable:
     names = (columns,) if isinstance(columns, str) else tuple(columns)
     if labels is None:
-        labels = own or [f"{prefix}{i}" for i in range(size)]
+        labels = [f"{'s' if axis == 'row' else 'x'}{i}" for i in range(size)]
     if isinstance(labels, str):
         raise InputError(f"{axis} labels must be a sequence of texts, not one text ({quoted(labels)})")
     symbols = [_symbol(label, f"label of {axis}") for label in labels]

@@ -22,12 +22,6 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.tally import Missing, Roles, Tally, UnusableCell
 from mechdesign.tables.variable import Variable
 
-DEFAULT_USEFUL = "useful"
-"""Name of the useful column of a wide table that does not say."""
-
-DEFAULT_SENSITIVE = "sensitive"
-"""Name of the sensitive column of a wide table whose first header cell is empty."""
-
 WIDE = "if this is a count table, sensitive symbols down its first column, say so (--contingency)"
 
 LONG = "for one record a row leave --contingency out and name the columns (--sensitive, --useful)"
@@ -61,7 +55,12 @@ def read_joint(
         try:
             if wide:
                 what = "probability" if probabilities else "weight" if weighted else "count"
-                joint = _wide(source, _only(sensitive), _only(useful), weight, what, missing)
+                named = _only(sensitive), _only(useful)
+                if weight is not None:
+                    raise InputError(
+                        "a wide table has no weight column; leave --weight out, or give microdata"
+                    )
+                joint = _wide(source, named, what, missing)
                 return joint if bins is None else joint.binned(bins)
             if sensitive is None or useful is None:
                 raise InputError(
@@ -153,17 +152,8 @@ def _only(names: ColumnNames) -> str | None:
     raise InputError("a wide table has one sensitive and one useful variable; crossed columns need microdata")
 
 
-def _wide(
-    source: Source,
-    sensitive: str | None,
-    useful: str | None,
-    weight: str | None,
-    what: Entry,
-    missing: Missing,
-) -> Joint:
+def _wide(source: Source, named: tuple[str | None, str | None], what: Entry, missing: Missing) -> Joint:
     """A wide table: header of useful symbols, first column of sensitive ones."""
-    if weight is not None:
-        raise InputError("a wide table has no weight column; leave --weight out, or give microdata")
     header, body = source.header, [row for batch in source.batches() for row in batch.rows()]
     if not body:
         raise InputError("the file has a header but no rows")
@@ -175,7 +165,7 @@ def _wide(
             f"row {labels.index('') + 1} of the table" if "" in labels else f"column {columns.index('') + 2}"
         )
         raise InputError(f"{where} has no label; name it, or let empty text be a symbol (--missing symbol)")
-    names = (sensitive or header[0] or DEFAULT_SENSITIVE, useful or DEFAULT_USEFUL)
+    names = (named[0] or header[0] or "sensitive", named[1] or "useful")
     try:
         table = exact_table([row[1:] for row in body], (labels, columns), names, what=what)
     except InputError as error:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
-from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd, by_exact_cdd
+from solvers.enumeration.cdd import EXACT, FLOAT, by_cdd
 from solvers.enumeration.pivot import METHOD as PIVOT
 from solvers.enumeration.pivot import attempt, bytes_per_basis
 from solvers.enumeration.result import DEFAULT_MAX_VERTICES, DEFAULT_MEMORY_LIMIT, ListingLimits, Vertices
@@ -17,12 +15,9 @@ from solvers.polytope import Polytope
 
 __all__ = ["METHODS", "Estimate", "Vertices", "estimate", "explicit_rows", "vertices"]
 
-METHODS: Mapping[str, Callable[[Polytope, ListingLimits], Vertices]] = MappingProxyType(
-    {FLOAT: by_cdd, EXACT: by_exact_cdd}
-)
-"""The algorithms of cddlib by their names; all others pivot."""
-
 AUTO = "auto"
+
+METHODS = (AUTO, PIVOT, FLOAT, EXACT)
 
 TRIAL = 10 * WORK
 """Work, about 20 ms, for which it is quicker to try than to estimate first."""
@@ -78,10 +73,8 @@ def vertices(
     BackendFailure
         If the back-end is not installed, or rounding defeats it.
     """
-    if method not in (AUTO, PIVOT, *METHODS):
-        raise InvalidOption(
-            f"method {method!r} is not known; use one of {', '.join([AUTO, PIVOT, *METHODS])}"
-        )
+    if method not in METHODS:
+        raise InvalidOption(f"method {method!r} is not known; use one of {', '.join(METHODS)}")
     end = math.inf if time_limit is None else time.monotonic() + time_limit
     limits = ListingLimits(max_vertices=max_vertices, memory_limit=memory_limit, end=end)
     rows = explicit_rows(polytope)
@@ -98,7 +91,7 @@ def vertices(
             raise
         method = FLOAT
     _refuse_if_too_large(polytope, limits)
-    found = METHODS[method](polytope, limits)
+    found = by_cdd(polytope, method)
     if len(found) > limits.max_vertices:
         raise TooManyVertices(_too_many(f"{len(found)} vertices", limits))
     return found

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from solvers.enumeration.pivot import EMPTY, walk
-from solvers.enumeration.result import ListingLimits, Vertices, finished_vertices, ordered
+from solvers.enumeration.result import Vertices, finished_vertices, ordered
 from solvers.errors import BackendFailure, EmptyPolytope
 from solvers.polytope import Polytope
 
@@ -34,39 +34,34 @@ def exact_available() -> bool:
         return False
 
 
-def by_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices that cddlib finds in doubles; it may lose some where data are near ties."""
-    if find_spec("cdd") is None:
-        raise BackendFailure(
-            'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
-        )
-    points = np.array(_generators("cdd", polytope.explicit, float, FLOAT), dtype=np.float64)
-    if len(points) == 0:
-        if walk(polytope, most_bases=1).status != EMPTY:
-            raise _inconsistent(FLOAT, "it finds no vertex of a polytope that has some")
-        raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
-    points[np.abs(points) < ROUNDED] = 0.0
-    points /= points.sum(axis=1, keepdims=True)
-    return finished_vertices(ordered(points), polytope, FLOAT)
+def by_cdd(polytope: Polytope, method: str) -> Vertices:
+    """All vertices that cddlib finds, in doubles (it may lose some where data are near ties) or exactly.
 
-
-def by_exact_cdd(polytope: Polytope, limits: ListingLimits) -> Vertices:
-    """All vertices of the polytope that the doubles describe, in exact rational arithmetic.
-
-    Auxiliary variables are eliminated exactly, too. Vertices are rounded to doubles at the end, and those
-    that doubles can hardly tell apart are merged.
+    The exact ones are those of the polytope that the doubles describe; auxiliary variables are eliminated exactly, too.
+    They are rounded to doubles at the end, and those that doubles can hardly tell apart are merged.
     """
-    if not exact_available():
+    exact = method == EXACT
+    if exact and not exact_available():
         raise BackendFailure(
             'method="cdd-exact" needs the full pycddlib with GMP, which is not installed: '
             "pip uninstall pycddlib-standalone, install Debian's libcdd-dev and libgmp-dev, pip install pycddlib; "
             'or use method="pivot"'
         )
-    found = _generators("cdd.gmp", polytope, Fraction, EXACT)
+    if not exact and find_spec("cdd") is None:
+        raise BackendFailure(
+            'method="cdd" needs pycddlib; install pycddlib-standalone, or use method="pivot"'
+        )
+    how = ("cdd.gmp", polytope, Fraction) if exact else ("cdd", polytope.explicit, float)
+    found = _generators(*how, method)
     if not found:
+        if not exact and walk(polytope, most_bases=1).status != EMPTY:
+            raise _inconsistent(method, "it finds no vertex of a polytope that has some")
         raise EmptyPolytope("no point satisfies the constraints: the polytope is empty")
     points = np.array([[float(x) for x in point] for point in found])
-    return finished_vertices(ordered(points), polytope, EXACT, exact=True)
+    if not exact:
+        points[np.abs(points) < ROUNDED] = 0.0
+        points /= points.sum(axis=1, keepdims=True)
+    return finished_vertices(ordered(points), polytope, method, exact=exact)
 
 
 def _generators(

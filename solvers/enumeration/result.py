@@ -7,12 +7,10 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure, InvalidOption, OutOfTime
+from solvers.points import Array
 from solvers.polytope import MEMBERSHIP_TOLERANCE, Polytope
-
-Array = NDArray[np.float64]
 
 MERGE_TOLERANCE = 1e-10
 """Points that differ by no more than this in every coordinate are one vertex: a hundred times the

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure
-from solvers.points import Points
-
-Array = NDArray[np.float64]
+from solvers.points import Array, Points
 
 FEASIBILITY = 1e-7
 """Largest residual of the equations, in units about as large as each entry of the point, at which an answer
@@ -188,7 +186,8 @@ class HighsMaster:
             set_options(highs, way)
             again = self._run()
             set_options(highs, {**OPTIONS, "simplex_strategy": PRIMAL_SIMPLEX})
-            better = again.is_optimal and again.residual < found.residual
+            # What failed may have met its equations all the same, short of the optimum.
+            better = again.is_optimal and not (found.is_optimal and found.residual <= again.residual)
             found = again if better or again.status is MasterStatus.TIME_LIMIT else found
             if found.is_optimal:
                 break
@@ -284,7 +283,17 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
     # One thread makes results repeatable.
     exact = {"threads": 1, "mip_rel_gap": 0.0, "mip_feasibility_tolerance": INTEGRALITY}
     highs = highs_with(exact | {"time_limit": min(float(time_limit), highspy.kHighsInf)})
-    highs.passModel(_model(highspy, program))
+    n, rows = program.costs.size, program.rows
+    starts, columns = (np.array(each, dtype=np.int32) for each in (rows.starts[:-1], rows.columns))
+    lower, upper, values = (
+        np.array(each, dtype=np.float64) for each in (rows.lower, rows.upper, rows.values)
+    )
+    none = np.zeros(0, np.int32)
+    highs.addCols(n, program.costs, program.lower, program.upper, 0, np.zeros(n, np.int32), none, np.zeros(0))
+    highs.addRows(len(lower), lower, upper, len(values), starts, columns, values)
+    if program.integer is not None:
+        whole = np.flatnonzero(program.integer).astype(np.int32)
+        highs.changeColsIntegrality(len(whole), whole, [highspy.HighsVarType.kInteger] * len(whole))
     if start is not None:
         guess: Any = highspy.HighsSolution()
         guess.col_value = list(start)
@@ -302,20 +311,3 @@ def solve_program(program: Program, *, time_limit: float = math.inf, start: Arra
     objective = float(program.costs @ x)
     bound = float(info.mip_dual_bound) if program.integer is not None else objective
     return Solution(x, objective, bound, optimal)
-
-
-def _model(highspy: Any, program: Program) -> Any:
-    lp = highspy.HighsLp()
-    lp.num_col_ = program.costs.size
-    lp.num_row_ = len(program.rows.lower)
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = program.costs, program.lower, program.upper
-    lp.row_lower_ = np.asarray(program.rows.lower, dtype=np.float64)
-    lp.row_upper_ = np.asarray(program.rows.upper, dtype=np.float64)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.asarray(program.rows.starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.asarray(program.rows.columns, dtype=np.int32)
-    lp.a_matrix_.value_ = np.asarray(program.rows.values, dtype=np.float64)
-    if program.integer is not None:
-        kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-        lp.integrality_ = [kinds[int(flag)] for flag in program.integer]
-    return lp

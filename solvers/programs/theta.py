@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from solvers.errors import BackendFailure
-
-Array = NDArray[np.float64]
+from solvers.points import Array
 
 
 def theta_matrix(vertices: int, edges: NDArray[np.int64]) -> Array:

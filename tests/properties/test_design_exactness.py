@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.mechanisms import design
-from mechdesign.notions import to_record
+from mechdesign.mechanisms import HEURISTICS, design
+from mechdesign.notions import ALIP, to_record
 from tests.cases.designs import independent_nmi, is_private, lost_to_exactness, notions_of, random_notion
 from tests.oracles.float_designs import random_table
 
@@ -107,3 +107,18 @@ def test_the_bound_is_never_below_the_optimum(seed):
 @pytest.mark.parametrize("seed", range(25, 325))
 def test_the_bound_is_never_below_the_optimum_on_hundreds_of_tables(seed):
     agree_with_cdd(seed, most_s=5, most_x=12, gap=[1e-3, 1e-4, 1e-5][seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_more_budget_and_the_optimum_never_keep_less(seed):
+    """What is private at a budget is private at a larger one, and heuristics' channels are channels: no bound is below
+    any of them, and the optimum is not below any by more than the gap that was asked for."""
+    rng = np.random.default_rng([17, seed])
+    joint, gap, least = random_table(rng, 5, 14), 1e-4, 0.0
+    for epsilon in (0.3, 0.6, 1.2, 2.4):
+        notion = ALIP.from_epsilon(epsilon, 0.6)
+        best = design(joint, notion, gap=gap)
+        others = [design(joint, notion, mechanism=name).nmi for name in HEURISTICS]
+        assert best.certificate.upper_bound_nmi >= max(least, best.nmi, *others)
+        assert best.nmi >= max(least, *others) - gap
+        least = best.nmi

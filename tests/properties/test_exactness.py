@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mechdesign.auditing.matrix import audit_matrix
-from mechdesign.auditing.utility import utility
+from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import audit, failing_outputs
 from mechdesign.channel.channel import DENOMINATOR, Channel
 from mechdesign.mechanisms.rounding import RoundingFailure, partition_channel, round_channel

@@ -170,7 +170,7 @@ def test_limits_must_be_positive_whole_numbers(name, value):
 
 
 def test_registry_is_complete_and_read_only():
-    assert set(METHODS) == {"cdd", "cdd-exact"}
+    assert METHODS == ("auto", "pivot", "cdd", "cdd-exact")
     with pytest.raises(TypeError):
         METHODS["other"] = None  # type: ignore[index]
 

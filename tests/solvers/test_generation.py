@@ -227,7 +227,7 @@ def test_lowered_prices_prove_what_they_are_said_to(seed, share, monkeypatch):
     truth, target = exact(polytope), table.sum(axis=0)
     monkeypatch.setattr(generation, "LOWERING_SHARE", share)
     tree, first = ConcaveSearch(polytope), Points.from_dense(target)
-    run = Generation(target=target, pricer=tree, initial=first, gap=1e-6, time_limit=60.0)
+    run = Generation(target=target, pricer=tree.run, initial=first, gap=1e-6, time_limit=60.0)
     prices = lower_envelope(polytope, target, method="columns", gap=1e-6).dual
     # What the master does not know: a price of a rare symbol that is far too high.
     blunt = prices + 1e-10 / target

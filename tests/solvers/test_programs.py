@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,14 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from solvers import Points
-from solvers.programs.highs import FEASIBILITY, HighsMaster, MasterSolution, MasterStatus, PriceBox
+from solvers.programs.highs import (
+    FEASIBILITY,
+    OTHER_WAYS,
+    HighsMaster,
+    MasterSolution,
+    MasterStatus,
+    PriceBox,
+)
 from tests.oracles.cvxpy_master import CvxpyMaster
 
 MASTERS = (HighsMaster, CvxpyMaster)
@@ -168,3 +177,56 @@ def test_what_counts_as_optimal():
     ]
     for lie in lies:
         assert not MasterSolution(**{**good, **lie}).is_optimal
+
+
+SPOILED = {
+    "failed": {"status": MasterStatus.FAILED},
+    "failed on a feasible point": {"status": MasterStatus.FAILED, "residual": 0.0},
+    "prices of nothing": {"dual": np.full(6, np.nan)},
+    "not the point": {"residual": 1e-3},
+}
+
+
+@pytest.mark.parametrize("spoiled", SPOILED.values(), ids=SPOILED)
+@pytest.mark.parametrize("boxed", [False, True])
+@pytest.mark.parametrize("failures", range(len(OTHER_WAYS) + 2))
+def test_every_other_way_is_taken_where_those_before_it_fail(monkeypatch, failures, boxed, spoiled):
+    """A way is tried from nothing, with its options; the next solve has the usual ones; at the end it is admitted."""
+    points, costs, target = columns(3, 6, 40)
+    master = HighsMaster(target)
+    master.add(points, costs)
+    box = PriceBox(np.full(6, -9.0), np.full(6, 9.0)) if boxed else None
+    expected = master.solve(60.0, box).value
+    honest, ways = HighsMaster._run, []
+
+    def run(self):
+        names = {name for way in OTHER_WAYS for name in way}
+        ways.append({name: self._highs.getOptionValue(name)[1] for name in names})
+        found = honest(self)
+        return replace(found, **spoiled) if len(ways) <= failures else found
+
+    monkeypatch.setattr(HighsMaster, "_run", run)
+    found = master.solve(60.0, box)
+    assert len(ways) == min(failures, len(OTHER_WAYS)) + 1
+    for used, way in zip(ways[1:], OTHER_WAYS, strict=False):
+        assert used.items() >= way.items()
+    assert found.is_optimal == (failures <= len(OTHER_WAYS))
+    if found.is_optimal:
+        assert found.value == pytest.approx(expected, abs=1e-7)
+    ways.clear()
+    failures = 0
+    assert master.solve(60.0, box).value == pytest.approx(expected, abs=1e-7)
+    assert ways[0]["solver"] == "simplex"
+
+
+def test_the_interior_point_answers_where_no_simplex_can():
+    """HiGHS itself fails: no simplex may take a single step, with whatever scaling."""
+    points, costs, target = columns(3, 20, 200)
+    master = HighsMaster(target)
+    master.add(points, costs)
+    master._highs.setOptionValue("simplex_iteration_limit", 0)
+    assert master._run().status is MasterStatus.FAILED
+    found = master.solve(60.0)
+    assert found.is_optimal
+    assert found.value == pytest.approx(plain(points, costs, target), abs=1e-7)
+    np.testing.assert_allclose(points.combine(found.weights), target, atol=1e-9)

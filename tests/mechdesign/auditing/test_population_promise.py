@@ -52,7 +52,7 @@ def test_the_rare_symbol_is_blamed_and_merging_it_mends() -> None:
 
 
 def test_lost_information_is_that_of_the_merged_channel() -> None:
-    from mechdesign.auditing.utility import utility
+    from mechdesign.auditing.measures import utility
 
     merged = population_promise(PUBLISHED, JOINT).merged
     assert merged is not None

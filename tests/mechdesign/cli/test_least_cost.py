@@ -170,6 +170,18 @@ def test_objectives_on_one_page(table: str, tmp_path: Path, capsys: pytest.Captu
     assert "need objectives truth and distance" in " ".join(capsys.readouterr().err.split())
 
 
+def test_objectives_for_the_population_beside_those_for_the_table(table: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "c.csv")
+    base = ["compare", table, "--contingency", "--useful", "hours", "--notions", "ldp", "--epsilons", "1"]
+    assert main([*base, "--objectives", "truth", "--confidence", "0.95", "--output", out]) == 0
+    header, *lines = Path(out).read_text().splitlines()
+    plain, confident = (dict(zip(header.split(","), line.split(","), strict=True)) for line in lines)
+    assert [plain["mechanism"], confident["mechanism"]] == ["truth", "truth@0.95"]
+    assert float(confident["truth"]) < float(plain["truth"])
+    assert float(confident["cost"]) >= float(confident["cost_lower_bound"]) - 1e-12
+    assert confident["satisfied"] == "true"
+
+
 def test_reports_say_what_stays(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     channel, inside, outside = (str(tmp_path / name) for name in ("c.json", "r.md", "p.md"))
     asked = ["--objective", "truth", "--keep-frequencies", "--output", channel]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from mechdesign.cli.mechanism import FORMAT as SAID
 from mechdesign.cli.mechanism import is_mechanism
-from mechdesign.core.documents import write_hashed
+from mechdesign.core.documents import hashed_text
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION
 
 ROWS = "house,day,kwh\n" + "".join(f"{h},{d},{h * d / 7!r}\n" for h in range(1, 6) for d in (1, 2))
@@ -63,7 +64,7 @@ def test_an_edited_file_is_no_mechanism(made, run):
     for key in ("format", "version", "sha256"):
         del document[key]
     document["guarantee"]["total_epsilon"] = 0.1
-    write_hashed("e.json", FORMAT, VERSION, document, overwrite=False)
+    Path("e.json").write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
     audited = run("audit", "e.json")
     assert (audited.code, "says total_epsilon '0.1', but it is" in audited.out) == (1, True)
     for verb in (("show", "e.json"), ("measure", "e.json"), ("apply", "e.json", "in.csv", "o.csv")):

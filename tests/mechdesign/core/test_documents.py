@@ -14,11 +14,11 @@ from mechdesign.core.documents import (
     FileDocument,
     Record,
     canonical,
+    hashed_text,
     read_document,
     with_infinities,
     without_infinities,
     write_document,
-    write_hashed,
 )
 from mechdesign.core.errors import InputError
 
@@ -101,7 +101,7 @@ def test_a_document_comes_back(tmp_path):
     ],
 )
 def test_a_message_names_file_place_and_fault(tmp_path, content, message):
-    write_hashed(tmp_path / "s.json", "mechdesign.sample", 1, content, overwrite=False)
+    (tmp_path / "s.json").write_text(hashed_text("mechdesign.sample", 1, content), encoding="utf-8")
     with pytest.raises(InputError, match=message) as caught:
         read_document(tmp_path / "s.json", Sample)
     assert "\n" not in str(caught.value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.auditing.utility import utility
+from mechdesign.auditing.measures import utility
 from mechdesign.auditing.verdict import audit
 from mechdesign.channel.channel import DENOMINATOR as D
 from mechdesign.core.errors import SolverFailure

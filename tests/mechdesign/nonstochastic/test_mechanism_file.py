@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.core.documents import write_hashed
+from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import interval
 from mechdesign.nonstochastic.mechanism_file import (
@@ -77,7 +77,7 @@ def rewritten(path, change):
         del document[key]
     change(document)
     path.unlink()
-    write_hashed(path, FORMAT, VERSION, document, overwrite=False)
+    path.write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
 
 
 def first(document):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mechdesign.core.documents import write_hashed
+from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import certify, count_query, identity_query, interval, uniform_quantizer
 from mechdesign.nonstochastic.mechanism_file import (
@@ -53,7 +53,7 @@ def edited(path, change):
         del document[key]
     change(document)
     path.unlink()
-    write_hashed(path, FORMAT, VERSION, document, overwrite=False)
+    path.write_text(hashed_text(FORMAT, VERSION, document), encoding="utf-8")
 
 
 EDITS = [

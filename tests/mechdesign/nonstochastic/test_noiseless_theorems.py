@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic.domains import interval
-from mechdesign.nonstochastic.levels import estimation_error, promises
+from mechdesign.nonstochastic.levels import promises
 from mechdesign.nonstochastic.noiseless import certify, design_quantizer, lay_out, uniform_levels
 from mechdesign.nonstochastic.quantizers import Quantizer, uniform_quantizer
 from mechdesign.nonstochastic.queries import identity_query, linear_query, mean_query
@@ -117,9 +117,9 @@ def test_theorem_4_as_corrected():
     """K equal cells under the uniform density reach the bound: K times the integral of |x - middle| over a cell."""
     for outputs in (1, 2, 5):
         cell = Fraction(3, outputs)
-        assert estimation_error(outputs, 3) == outputs * 2 * (cell / 2) ** 2 / 2 / 3
-    with pytest.raises(InputError, match="must be positive"):
-        estimation_error(2, 0)
+        error = promises(outputs, 3)[-1]
+        assert error.name == "estimation error"
+        assert error.bound == math.nextafter(float(outputs * 2 * (cell / 2) ** 2 / 2 / 3), 0)
 
 
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=3), st.integers(1, 6), st.integers(0, 10**6))

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechdesign.core.documents import write_hashed
+from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.nonstochastic import (
     Ledger,
@@ -23,7 +23,7 @@ from mechdesign.nonstochastic import (
     sum_query,
     uniform_quantizer,
 )
-from mechdesign.nonstochastic.levels import estimation_error
+from mechdesign.nonstochastic.levels import promises
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, MechanismFile
 from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
 
@@ -40,7 +40,7 @@ from mechdesign.sanitise.quantise import QuantizeOptions, quantise_table
         (lambda: epsilon_for(2.5), "must be an integer of at least 1"),
         (lambda: epsilon_for(1 << 20_000), r"outputs \(some 2\^20000\) must be at most 2\^10000"),
         (lambda: Ledger().add("a", 2.5), r"outputs of 'a' \('2.5'\) must be an integer"),
-        (lambda: estimation_error(0, 1), r"outputs \('0'\) must be an integer of at least 1"),
+        (lambda: promises(0, 1), r"outputs \('0'\) must be an integer of at least 1"),
         (lambda: identifiable_partition(["a", "b"], 1), "points must be numbers"),
         (lambda: identifiable_partition([1e200, -1e200], 1), "overflow when squared; use a larger unit"),
     ],
@@ -119,6 +119,6 @@ def test_a_mechanism_file_that_promises_too_much(tmp_path, guarantee, outputs, m
         "guarantee": guarantee,
         "provenance": {},
     }
-    write_hashed(tmp_path / "m.json", FORMAT, VERSION, content, overwrite=False)
+    (tmp_path / "m.json").write_text(hashed_text(FORMAT, VERSION, content), encoding="utf-8")
     with pytest.raises(InputError, match=message):
         MechanismFile.load(tmp_path / "m.json")

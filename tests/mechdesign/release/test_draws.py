@@ -113,7 +113,8 @@ def test_a_rejected_word_is_replaced_by_the_next_one_of_its_record(monkeypatch):
         return np.array([[7, multiple + 1], [AWKWARD + 3]][attempt - 1], dtype=np.uint64)
 
     words = np.array([0, multiple, 2**64 - 1, multiple - 1], dtype=np.uint64)
-    assert draws._reduced(words, AWKWARD, more).tolist() == [0, 7, 3, AWKWARD - 1]
+    source = draws.Draws(4, lambda attempt, at: more(attempt, at) if attempt else words)
+    assert source.below(AWKWARD, 4).tolist() == [0, 7, 3, AWKWARD - 1]
     assert asked == [(1, [1, 2]), (2, [2])]
     assert words.tolist() == [0, multiple, 2**64 - 1, multiple - 1]
 

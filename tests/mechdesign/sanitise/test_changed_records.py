@@ -136,10 +136,10 @@ def test_a_fresh_draw_begins_anew(folder):
 def test_another_job_that_releases_another_symbol_meanwhile_is_seen(folder, monkeypatch):
     changed("tuesday", {7})
 
-    def meanwhile(*arguments):
+    def meanwhile(*arguments, **more):
         monkeypatch.setattr(run, "write_release", write_release)
         release("tuesday")
-        return write_release(*arguments)
+        return write_release(*arguments, **more)
 
     monkeypatch.setattr(run, "write_release", meanwhile)
     with pytest.raises(InputError, match="another job has released these records meanwhile; start again"):

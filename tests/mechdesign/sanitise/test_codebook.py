@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.sanitise.apply import sanitise_file
-from mechdesign.sanitise.manifest import write_codebook
+from mechdesign.sanitise.manifest import codebook_text
 from mechdesign.tables.joint import Joint
 
 
@@ -28,7 +28,7 @@ def read(path):
 
 
 def test_every_possible_pair_has_a_line_with_both_probabilities(channel, tmp_path):
-    write_codebook(channel, tmp_path / "codebook.csv")
+    (tmp_path / "codebook.csv").write_bytes(codebook_text(channel).encode())
     lines = read(tmp_path / "codebook.csv")
     assert {(line["output"], line["city"], line["job"]) for line in lines} == {
         (y, *x)
@@ -52,7 +52,7 @@ def test_every_possible_pair_has_a_line_with_both_probabilities(channel, tmp_pat
 
 def test_a_public_channel_says_what_it_knows(channel, tmp_path):
     channel.save(tmp_path / "public.json", public=True)
-    write_codebook(Channel.load(tmp_path / "public.json"), tmp_path / "codebook.csv")
+    (tmp_path / "codebook.csv").write_bytes(codebook_text(Channel.load(tmp_path / "public.json")).encode())
     lines = read(tmp_path / "codebook.csv")
     assert {line["p_symbol_given_output"] for line in lines} == {""}
     assert sum(float(line["p_output_given_symbol"]) for line in lines) == 4

@@ -57,9 +57,7 @@ def column(channel, *, form="label", unknown="marginal", null="output:c", names=
     codes = [i for i, (_, count) in enumerate(SYMBOLS) for _ in range(count)] + [-1] * MISSING + [3] * UNKNOWN
     release.draw([Encoded(np.array(codes, dtype=np.int64), texts, False)], RowNumbers(0, len(codes)))
     use = Use(channel=release.digest, columns=("job",), form=form, unknown=unknown, null=null)
-    return released_column(
-        release, use, names, sensitive=("rel",), record=channel.record, channel_file=CHANNEL_FILE
-    )
+    return released_column(release, use, names, sensitive=("rel",), channel_file=CHANNEL_FILE)
 
 
 @pytest.fixture

@@ -153,7 +153,7 @@ def test_messages_count_the_records_of_the_file(tmp_path, monkeypatch, block, in
     assert not (tmp_path / "o.csv").exists()
 
 
-def test_notes_of_pandas_and_spark_on_a_column_that_becomes_doubles(tmp_path):
+def test_notes_of_pandas_stay_true_of_a_column_that_becomes_doubles_and_those_of_spark_go(tmp_path):
     frame = pd.DataFrame({"kwh": [1, 9, 4], "job": ["a", "b", "c"]})
     table = pa.Table.from_pandas(frame)
     notes = {**table.schema.metadata, SPARK: b"{}"}
@@ -162,7 +162,7 @@ def test_notes_of_pandas_and_spark_on_a_column_that_becomes_doubles(tmp_path):
     read = pd.read_parquet(io.BytesIO((tmp_path / "out.parquet").read_bytes()))
     pd.testing.assert_frame_equal(read, pd.DataFrame({"kwh": [2.5, 7.5, 2.5], "job": ["a", "b", "c"]}))
     copy = pq.read_metadata(tmp_path / "out.parquet")
-    assert SPARK not in copy.metadata  # Spark then reads the types of the file
+    assert SPARK not in copy.metadata  # it would describe another column
     assert copy.row_group(0).column(0).compression == "ZSTD"
 
 

@@ -184,25 +184,24 @@ def test_group_sums_are_exact(rows):
     assert sum(groups.sizes) == len(rows)
 
 
+def each(found):
+    """The number of each record."""
+    return found.values[found.codes].tolist()
+
+
 @given(st.lists(numbers, min_size=1))
 def test_texts_of_numbers_are_their_doubles(values):
     """What Python writes for a double is read back as this double."""
     column = pa.array([f" {v!r}\t" for v in values])
-    assert numbers_of(encode(column, "v"), "v").each.tolist() == values
+    assert each(numbers_of(encode(column, "v"), "v")) == values
 
 
 def test_notations_and_types_of_numbers():
     texts = ["1", "5.", ".5", "+3", "1e3", "-0.25"]
-    assert numbers_of(encode(texts, "v"), "v").each.tolist() == [1, 5, 0.5, 3, 1000, -0.25]
-    assert numbers_of(encode(pa.array(texts).dictionary_encode(), "v"), "v").each.tolist() == [
-        1,
-        5,
-        0.5,
-        3,
-        1000,
-        -0.25,
-    ]
-    assert numbers_of(pa.array([1, 2], pa.int32()), "v").each.tolist() == [1, 2]
+    assert each(numbers_of(encode(texts, "v"), "v")) == [1, 5, 0.5, 3, 1000, -0.25]
+    coded = encode(pa.array(texts).dictionary_encode(), "v")
+    assert each(numbers_of(coded, "v")) == [1, 5, 0.5, 3, 1000, -0.25]
+    assert each(numbers_of(pa.array([1, 2], pa.int32()), "v")) == [1, 2]
     for column in (
         pa.array([1.0, None]),
         pa.array([float("nan")]),
@@ -211,8 +210,8 @@ def test_notations_and_types_of_numbers():
     ):
         with pytest.raises(BadCell, match="the column 'v'"):
             numbers_of(column, "v")
-    assert truths_of(encode(["1", "false", "True"], "v"), "v", None).each.tolist() == [1, 0, 1]
-    assert truths_of(encode(["a", None, "b"], "v"), "v", "a").each.tolist() == [1, 0, 0]
+    assert each(truths_of(encode(["1", "false", "True"], "v"), "v", None)) == [1, 0, 1]
+    assert each(truths_of(encode(["a", None, "b"], "v"), "v", "a")) == [1, 0, 0]
 
 
 def test_many_group_columns_and_many_people():

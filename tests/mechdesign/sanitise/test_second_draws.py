@@ -355,7 +355,7 @@ def test_a_release_that_was_seen_is_not_forgotten_when_its_repetition_fails(fold
     before = entries()
     (folder / "one.csv").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(Target, "_publish", broken)
+        patch.setattr(Target, "_rename", broken)
         with pytest.raises(InputError, match="cannot be written: input/output error"):
             release("one.csv")
     assert entries() == before

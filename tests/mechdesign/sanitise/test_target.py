@@ -12,7 +12,7 @@ import pytest
 from mechdesign.core import files as locks
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import part_of
-from mechdesign.sanitise.target import CutOff, Stopped, Target, open_target, stoppable
+from mechdesign.sanitise.target import CutOff, Stopped, Target, stoppable
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX file modes, links and signals")
 
@@ -29,7 +29,7 @@ def write(path: Path, text: str, **options) -> None:
 
 def attempt(path, *steps, **options) -> None:
     """Write "new" to the target and "facts" to its sides, then take the steps."""
-    with open_target(path, **options) as target:
+    with Target(path, **options) as target:
         target.part.write_text("new")
         for side in options.get("sides", ()):
             target.part_of_side(side).write_text("facts")
@@ -420,10 +420,10 @@ def deliver(reader: list[str], tmp_path: Path, text: str = "x" * (1 << 20)) -> s
     program = (
         "import sys; from pathlib import Path\n"
         "from mechdesign.core.errors import InputError\n"
-        "from mechdesign.sanitise.target import open_target\n"
+        "from mechdesign.sanitise.target import Target\n"
         f"text = {text[:1]!r} * {len(text)}\n"
         "try:\n"
-        "    with open_target('-', sides=['side']) as t:\n"
+        "    with Target('-', sides=['side']) as t:\n"
         "        t.part.write_text(text); t.part_of_side('side').write_text('facts')\n"
         "        t.commit(after=lambda: Path('after').write_text(''))\n"
         "except InputError as e:\n"
@@ -490,6 +490,6 @@ def test_a_standard_output_that_is_closed(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with (
         pytest.raises(InputError, match="standard output is closed; open it, or name a file"),
-        open_target("-"),
+        Target("-"),
     ):
         pass

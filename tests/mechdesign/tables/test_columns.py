@@ -10,6 +10,7 @@ import pytest
 
 from mechdesign.core.errors import InputError
 from mechdesign.formats.cells import Encoded, encode
+from mechdesign.tables.bins import Bins
 from mechdesign.tables.columns import own_values, positions_of, rebuild, unknown_at, values_of
 from mechdesign.tables.variable import Variable
 
@@ -354,3 +355,13 @@ def test_symbols_of_a_column_of_numbers_come_back_as_numbers(column):
         assert released.name == "n"
     texts = rebuild(column, codes, ("1", "2", "03"), "n", own=True)
     assert (texts.to_pylist() if hasattr(texts, "to_pylist") else texts.to_list()) == ["03", "1", "03"]
+
+
+def test_of_crossed_bins_the_column_at_fault_is_named():
+    """A value outside the edges of one column is not told as the word in another."""
+    each = Bins(kind="number", edges=("0", "10"))
+    variable = Variable(("age", "size"), (("[0, 10]", "[0, 10]"),), bins=(each, each))
+    error = unknown_at(0, [encode(["12"], "age"), encode(["much"], "size")], variable)
+    assert "the column 'age' has a value outside the channel's bins, 0 to 10" in str(error)
+    error = unknown_at(0, [encode(["5"], "age"), encode(["much"], "size")], variable)
+    assert "the column 'size' has a cell that is no number" in str(error)

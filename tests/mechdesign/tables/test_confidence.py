@@ -142,7 +142,7 @@ def test_shares_that_are_known_or_not_needed_cost_nothing() -> None:
     ends = _row_ends(COUNTS[0], 3, Fraction(1, 10) * (Fraction(1, 2) + Fraction(20, 35)) / 2)
     assert free.lower == known.lower
     assert list(zip(free.lower[0], free.upper[0], strict=True)) == ends
-    assert free.shares_are_free
+    assert free.stated["shares"] == "free"
     assert known.shares_are_known
     assert known.share_lower == (Fraction(1, 4), Fraction(3, 4))
 

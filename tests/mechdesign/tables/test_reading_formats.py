@@ -54,11 +54,11 @@ def test_wide_counts(tmp_path, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_columns_of_text(tmp_path, way):
     path, text = written(tmp_path, way, [*RECORDS, ("", "u", "")])
-    read = read_text_columns(path, {"both": "s,x", "one": ("s",)}, "symbol", text=text)
-    assert read.roles == {"both": ("s", "x"), "one": ("s",)}
-    assert read.cells == {"s": ["hé", "b", "hé", "b", "b", ""], "x": ["u", "v", "v", "u", "v", "u"]}
-    dropped = read_text_columns(path, {"s": "s"}, "drop", text=text)
-    assert dropped.cells == {"s": ["hé", "b", "hé", "b", "b"]}
+    cells, roles = read_text_columns(path, {"both": "s,x", "one": ("s",)}, "symbol", text=text)
+    assert roles == {"both": ("s", "x"), "one": ("s",)}
+    assert cells == {"s": ["hé", "b", "hé", "b", "b", ""], "x": ["u", "v", "v", "u", "v", "u"]}
+    dropped, _ = read_text_columns(path, {"s": "s"}, "drop", text=text)
+    assert dropped == {"s": ["hé", "b", "hé", "b", "b"]}
     with pytest.raises(InputError, match="the column 's' is empty there"):
         read_text_columns(path, {"s": "s"}, text=text)
 
