@@ -280,8 +280,8 @@ class CsvSource(AbstractContextManager["CsvSource"]):
         """Write a new table as this file is written."""
         writer = CellWriter(self.name, self.options, self.text.encoding, alone=len(columns) == 1)
         lines = [[writer.cell(name, "the column") for name in columns]]
-        for row in zip(*columns.values(), strict=True):
-            lines.append([writer.cell(str(value), "the text") for value in row])
+        rows = zip(*columns.values(), strict=True)
+        lines += [[writer.cell(str(value), "the text") for value in row] for row in rows]
         newline = self.blocks.newline.decode()
         text = "".join(self.options.delimiter.join(line) + newline for line in lines)
         stream = compressed(LeftOpen(target), compression)

@@ -178,7 +178,11 @@ class Splitter:
             ends = np.flatnonzero(marked.view(np.bool_))  # faster than of integers
         else:
             ends = np.flatnonzero(marks)
-        last = self._last(data, ends, None if quotes else count, width)
+        counted = not quotes and width and len(ends) == count * width
+        if counted and bool((data[ends[width - 1 :: width]] != self._delimiter).all()):
+            last = np.arange(width - 1, len(ends), width)
+        else:
+            last = np.flatnonzero(data[ends] != self._delimiter)
         ends = ends[: last[-1] + 1 if len(last) else 0]
         after = ends[last] + 1
         if returns:
@@ -186,13 +190,6 @@ class Splitter:
         end = int(after[-1]) if len(after) else 0
         starts = np.concatenate([np.zeros(min(1, len(after)), np.int64), after[:-1]])
         return Rows(ends, last, starts, end, quotes, int(np.count_nonzero(breaks[:end])) if quotes else count)
-
-    def _last(self, data: Bytes, ends: Positions, breaks: int | None, width: int) -> Positions:
-        """Which of the cells end a row, where there are so many line breaks among the ends (None: not counted)."""
-        regular = width and (len(ends) == breaks * width if breaks is not None else False)
-        if regular and bool((data[ends[width - 1 :: width]] != self._delimiter).all()):
-            return np.arange(width - 1, len(ends), width)
-        return np.flatnonzero(data[ends] != self._delimiter)
 
 
 def pieces_of(text: bytes, offsets: NDArray[np.int32]) -> Any:

@@ -243,7 +243,7 @@ class _PartitionWork:
 
     def __init__(self, recipe: Recipe, header: tuple[Any, ...]) -> None:
         self.__name__ = "sanitise_partition"
-        self._made_for = recipe, header
+        self._recipe, self._header = recipe, header
         self._token = uuid4().hex
 
     def __dask_tokenize__(self) -> str:
@@ -253,7 +253,7 @@ class _PartitionWork:
         return self.__name__
 
     def __call__(self, part: Any, numbers: Any = None) -> Any:
-        drawer = Drawer(*self._made_for)
+        drawer = Drawer(self._recipe, self._header)
         released = sanitised(part, drawer, numbers=numbers)
         drawer.refuse_order("a partition: ")
         return released

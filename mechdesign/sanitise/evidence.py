@@ -203,12 +203,10 @@ class Crossing:
 
     def stands_for(self, looks: int = 1) -> bool:
         """Whether the values give the symbols away, one and all or nearly, among so many pairs of columns."""
-        if self.same:
-            return True
         known, alone = self.guessed()
         nearly = not self.full and SHARED * self.size <= self._looked
         nearly = nearly and 1 - known <= (1 - NEARLY) * (1 - alone)
-        return nearly and decisive(log_evidence(*self.table()), looks)
+        return self.same or (nearly and decisive(log_evidence(*self.table()), looks))
 
 
 class Twins:
@@ -226,8 +224,8 @@ class Twins:
             return
         self._next = 2 * self._records
         column = cache(some(max(1, count // LOOKED)))
-        for (name, other), crossing in self._pairs.items():
-            values, symbols = (None, None) if crossing.full else (column(name), column(other))
+        for pair, crossing in self._pairs.items():
+            values, symbols = (None, None) if crossing.full else map(column, pair)
             if values is not None and symbols is not None:
                 crossing.add(values, symbols)
 

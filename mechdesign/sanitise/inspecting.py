@@ -12,7 +12,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import Encoded, encode, require_column
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import open_source
+from mechdesign.formats.opening import Batch, open_source
 from mechdesign.sanitise.evidence import Crossing
 from mechdesign.sanitise.options import ReleaseOptions
 from mechdesign.sanitise.plan import FileChannel, sensitive_of
@@ -124,17 +124,13 @@ def inspect_file(
                     for other, crossing in pairs.items():
                         crossing.add(values, symbols[other])
     told = [_told(name, pairs) for name, pairs in crossings.items()]
-    return Inspection(
-        records,
-        useful,
-        hidden[len(useful) :],
-        tuple(sorted(told, key=lambda each: each.severity, reverse=True)),
-    )
+    told.sort(key=lambda each: each.severity, reverse=True)
+    return Inspection(records, useful, hidden[len(useful) :], tuple(told))
 
 
-def _cells(batch: object, name: str) -> Encoded | None:
+def _cells(batch: Batch, name: str) -> Encoded | None:
     try:
-        return encode(batch.column(name), name)  # type: ignore[attr-defined]
+        return encode(batch.column(name), name)
     except InputError:  # lists, records and the like are no symbols
         return None
 
@@ -142,5 +138,5 @@ def _cells(batch: object, name: str) -> Encoded | None:
 def _told(name: str, pairs: Mapping[str, Crossing]) -> ColumnTells:
     """Of a column with too many values nothing is known, unless it is a copy."""
     about = {other: Tells.of(each) for other, each in pairs.items() if not each.full or each.same}
-    sizes = {None if each.full else each.size for each in pairs.values()}
-    return ColumnTells(name, None if None in sizes else max(s for s in sizes if s is not None), about)
+    many = any(each.full for each in pairs.values())
+    return ColumnTells(name, None if many else max(each.size for each in pairs.values()), about)

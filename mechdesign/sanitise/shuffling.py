@@ -4,8 +4,8 @@
 # pyright: basic
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from mechdesign.core.integers import Integers
 from mechdesign.formats.cells import arrow_integers, integers_of
 from mechdesign.formats.compression import Compression
 from mechdesign.formats.inputs import TextOptions
-from mechdesign.formats.opening import Source, open_source
+from mechdesign.formats.opening import open_source
 from mechdesign.formats.outputs import KeptColumn
 from mechdesign.release.draws import Key, RowNumbers
 
@@ -45,30 +45,25 @@ def shuffle_file(
     folder: Path | None,
 ) -> None:
     """Write the records of a file, all of its columns, in the order of the words that the key gives them."""
-    with (
-        open_source(source, text) as table,
-        open(target, "wb") as stream,
-        table.sink(stream, [KeptColumn(i) for i in range(len(table.header))], compression=packing) as sink,
-    ):
-        parts = (batch.packed() for batch in table.batches())
-        for part in _shuffled(parts, key, 1 + _size(table, source) // ROOM, folder):
-            sink.write_packed(part)
-
-
-def _size(table: Source, path: Path) -> int:
-    if table.kind == "CSV":
-        return os.path.getsize(path)
-    groups = range(table.metadata.num_row_groups)
-    return UNPACKED * sum(table.metadata.row_group(i).total_byte_size for i in groups)
+    with open_source(source, text) as table, open(target, "wb") as stream:
+        size = table.size
+        if table.kind == "Parquet":  # whose size is in rows
+            groups = range(table.metadata.num_row_groups)
+            size = UNPACKED * sum(table.metadata.row_group(i).total_byte_size for i in groups)
+        kept = [KeptColumn(i) for i in range(len(table.header))]
+        with table.sink(stream, kept, compression=packing) as sink:
+            parts = (batch.packed() for batch in table.batches())
+            for part in _shuffled(parts, key, 1 + size // ROOM, folder):
+                sink.write_packed(part)
 
 
 def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None) -> Iterator[Any]:
     """The records of arrow batches in random order; what is not at hand lies in one file without a name."""
     import pyarrow as pa
 
-    store, first = NamelessFile(folder), 0
     places = list[list[int]]([] for _ in range(buckets))
-    try:
+    store, first = NamelessFile(folder), 0
+    with closing(store):
         with open(store.path, "wb") as out:
             for table in _gathered(parts):
                 words = random_words(key, first, table.num_rows)
@@ -94,8 +89,6 @@ def _shuffled(parts: Iterable[Any], key: Key, buckets: int, folder: Path | None)
                     order = np.argsort(integers_of(whole.column(last).combine_chunks()), kind="stable")
                     mixed = whole.remove_column(last).take(arrow_integers(order))
                     yield from mixed.combine_chunks().to_batches()
-    finally:
-        store.close()
 
 
 def _gathered(parts: Iterable[Any]) -> Iterator[Any]:
