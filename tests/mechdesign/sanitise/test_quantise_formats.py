@@ -162,19 +162,7 @@ def test_notes_of_pandas_stay_true_of_a_column_that_becomes_doubles_and_those_of
     read = pd.read_parquet(io.BytesIO((tmp_path / "out.parquet").read_bytes()))
     pd.testing.assert_frame_equal(read, pd.DataFrame({"kwh": [2.5, 7.5, 2.5], "job": ["a", "b", "c"]}))
     copy = pq.read_metadata(tmp_path / "out.parquet")
-<<<<<<< HEAD
     assert SPARK not in copy.metadata  # Spark then reads the types of the file
-||||||| merged common ancestors
-<<<<<<<<< Temporary merge branch 1
-    assert SPARK not in copy.metadata  # Spark then reads the types of the file
-||||||||| 01aa7e0
-    assert b'"name":"kwh","type":"double"' in copy.metadata[SPARK]
-=========
-    assert SPARK not in copy.metadata  # it would describe another column
->>>>>>>>> Temporary merge branch 2
-=======
-    assert SPARK not in copy.metadata  # it would describe another column
->>>>>>> x6
     assert copy.row_group(0).column(0).compression == "ZSTD"
 
 
