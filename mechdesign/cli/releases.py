@@ -31,14 +31,17 @@ class Asked(LedgerOption):
     channel: list[str] | None = option("CHANNEL", "A channel file that has moved; may be repeated.")
 
 
-def releases(reporter: Reporter, asked: Asked, text: o.TextFormat, common: o.CommonOptions) -> None:
+def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.CommonOptions) -> None:
     """List which data were released through which channel, and when; or add up, exactly, for one data set.
 
-    A data set is known by the content of its records, wherever it lies now and however it is sorted or packed.
+    A data set is known by the content of its records, wherever it lies now and however it is sorted or packed. Releases
+    of several columns are added up over a --table that has all of them.
     """
     from mechdesign.sanitise.history import history_of
     from mechdesign.sanitise.ledger import Ledger, default_path
 
+    if table.table is not None and asked.data is None:
+        raise InputError("--table is for `releases total DATA`: leave it out of the list")
     if asked.what not in (None, TOTAL) or (asked.what is None) != (asked.data is None):
         raise InputError("give `releases` alone for a list, or `releases total DATA` for one data set")
     path = Path(asked.ledger or default_path())
@@ -57,9 +60,18 @@ def releases(reporter: Reporter, asked: Asked, text: o.TextFormat, common: o.Com
         )
         return
     known = [md.Channel.load(each) for each in asked.channel or []]
+
+    def whole(channels: Sequence[md.Channel]) -> md.Joint | None:
+        return table.read("a channel", *channels)
+
     with reporter.work("reading", unit="B") as work:
         share, found, budget, told = history_of(
-            Ledger(path), asked.data, text=text.text(), channels=known, progress=work.at
+            Ledger(path),
+            asked.data,
+            text=table.text(),
+            channels=known,
+            table=whole if table.table else None,
+            progress=work.at,
         )
     reporter.done("added", told)
     lines = [f"{asked.data}: {told}."]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from sqlite3 import Connection
@@ -13,6 +13,7 @@ from mechdesign.auditing.demands import log_upper
 from mechdesign.core.documents import canonical
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.core.numbers import at_most
 from mechdesign.core.progress import Progress
 from mechdesign.formats.digests import Census, Content
 from mechdesign.formats.inputs import GuardedInput, TextOptions
@@ -25,6 +26,9 @@ from mechdesign.sanitise.ledger import Ledger
 Budget: TypeAlias = dict[str, Any]
 """`draws`, `eps_l`, `eps_u` and `eps_ldp`."""
 
+TableOf: TypeAlias = Callable[[Sequence[Any]], Any]
+"""Reads the table of the useful columns of all channels given."""
+
 
 def local_budget(rows: Sequence[Sequence[int]]) -> float:
     """The largest log W(y|x) / W(y|x') of a channel of integers, rounded up: what one draw tells at most of anything.
@@ -35,10 +39,13 @@ def local_budget(rows: Sequence[Sequence[int]]) -> float:
     return max(log_upper(max(column), min(column)) if min(column) else math.inf for column in columns)
 
 
-def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tuple[Budget | None, str]:
+def joint_budget(
+    draws: Sequence[Drawn], channels: Sequence[Releasable], table: TableOf | None = None
+) -> tuple[Budget | None, str]:
     """The joint budget of independent draws, exactly, and a sentence that says it; None where it cannot be known.
 
     Draws of the same number count once. Channels that are not at hand are read from the files that they came from.
+    `table` gives that of all columns for the channels.
     """
     from mechdesign.auditing.joint_leakage import compose
     from mechdesign.channel.channel import Channel
@@ -57,13 +64,14 @@ def joint_budget(draws: Sequence[Drawn], channels: Sequence[Releasable]) -> tupl
             gone = f" ({place} is gone, or another one now)" if place else ""
             return None, f"{unknown}: the channel {name[:12]}.. of one of them is not at hand{gone}"
     try:
-        found: Any = compose([known[name] for name, _, _ in different])  # type: ignore[misc]
+        drawn: list[Any] = [known[name] for name, _, _ in different]
+        found = compose(drawn, None if table is None else table(drawn))
     except InputError as error:
         return None, f"{unknown}: {error}"
     budget = {"draws": len(different), "eps_l": found.eps_l, "eps_u": found.eps_u, "eps_ldp": found.eps_ldp}
     return budget, (
         f"{every} of a record {'has' if len(different) == 1 else 'together have'} the budget "
-        f"eps_l {found.eps_l:.4g}, eps_u {found.eps_u:.4g}, eps_ldp {found.eps_ldp:.4g}"
+        f"eps_l {at_most(found.eps_l)}, eps_u {at_most(found.eps_u)}, eps_ldp {at_most(found.eps_ldp)}"
         f"{_REDRAWN if any(draw.use.changed == REDRAW for draw in draws) else ''}"
     )
 
@@ -96,6 +104,7 @@ def history_of(
     *,
     text: TextOptions | None = None,
     channels: Sequence[Releasable] = (),
+    table: TableOf | None = None,
     progress: Progress | None = None,
 ) -> tuple[float, list[Entry], Budget | None, str]:
     """Which share of the records of a file was released, in which releases, and their budget, also as a sentence.
@@ -105,13 +114,15 @@ def history_of(
     read = text or TextOptions()
     census = Census()
     with GuardedInput(data, progress=progress) as guarded:
-        with open_source(guarded.path, read, name=guarded.name) as table:
-            for batch in table.batches():
+        with open_source(guarded.path, read, name=guarded.name) as records:
+            for batch in records.batches():
                 census.add(ledger.hasher.records(batch))
         guarded.check()
         file = ledger.file_hash(guarded.sha256, canonical(asdict(read)))
     with ledger.reading() as db:
         share, found = share_of(db, ledger.releases(db), census.content(), file)
     drawn = [each for entry in found for each in entry.drawn]
-    budget, told = joint_budget(drawn, channels) if drawn else (None, "these records have not been released")
+    budget, told = (
+        joint_budget(drawn, channels, table) if drawn else (None, "these records have not been released")
+    )
     return share, found, budget, told

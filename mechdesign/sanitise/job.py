@@ -26,7 +26,7 @@ from typing import Any
 from mechdesign.core.documents import canonical, versions
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
-from mechdesign.core.numbers import listed
+from mechdesign.core.numbers import at_most, listed
 from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import STANDARD
 from mechdesign.release.drawing import REDRAW, Release
@@ -299,7 +299,7 @@ def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:
         done = "kept their old output"
         if release.changed == REDRAW:
             budget = local_budget(release.channel.rows)
-            bound = "any amount" if math.isinf(budget) else f"at most {budget:.4g}"
+            bound = "any amount" if math.isinf(budget) else f"at most {at_most(budget)}"
             done = f"were drawn anew: each further symbol of a record adds {bound} to what its releases tell (the "
             done += "local budget of the channel)"
         told.append(f"{release.changes:,} records have another symbol than before and {done}")

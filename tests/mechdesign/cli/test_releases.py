@@ -58,6 +58,11 @@ def test_the_list_and_the_total(channel, people, run):
     assert text.splitlines()[-1].startswith(
         "turned.csv: all 2 draws of a record together have the budget eps_l "
     )
+    printed = dict(
+        zip(*[iter(text.splitlines()[-1].rstrip(".").replace(",", "").split()[-6:])] * 2, strict=True)
+    )
+    assert all(found[name] <= float(value) < found[name] * 1.001 for name, value in printed.items())
+    assert set(printed) == {"eps_l", "eps_u", "eps_ldp"}
     assert record["releases"][2]["joint"]["eps_ldp"] == joint.eps_ldp
 
 
@@ -84,3 +89,21 @@ def test_a_channel_that_has_moved(channel, people, run):
     assert "is not known: the channel" in lost.out
     assert json.loads(run("releases", "total", "in.csv", "--json").out)["eps_l"] is None
     assert "has the budget eps_l" in run("releases", "total", "in.csv", "--channel", moved).out
+
+
+def test_releases_of_several_columns_are_added_up_over_the_table_of_all(folder, run, refused):
+    random.seed(3)
+    rows = [(random.choice("uv"), random.choice("abc"), random.choice("xy")) for _ in range(200)]
+    (folder / "t.csv").write_text("s,one,two\n" + "".join(f"{','.join(row)}\n" for row in rows))
+    (folder / "in.csv").write_text("one,two\n" + "".join(f"{','.join(row[1:])}\n" for row in rows))
+    for column in ("one", "two"):
+        asked = ("--sensitive", "s", "--useful", column, "--epsilon", "0.5", "--output", f"{column}.json")
+        assert run("design", "t.csv", *asked).code == 0
+        assert run("apply", f"{column}.json", "in.csv", f"{column}.csv", "--keep-order").code == 0
+    assert "give the table of all (--table TABLE)" in run("releases", "total", "in.csv").out
+    found = json.loads(run("releases", "total", "in.csv", "--table", "t.csv", "--json").out)
+    both = run("compose", "one.json", "two.json", "--table", "t.csv", "--json").record
+    assert {name: found[name] for name in ("eps_l", "eps_u", "eps_ldp")} == {
+        name: both[name] for name in ("eps_l", "eps_u", "eps_ldp")
+    }
+    assert "leave it out of the list" in refused("releases", "--table", "t.csv")
