@@ -21,15 +21,19 @@ def design(
     gap: float = 1e-4,
     time_limit: float | None = None,
     workers: int = 1,
+    concentration: float | None = None,
 ) -> dict[str, Any]:
-    """One verified channel for a uniform random table of m x n; ``{"refused": why}`` if there is none."""
+    """One verified channel for a random table of m x n; ``{"refused": why}`` if there is none.
+
+    Its cells are uniform, or each row is a Dirichlet draw of the `concentration` given.
+    """
     from mechdesign.core.errors import SolverFailure
     from mechdesign.mechanisms import design as run
     from mechdesign.notions import ALIP
-    from tests.cases.designs import uniform_table
+    from tests.cases.designs import dirichlet_table, uniform_table
 
     run(uniform_table(4, 3), ALIP.from_epsilon(1.0))  # imports are not part of a design
-    joint = uniform_table(n, m)
+    joint = uniform_table(n, m) if concentration is None else dirichlet_table(n, m, concentration)
     notion = ALIP.from_epsilon(epsilon, lam)
     before = peak_memory()
     options = {"method": method, "gap": gap, "time_limit": time_limit, "workers": workers}

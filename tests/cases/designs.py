@@ -26,6 +26,12 @@ def uniform_table(n: int, m: int = 5, seed: int = 0) -> Joint:
     return Joint.from_probabilities(normalised(np.random.default_rng(seed), n, m))
 
 
+def dirichlet_table(n: int, m: int, concentration: float, seed: int = 0) -> Joint:
+    """Rows of Dirichlet draws, alike in sum: sparse and concentrated where `concentration` is below 1."""
+    rows = np.random.default_rng(seed).dirichlet(np.full(n, concentration), m)
+    return Joint.from_probabilities(rows / rows.sum())
+
+
 def normalised(rng: np.random.Generator, n: int, m: int) -> np.ndarray:
     table = rng.random((m, n))
     return table / table.sum()
