@@ -16,6 +16,7 @@ from mechdesign.core.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.formats.compression import Compression
+    from mechdesign.release.draws import Key
     from mechdesign.sanitise.apply import Applied
 
 EXAMPLE = "Example:  mechdesign apply channel.json people.csv released.csv --identity id"
@@ -75,6 +76,16 @@ class LedgerOption:
         "Ledger of releases; its key lies beside it. Default: in the user's data folder.",
         names="--ledger --job",
     )
+    key_from: str | None = option(
+        "WHERE", "Its key is not beside it, but at env:NAME, fd:N (an open file descriptor) or in a key FILE."
+    )
+
+    @property
+    def key(self) -> Key | None:
+        """The key of the ledger, where it is kept elsewhere."""
+        from mechdesign.sanitise.keys import key_from
+
+        return None if self.key_from is None else key_from(self.key_from)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +192,13 @@ def apply(
             raise InputError("--strict, --escape-formulas, --shuffle and --drop are for channels")
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
-        how |= {**asdict(draws), **columns.release_arguments(), **beside, "identity": identity}
+        how |= {
+            **asdict(draws),
+            "key_from": draws.key,
+            **columns.release_arguments(),
+            **beside,
+            "identity": identity,
+        }
         how["escape_formulas"] = text.escape_formulas
         run = _release_of([channel, *(columns.also or [])], files, how)
     try:

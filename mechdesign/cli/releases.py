@@ -50,7 +50,7 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
     if asked.data is None:
         entries: list[Entry] = []
         if path.exists():
-            ledger = Ledger(path)
+            ledger = Ledger(path, key=asked.key)
             with ledger.reading() as db:
                 entries = ledger.releases(db)
         reporter.done("listed", f"{len(entries)} releases are known")
@@ -66,7 +66,7 @@ def releases(reporter: Reporter, asked: Asked, table: o.OtherTable, common: o.Co
 
     with reporter.work("reading", unit="B") as work:
         share, found, budget, told = history_of(
-            Ledger(path),
+            Ledger(path, key=asked.key),
             asked.data,
             text=table.text(),
             channels=known,

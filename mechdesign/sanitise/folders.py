@@ -32,6 +32,7 @@ from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.digests import Content
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import open_source
+from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
@@ -74,14 +75,21 @@ class ProvisionalLedger(Ledger):
     """
 
     def __init__(
-        self, path: PathLike, stage: Path, final: Path, channels: Sequence[PathLike], *, rehearsal: bool
+        self,
+        path: PathLike,
+        stage: Path,
+        final: Path,
+        channels: Sequence[PathLike],
+        *,
+        rehearsal: bool,
+        key: Key | None,
     ) -> None:
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
         if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
-            path = Ledger(stage / f".{NAME}").path
-        super().__init__(path, channels=() if rehearsal else channels)
+            path = Ledger(stage / f".{NAME}", key=key).path
+        super().__init__(path, channels=() if rehearsal else channels, key=key)
 
     def last_of(self, db: Connection, target: str) -> Entry | None:
         """The latest release to a place."""
@@ -119,10 +127,21 @@ def is_folder(source: PathLike) -> bool:
 
 
 def sanitise_path(
-    channels: Sequence[Any], source: PathLike, target: PathLike, *, dry_run: bool = False, **how: Any
+    channels: Sequence[Any],
+    source: PathLike,
+    target: PathLike,
+    *,
+    dry_run: bool = False,
+    key_from: Key | None = None,
+    **how: Any,
 ) -> Applied:
-    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only see that it can be done."""
+    """What `sanitise_file` does, for a file or for all files of a folder or glob; or only see that it can be done.
+
+    `key_from` is the key of the ledger, where it is kept elsewhere.
+    """
     ledger: PathLike | None = how["ledger"]
+    if ledger is None and key_from is not None:
+        raise InputError("--key-from is the key of a ledger: leave --insecure-seed out")
     if is_folder(source):
         sides = [how.pop(name, None) is not None for name in ("manifest", "internal_manifest", "codebook")]
         if ledger is None or how.get("fresh_draw") or any(sides):
@@ -130,13 +149,15 @@ def sanitise_path(
                 "the files of a folder are kept apart by their ledger, and each has its manifest in OUT/_manifests: "
                 "leave --insecure-seed, --fresh-draw, --manifest, --internal-manifest and --codebook out"
             )
-        return _sanitise_folder(channels, source, target, dry_run=dry_run, **how)
+        return _sanitise_folder(channels, source, target, key_from, dry_run=dry_run, **how)
     if not dry_run:
+        if key_from is not None:
+            how["ledger"] = Ledger(ledger, channels=how["channel_files"], key=key_from)
         return sanitise_file(channels, source, target, **how)
     if ledger is None:
         raise InputError("--dry-run asks the ledger: leave --insecure-seed out")
     with TemporaryDirectory() as scratch:
-        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), (), rehearsal=True)
+        book = ProvisionalLedger(ledger, Path(scratch), Path(scratch), (), rehearsal=True, key=key_from)
         return _applied(channels, source, target, how | {"ledger": book})
 
 
@@ -151,7 +172,14 @@ def _applied(channels: Sequence[Any], source: PathLike, target: PathLike, how: d
 
 
 def _sanitise_folder(
-    channels: Sequence[Any], source: PathLike, target: PathLike, *, dry_run: bool, force: bool, **how: Any
+    channels: Sequence[Any],
+    source: PathLike,
+    target: PathLike,
+    key: Key | None,
+    *,
+    dry_run: bool,
+    force: bool,
+    **how: Any,
 ) -> Applied:
     base, names = files_of(source)
     final, inside = real_path(target), real_path(base)
@@ -159,7 +187,7 @@ def _sanitise_folder(
         raise InputError(f"{target} and {base} lie in each other: what one run wrote, the next would read")
     told, exists = _of_names(channels, names, how), InputError(EXISTS.format(target))
     done: dict[str, Applied] = {}
-    with _staged(final, base, target, how, dry_run=dry_run) as (book, held):
+    with _staged(final, base, target, how, key, dry_run=dry_run) as (book, held):
         if held and not force and {*names} != {*held}:
             raise exists
         for name in names:
@@ -242,7 +270,7 @@ def _held(final: Path, target: PathLike) -> Mapping[str, str]:
 
 @contextmanager
 def _staged(
-    final: Path, base: Path, target: PathLike, how: Mapping[str, Any], *, dry_run: bool
+    final: Path, base: Path, target: PathLike, how: Mapping[str, Any], key: Key | None, *, dry_run: bool
 ) -> Generator[tuple[ProvisionalLedger, Mapping[str, str]]]:
     """The ledger for the folder that will be the target, and what the target holds; what is left is removed."""
     stage = part_of(final)
@@ -254,12 +282,11 @@ def _staged(
     except OSError as error:
         raise InputError(f"{target} cannot be written: {reason(error)}") from None
     try:
-        if (
-            old := final.with_name(ASIDE.format(final.name))
-        ).exists() and not dry_run:  # of a run that was killed while names changed
+        old = final.with_name(ASIDE.format(final.name))
+        if old.exists() and not dry_run:  # of a run that was killed while names changed
             shutil.rmtree(old) if final.exists() else old.rename(final)
-        held = _held(final, target)
-        book = ProvisionalLedger(how["ledger"], stage, final, how.get("channel_files", ()), rehearsal=dry_run)
+        held, paths = _held(final, target), how.get("channel_files", ())
+        book = ProvisionalLedger(how["ledger"], stage, final, paths, rehearsal=dry_run, key=key)
         try:
             yield book, held
         except BaseException:

@@ -20,6 +20,9 @@ MODE = 0o600
 _LINE = re.compile(rf"{TAG}([0-9a-f]{{{2 * KEY_BYTES}}})\n?")
 _LARGEST = 4096
 
+_HEX = re.compile(rf"(?:{TAG})?([0-9a-f]{{{2 * KEY_BYTES}}})\s*")
+"""A key from elsewhere than a key file: its line, or the digits alone."""
+
 _SECRET = re.compile(r"[\w+/=:\s-]{22,}")
 """What may be a key and no path: 16 bytes or more as hexadecimal digits or in base 64."""
 
@@ -117,3 +120,32 @@ def key_at(path: PathLike) -> Key:
             "reads it in, or name a key file"
         )
     return read_key(path)
+
+
+def key_from(where: str) -> Key:
+    """The key at ``env:NAME``, ``fd:N`` (an open file descriptor) or in a key file.
+
+    Raises
+    ------
+    InputError
+        If there is none. No message repeats what was read.
+    """
+    kind, colon, name = where.partition(":")
+    if not colon or kind not in ("env", "fd"):
+        return key_at(where)
+    try:
+        if kind == "env":
+            text = os.environ[name]
+        else:
+            with open(int(name), "rb", closefd=False) as stream:
+                text = stream.read(_LARGEST).decode("latin-1")
+    except KeyError:
+        raise InputError(f"--key-from {where}: there is no environment variable {name}") from None
+    except (ValueError, OSError):
+        raise InputError(f"--key-from {where}: there is no open file descriptor to read from") from None
+    found = _HEX.fullmatch(text)
+    if found is None:
+        raise InputError(
+            f"--key-from {where} gives no key ({2 * KEY_BYTES} hexadecimal digits, in small letters)"
+        )
+    return Key(bytes.fromhex(found[1]))

@@ -77,8 +77,14 @@ def default_path() -> Path:
 class Ledger:
     """A ledger and its key; opening it makes both where they are not there."""
 
-    def __init__(self, path: PathLike | None = None, *, channels: Sequence[PathLike] = ()) -> None:
-        """With the job files that earlier versions have left beside channel files, which are read in."""
+    def __init__(
+        self, path: PathLike | None = None, *, channels: Sequence[PathLike] = (), key: Key | None = None
+    ) -> None:
+        """With the job files that earlier versions have left beside channel files, which are read in.
+
+        A `key` that is given is kept elsewhere: none lies beside the ledger.
+        """
+        self._given = key
         given = default_path() if path is None else Path(path)
         self.path = real_path(given)
         if self.path.is_dir() or not self.path.name:
@@ -120,7 +126,7 @@ class Ledger:
                 db.execute(f"PRAGMA user_version = {VERSION}")
             row = db.execute(_OWN).fetchone()
             # The key last: after a crash in between, the ledger gets another one as long as nothing was released.
-            if not os.path.lexists(self.key_path) and not self._count(db):
+            if self._given is None and not os.path.lexists(self.key_path) and not self._count(db):
                 self.key = Key.fresh()
                 create_key(self.key_path, self.key)
             else:
@@ -130,7 +136,7 @@ class Ledger:
 
     def _is_ready(self) -> bool:
         """Read the key, where the ledger has its tables and its key, so that nothing need be written."""
-        if not self.path.stat().st_size or not os.path.lexists(self.key_path):
+        if not self.path.stat().st_size or (self._given is None and not os.path.lexists(self.key_path)):
             return False
         with self.reading() as db:
             row = self._has_tables(db) and db.execute(_OWN).fetchone()
@@ -153,16 +159,18 @@ class Ledger:
         return db.execute("SELECT count(*) FROM releases").fetchone()[0]
 
     def _read_key(self, fingerprint: str | None, *, used: bool) -> None:
-        if used and not os.path.lexists(self.key_path):
+        if self._given is None and used and not os.path.lexists(self.key_path):
             raise InputError(
                 f"the key file {self.key_path} of the ledger is gone, and without it nobody can tell which data have "
-                "been released: put it back, or begin another ledger (--ledger FILE), which forgets them all"
+                "been released: put it back, say where the key is (--key-from), or begin another ledger (--ledger "
+                "FILE), which forgets them all"
             )
-        self.key = read_key(self.key_path)
+        self.key = self._given or read_key(self.key_path)
         if used and check_of(self.key) != fingerprint:
+            what = f"the key file {self.key_path}" if self._given is None else "the key of --key-from"
             raise InputError(
-                f"the key file {self.key_path} is not the one of the ledger {self.path}; another key would draw the "
-                "same records a second time: put the right one back"
+                f"{what} is not the one of the ledger {self.path}; another key would draw the same records a second "
+                "time: give the right one"
             )
 
     @contextmanager
