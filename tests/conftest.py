@@ -21,6 +21,16 @@ settings.register_profile(
 settings.load_profile("project")
 
 
+MOST_WORKERS = 4
+"""Processes for the whole suite, where there are so many cores; more would wait for each other's disk and memory."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """All cores for the whole suite; one process where tests are named, or print what they measured (``-s``)."""
+    whole = config.args_source is not pytest.Config.ArgsSource.ARGS
+    return min(os.cpu_count() or 1, MOST_WORKERS) if whole and config.option.capture != "no" else 0
+
+
 @pytest.fixture(autouse=True)
 def _own_ledger(tmp_path_factory, monkeypatch):
     """Each test has a data folder of its own, in which the ledger of releases is, made when something needs it.
