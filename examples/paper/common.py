@@ -163,17 +163,18 @@ class _Task:
 
 def _mean(rows: Sequence[md.ComparisonRow]) -> Mean:
     def average(values: Iterable[float | None]) -> float | None:
-        known = list(values)
-        return None if None in known else statistics.fmean(known)  # type: ignore[arg-type]
+        every = list(values)
+        known = [value for value in every if value is not None]
+        return statistics.fmean(known) if len(known) == len(every) else None
 
     nmi = [row.nmi for row in rows]
-    means = {
+    means: dict[str, Any] = {
         name: average(getattr(row, name) for row in rows)
         for name in ("nmi", "upper_bound_nmi", "max_log_lift", "min_log_lift", "seconds")
     }
     row = replace(
         rows[0], satisfied=all(r.satisfied for r in rows), repaired=any(r.repaired for r in rows), **means
-    )  # type: ignore[arg-type]
+    )
     error = statistics.stdev(nmi) / math.sqrt(len(nmi)) if len(nmi) > 1 else 0.0
     return Mean(row, len(rows), error, sum(r.repaired for r in rows) / len(rows))
 

@@ -63,9 +63,10 @@ def compared_notions(
     run: Run, what: str, keys: Sequence[Key], kept: Sequence[tuple[str, float]]
 ) -> list[Mean]:
     """Figures 11 to 13: subset merging under the notions and lams of `kept`."""
-    notions, lams = (tuple(dict.fromkeys(k[i] for k in kept)) for i in (0, 1))
+    notions = tuple(dict.fromkeys(notion for notion, _ in kept))
+    lams = tuple(dict.fromkeys(lam for _, lam in kept))
     keep = tuple(("subset-merging", *k) for k in kept)
-    plan = Plan(("subset-merging",), run.grid, notions=notions, lams=lams, keep=keep)  # type: ignore[arg-type]
+    plan = Plan(("subset-merging",), run.grid, notions=notions, lams=lams, keep=keep)
     means = curves(keys, plan, run)
     heading(run, what, means)
     save(run, means, what)

@@ -193,6 +193,23 @@ ALIKE = 0.65
 """Likeness (difflib) from which a name may be meant: 'rac' is like 'race', 'nope' (0.6) is not like 'income'."""
 
 
+_DELIMITERS = {
+    ";": ("semicolons", "';'"),
+    "\t": ("tabs", "tab"),
+    "|": ("bars", "'|'"),
+    ",": ("commas", "','"),
+}
+"""What often stands between cells: its name, and how to type it."""
+
+
+def separators(header: Collection[Any]) -> str:
+    """What a message says of a single column that looks like several; nothing of any other header."""
+    only = str(*header) if len(header) == 1 else ""
+    for name, typed in (said for delimiter, said in _DELIMITERS.items() if delimiter in only):
+        return f"; its cells seem to be separated by {name}: say so (--delimiter {typed})"
+    return ""
+
+
 def require_column(name: str, available: Collection[Any]) -> None:
     """Raise InputError, with the nearest match and the columns there are, unless `name` is one of them."""
     if name in available:
@@ -200,7 +217,8 @@ def require_column(name: str, available: Collection[Any]) -> None:
     columns = [str(column) for column in available]
     near = difflib.get_close_matches(str(name), columns, n=1, cutoff=ALIKE)
     hint = f"; did you mean {quoted(near[0])}?" if near else ""
-    raise InputError(f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)})")
+    separated = separators(available)
+    raise InputError(f"there is no column {quoted(name)}{hint} (columns: {listed(columns, 20)}){separated}")
 
 
 def _encode_series(column: Any, name: str) -> Encoded:

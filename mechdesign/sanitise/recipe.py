@@ -293,6 +293,6 @@ def _named(records: Records, position: int) -> str:
     """How a message calls a record."""
     if isinstance(records, Identifiers):
         return f"the record {quoted(', '.join(column[position] for column in records.columns))}"
-    if isinstance(records, NumberedRecords):
-        return f"row number {records.numbers[position]}"
-    return f"row number {records.first + position} (counted from 0)"  # type: ignore[attr-defined]
+    if isinstance(records, RowNumbers):
+        return f"row number {records.first + position} (counted from 0)"
+    return f"row number {records.numbers[position]}"

@@ -14,7 +14,7 @@ from typing import Any
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import listed
-from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column
+from mechdesign.formats.cells import Encoded, empty_as_missing, encode, require_column, separators
 from mechdesign.formats.inputs import TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source
 from mechdesign.tables.exact_table import Entry, exact_table, refuse_margins
@@ -100,15 +100,6 @@ def coded_columns(source: Source, batch: Batch, names: Sequence[str]) -> list[En
     return [empty_as_missing(column) for column in columns] if source.kind == "CSV" else columns
 
 
-_DELIMITERS = {
-    ";": ("semicolons", "';'"),
-    "\t": ("tabs", "tab"),
-    "|": ("bars", "'|'"),
-    ",": ("commas", "','"),
-}
-"""What often stands between cells: its name, and how to type it."""
-
-
 def _roles(
     sensitive: str | Sequence[str], useful: str | Sequence[str], weight: str | None, source: Source
 ) -> Roles:
@@ -118,11 +109,8 @@ def _roles(
             require_column(weight, header)
         return Roles(columns_named(sensitive, header), columns_named(useful, header), weight)
     except InputError as error:
-        for delimiter, (name, typed) in _DELIMITERS.items():
-            if len(header) == 1 and delimiter in header[0]:
-                raise InputError(
-                    f"{error}; its cells seem to be separated by {name}: say so (--delimiter {typed})"
-                ) from None
+        if separators(header):
+            raise
         first = next(iter(source.batches()), None)
         if first is not None and is_count_table(header, first.rows()):
             raise InputError(f"{error}; {WIDE}") from None

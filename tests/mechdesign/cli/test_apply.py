@@ -260,3 +260,9 @@ def test_ctrl_c_after_the_end_does_not_deny_what_was_written(channel, people, ru
     result = run("apply", channel, "in.csv", "out.csv")
     assert (result.code, result.err) == (0, "")
     assert len(rows_of((people / "out.csv").read_text())) == 5
+
+
+def test_another_delimiter_is_named_for_releases_too(channel, folder, refused):
+    (folder / "in.csv").write_text("id;job\n1;clerk\n")
+    said = refused("apply", channel, "in.csv", "out.csv", "--insecure-seed", "1")
+    assert "its cells seem to be separated by semicolons: say so (--delimiter ';')" in said
