@@ -14,7 +14,7 @@ from mechdesign.auditing.verdict import Achieved, audit
 from mechdesign.channel.channel import Channel
 from tests.oracles.joint_leakage import every_tuple, extremes
 
-CASES = 500
+FEW, MANY = 500, 3000
 
 
 def random_counts(rng, sensitive, useful):
@@ -50,10 +50,11 @@ def expected(counts, matrices, places=None):
     return Achieved(rounded_up(1 / low if low else None), rounded_up(high), rounded_up(ratio))
 
 
-def test_equals_full_enumeration():
+@pytest.mark.parametrize("cases", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_equals_full_enumeration(cases):
     """eps_l, eps_u and eps_ldp are the smallest doubles above those of all tuples, for one to three channels."""
-    rng = np.random.default_rng(13)
-    for _ in range(CASES):
+    rng = np.random.default_rng([13, cases])
+    for _ in range(cases):
         joint = md.Joint.from_counts(random_counts(rng, rng.integers(1, 4), rng.integers(2, 5)))
         channels = [random_channel(rng, joint.useful, joint) for _ in range(rng.integers(1, 4))]
         found = md.compose(channels)
