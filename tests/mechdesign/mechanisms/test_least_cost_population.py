@@ -124,3 +124,13 @@ def test_the_file_is_the_contract(adult: md.Joint, tmp_path) -> None:
     assert not md.audit(
         md.design(adult, md.LDP(1), objective="truth").channel.with_record(channel.record), adult, md.LDP(1)
     ).satisfied
+
+
+def test_a_channel_of_one_symbol_says_so():
+    joint = md.Joint.from_counts([[30, 4, 2], [25, 3, 6]])
+    made = md.design(joint, md.LDP(0.2), confidence=0.95, objective="truth")
+    assert made.nmi == 0.0
+    assert made.messages == (
+        "every record is released as 'x0', which tells nothing: give a larger budget, more records, or merge symbols",
+    )
+    assert md.design(joint, md.LDP(1.0), objective="truth").messages == ()
