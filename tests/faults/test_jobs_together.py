@@ -201,7 +201,7 @@ def test_a_key_that_is_gone(nursery, folder):
     (folder / f"{LEDGER}.key").unlink()
     for more in ((), ("--fresh-draw",)):
         ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", *more)
-        refused(ended, "of the ledger is gone", "put it back, or begin another ledger (--ledger FILE)")
+        refused(ended, "of the ledger is gone", "put it back", "or begin another ledger (--ledger FILE)")
     assert not (folder / "out.csv").exists()
     ended = nursery.run(folder, *APPLY, "in.csv", "out.csv", "--ledger", "other.db")
     assert ended.status == 0, ended.err

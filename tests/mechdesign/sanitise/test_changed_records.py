@@ -13,6 +13,7 @@ import pytest
 
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import at_most
 from mechdesign.release.drawing import Seen
 from mechdesign.release.policies import Policy
 from mechdesign.sanitise import apply as run
@@ -103,7 +104,7 @@ def test_a_changed_record_may_be_drawn_anew(folder):
     second, done = release("tuesday", changed="redraw")
     assert done.notices == (
         "300 records have another symbol than before and were drawn anew: each further symbol of a record adds at most "
-        f"{math.log(2):.4g} to what its releases tell (the local budget of the channel)",
+        f"{at_most(math.log(2))} to what its releases tell (the local budget of the channel)",
     )
     assert all(second[str(i)] == first[str(i)] for i in range(300, COUNT))
     # The two draws are independent: P(y, z) = 1/4 * 1/2, where one number for both would allow no (y, z) at all.
