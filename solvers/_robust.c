@@ -1111,6 +1111,6 @@ static int kernel_exec(PyObject *module)
 }
 
 static PyModuleDef_Slot kernel_slots[] = {{Py_mod_exec, kernel_exec}, {0, NULL}};
-static struct PyModuleDef kernel = {PyModuleDef_HEAD_INIT, "solvers._robust", "Compiled kernel of `solvers.robust`.", 0, NULL, kernel_slots, NULL, NULL, NULL};
+static struct PyModuleDef kernel = {PyModuleDef_HEAD_INIT, "solvers._robust", "Compiled kernel of `solvers.concave.RobustSearch`.", 0, NULL, kernel_slots, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__robust(void) { return PyModuleDef_Init(&kernel); }

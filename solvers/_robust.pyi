@@ -1,4 +1,4 @@
-"""Compiled kernel of `solvers.robust`; arrays are contiguous float64, see `_robust.c`."""
+"""Compiled kernel of `solvers.concave.RobustSearch`; arrays are contiguous float64, see `_robust.c`."""
 
 from typing import Any
 

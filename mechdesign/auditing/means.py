@@ -182,7 +182,7 @@ class _Side:
 
 
 def failing_means(columns: Sequence[Entries], joint: Joint, limits: MeanLimits) -> tuple[int, ...]:
-    """Positions of the outputs that violate the limits; arguments as those of `auditing.audit_columns`."""
+    """Positions of the outputs that violate the limits; arguments as those of `auditing.verdict.audit_columns`."""
     sides = _sides(columns, joint, limits)
     return tuple(y for y in range(len(columns)) if any(side.fails(y) for side in sides))
 

@@ -213,7 +213,7 @@ class Channel(Displayed):
         """Draw an output for every entry of a column; the same kind of column back.
 
         The draw of a record depends on the key, the channel and the record's row number or identifier only. With
-        the key of a job (`sanitise.key_file.read_key`) it is the draw of that job; without one a new key is used and
+        the key of a job (`sanitise.keys.read_key`) it is the draw of that job; without one a new key is used and
         forgotten, so that another call gives other draws: releasing a record twice tells more than the budget.
 
         Parameters
