@@ -136,6 +136,7 @@ def command(function: Callable[..., int | None]) -> Callable[..., int | None]:
     return run
 
 
+@cache
 def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group)
     found: list[inspect.Parameter] = []
