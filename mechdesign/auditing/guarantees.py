@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -75,7 +76,8 @@ def breach_bound(low: float, high: float, prior: float) -> float:
     none whose prior is at least rho2 gets one below rho1: (1 - rho2)/(1 - rho1) <= low and high <= rho2/rho1,
     both together. 1 where nothing is guaranteed.
     """
-    return min(1.0, max(prior * high, 1.0 - (1.0 - prior) * low) * OUTWARD)
+    # 1 - (1 - prior) low, from positive terms: as a difference it would lose the digits of a small prior.
+    return min(1.0, max(prior * high, prior + (1.0 - prior) * (1.0 - low)) * OUTWARD)
 
 
 MOST_ENUMERATED = 12
@@ -146,6 +148,15 @@ def _worst_posterior(outputs: Sequence[OutputLeakage], joint: Joint, prior: floa
     count = len(joint.sensitive)
     if count > MOST_ENUMERATED:
         return None
-    sets = ((np.arange(2**count)[:, None] >> np.arange(count)) & 1).astype(np.float64)
-    allowed = sets[sets @ joint.p_s <= prior]
+    sets = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
+    masses = sets.astype(object) @ np.array(joint.sensitive_counts, dtype=object)  # integers of any size
+    allowed = sets[masses <= Fraction(str(prior)) * joint.total]
     return float((allowed @ np.array([out.posterior for out in outputs]).T).max())
+
+
+def weakest(lines: Sequence[Guarantee]) -> Guarantee:
+    """What the same line about several secrets says of all of them."""
+    worst = max if lines[0].at_most else min
+    known = [line.attained for line in lines if line.attained is not None]
+    attained = worst(known) if len(known) == len(lines) else None
+    return replace(lines[0], bound=worst(line.bound for line in lines), attained=attained)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import mul
 
 import numpy as np
 
-from mechdesign.auditing.demands import columns_on, released_part
-from mechdesign.auditing.guarantees import Guarantee, guarantee_table
-from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages
+from mechdesign.auditing.demands import columns_on, log_upper, released_part
+from mechdesign.auditing.guarantees import Guarantee, guarantee_table, weakest
+from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output_leakages, worst_of
 from mechdesign.auditing.verdict import Achieved, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
@@ -104,7 +104,7 @@ def measure(
     orders: Sequence[float] = (),
     breaches: Sequence[float] = BREACHES,
 ) -> ChannelMeasures:
-    """Measure `channel` on `joint`; of several secrets each leakage is the largest, outputs are those of the worst."""
+    """Measure `channel` on `joint`; of several secrets each figure is the worst of all."""
     alphas = [check_alpha(alpha) for alpha in alphas]
     for order in orders:
         if not order > 0.0:
@@ -115,12 +115,13 @@ def measure(
     joint = released_part(channel, joint)
     if joint.sensitive.each:
         parts = [measure(channel, secret, alphas, orders, breaches) for secret in joint.secrets]
-        worst = max(parts, key=lambda part: part.leakage["max_log_lift_ratio"])
         most = {
-            key: (min if key == "min_log_lift" else max)(part.leakage[key] for part in parts)
-            for key in worst.leakage
+            key: (min if key.startswith("min_log") else max)(part.leakage[key] for part in parts)
+            for key in parts[0].leakage
         }
-        return replace(worst, leakage=most, achieved=achieved_by(channel, joint))
+        outputs = [worst_of(each) for each in zip(*(part.outputs for part in parts), strict=True)]
+        lines = [weakest(each) for each in zip(*(part.guarantees for part in parts), strict=True)]
+        return ChannelMeasures(parts[0].utility, most, achieved_by(channel, joint), outputs, lines)
     worth = utility(channel, joint)
     largest = sum(max(entries) for _, entries in channel.integers.columns)
     kept = {
@@ -129,7 +130,7 @@ def measure(
         "conditional_entropy": worth.entropy - worth.mutual_information,
         "nmi": worth.nmi,
         # log sum_y max_x W(y|x): what the outputs leak of the useful symbols, whatever their distribution
-        "maximal_leakage_of_useful": math.log(largest / channel.denominator),
+        "maximal_leakage_of_useful": log_upper(largest, channel.denominator),
     }
     achieved = achieved_by(channel, joint)
     outputs = output_leakages(channel, joint, alphas)
@@ -141,12 +142,10 @@ def measure(
 
 def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[str, float]:
     """Each measure on its worst output."""
+    worst = vars(worst_of(outputs))
     plain = ("max_log_lift", "min_log_lift", "max_log_lift_ratio", "l1_lift", "chi2_lift")
-    values: dict[str, float] = {
-        name: (min if name == "min_log_lift" else max)(getattr(out, name) for out in outputs)
-        for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")
-    }
+    values = {name: worst[name] for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")}
     for alpha in alphas:
         for name in ("alpha_lift", "alpha_lift_inverse"):
-            values[f"{name}[{alpha:g}]"] = max(getattr(out, name)[alpha] for out in outputs)
+            values[f"{name}[{alpha:g}]"] = worst[name][alpha]
     return values
