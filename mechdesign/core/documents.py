@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reason, replacing
+from mechdesign.core.files import PathLike, check_target, reading, replacing
 from mechdesign.core.numbers import listed, quoted, repeated
 
 
@@ -254,7 +254,7 @@ def _under(place: str, part: int | str) -> str:
 
 def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
     what = kind.WHAT
-    try:
+    with reading(name):
         status = Path(path).stat()
         if stat.S_ISDIR(status.st_mode):
             raise InputError(f"{name} is a folder, not a {what}")
@@ -263,10 +263,6 @@ def _text_of(path: PathLike, name: str, kind: type[FileDocument]) -> str:
         if status.st_size > kind.LARGEST:
             raise InputError(f"{name} is too large for a {what} ({status.st_size} bytes)")
         data = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{name}: there is no such file") from None
-    except OSError as error:
-        raise InputError(f"{name} cannot be read: {reason(error)}") from None
     if not data.strip():
         raise InputError(f"{name} is empty, not a {what}")
     if data.startswith(b"\x80"):
