@@ -172,7 +172,11 @@ class OtherTable(TextFormat, TableOptions):
                 raise InputError("--sensitive, --useful and so on describe a table: give --table TABLE too")
             return None
         hidden = [each.sensitive for each in channels if each.sensitive is not None]
-        if together and self.sensitive is None and len(secrets := {",".join(each.columns) for each in hidden}) > 1:
+        if (
+            together
+            and self.sensitive is None
+            and len(secrets := {",".join(each.columns) for each in hidden}) > 1
+        ):
             raise InputError(
                 f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
                 "(--sensitive COL, or several with --protect-each)"

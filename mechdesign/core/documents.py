@@ -17,6 +17,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
@@ -26,7 +27,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 import mechdesign
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, check_target, reading, replacing
-from mechdesign.core.numbers import listed, quoted, repeated
+from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 
 
 class Record(BaseModel):
@@ -88,15 +89,25 @@ def with_infinities(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf") else value
 
 
-def without_infinities(value: Any) -> Any:
-    """Values with infinite floats as the texts "inf" and "-inf"; keys become text."""
+def without_infinities(value: Any, where: str = "content") -> Any:
+    """`value` with infinities as the texts "inf" and "-inf", and nothing but what JSON has; messages name `where`."""
     if isinstance(value, Mapping):
-        return {str(key): without_infinities(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+        items = cast("Mapping[Any, Any]", value).items()
+        return {
+            valid_text(key, f"a key of {where!r}"): without_infinities(each, where) for key, each in items
+        }
     if isinstance(value, (list, tuple)):
-        return [without_infinities(item) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    return value
+        return [without_infinities(item, where) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, str):
+        return valid_text(value, f"a text of the record {where!r}")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not math.isnan(number := float(value)):
+        return number if math.isfinite(number) else ("inf" if number > 0 else "-inf")
+    kind = "NaN" if isinstance(value, Real) else f"a {type(value).__name__}"
+    raise InputError(f"the record {where!r} holds {kind}, which no file can hold")
 
 
 def write_document(path: PathLike, document: FileDocument, *, overwrite: bool) -> None:

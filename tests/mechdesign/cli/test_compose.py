@@ -84,7 +84,18 @@ def _mechanism():
 
 def test_channels_that_protect_different_columns(folder, run, channel, refused):
     """What they tell of one column is not said where the other one's channel promises something of its own."""
-    other = run("design", "records.csv", "--sensitive", "town", "--useful", "job", "--epsilon", "1", "--output", "t.json")
+    other = run(
+        "design",
+        "records.csv",
+        "--sensitive",
+        "town",
+        "--useful",
+        "job",
+        "--epsilon",
+        "1",
+        "--output",
+        "t.json",
+    )
     assert other.code == 0
     asked = ("compose", channel, "t.json", "--table", "records.csv")
     assert "protect different columns ('group', 'town'): say about which you ask" in refused(*asked)
