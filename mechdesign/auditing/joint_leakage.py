@@ -28,7 +28,7 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
 Array = NDArray[np.float64]
-MOST_DIRECTIONS = 20_000
+FOLLOWED = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
 
 BLOCK = 2**22
@@ -78,9 +78,7 @@ class Composition(Achieved):
         return self.achieved == self.at_least
 
 
-def compose(
-    channels: Sequence[Channel], joint: Joint | None = None, *, most: int = MOST_DIRECTIONS
-) -> Composition:
+def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED) -> Composition:
     """What independent releases of one record through all of the channels tell together, exactly.
 
     Parameters

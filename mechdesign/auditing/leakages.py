@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from flint import arb, fmpq
 
@@ -56,7 +56,9 @@ def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
     for name, first in vars(found[0]).items():
         values = [getattr(each, name) for each in found]
         if isinstance(first, dict):
-            worst[name] = {alpha: max(value[alpha] for value in values) for alpha in first}
+            worst[name] = {
+                alpha: max(value[alpha] for value in values) for alpha in cast("dict[float, float]", first)
+            }
         elif isinstance(first, float):
             worst[name] = (min if name.startswith("min") else max)(values)
         else:

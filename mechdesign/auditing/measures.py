@@ -64,9 +64,8 @@ def utility(channel: Channel, joint: Joint) -> Utility:
         return Utility(0.0, 0.0, 1.0)
     h = _sum_of_logs([([*weights], total)], total)
     # An output that names its input leaves no uncertainty.
-    masses = [
-        list(map(mul, [weights[x] for x in at], v)) for at, v in columns_on(channel, joint) if len(at) > 1
-    ]
+    columns = (each for each in columns_on(channel, joint) if len(each[0]) > 1)
+    masses = (list(map(mul, [weights[x] for x in at], values)) for at, values in columns)
     groups = [(each, sum(each)) for each in masses]
     low = h * (1.0 - SUM_ERROR)
     if not groups:

@@ -172,10 +172,9 @@ class Splitter:
         marks |= breaks
         if self._quote is not None and edges is not None:
             bits = bits_of(marks) & outside_quotes(data, edges, self._delimiter, self._quote)
-            marked = np.unpackbits(
-                bits.astype("<u8", copy=False).view(np.uint8), count=size, bitorder="little"
-            )
-            ends = np.flatnonzero(marked.view(np.bool_))  # faster than of integers
+            marked = bits.astype("<u8", copy=False).view(np.uint8)
+            marked = np.unpackbits(marked, count=size, bitorder="little").view(np.bool_)
+            ends = np.flatnonzero(marked)  # faster than of integers
         else:
             ends = np.flatnonzero(marks)
         counted = not quotes and width and len(ends) == count * width

@@ -136,10 +136,10 @@ class Joint(Displayed):
         index: dict[Symbol, list[int]] = {}
         for x, symbol in enumerate(whole.symbols):
             index.setdefault(tuple(symbol[i] for i in at), []).append(x)
-        bins = tuple(whole.bins_of(i) for i in at) if whole.bins else ()
+        bins = tuple(map(whole.bins_of, at))
         symbols = _ordered(index, bins)
         counts = tuple(tuple(sum(row[x] for x in index[symbol]) for symbol in symbols) for row in self.counts)
-        return replace(self, useful=Variable(chosen, symbols, bins=bins), counts=counts)
+        return replace(self, useful=Variable(chosen, symbols, bins=bins if whole.bins else ()), counts=counts)
 
     @property
     def records(self) -> int | None:
@@ -335,8 +335,7 @@ class Joint(Displayed):
 def _ordered(symbols: Iterable[Symbol], bins: Sequence[Bins | None]) -> tuple[Symbol, ...]:
     """Symbols in the order of their bins, texts as texts."""
     ranks = [{label: i for i, label in enumerate(each.labels if each else ())} for each in bins]
-    key = (lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)]) if any(ranks) else None
-    return tuple(sorted(symbols, key=key))
+    return tuple(sorted(symbols, key=lambda s: [(r.get(t, -1), t) for r, t in zip(ranks, s, strict=True)]))
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
