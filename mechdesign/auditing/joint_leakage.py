@@ -144,8 +144,8 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
         return joint
     if len(hidden := {each.sensitive.columns for each in channels if each.sensitive is not None}) > 1:
         raise InputError(
-            f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table (--table "
-            "TABLE), with the one that you ask about as sensitive"
+            f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table "
+            "(--table TABLE), with the one that you ask about as sensitive"
         )
     tables = [channel.joint for channel in channels if channel.joint is not None]
     if not tables:

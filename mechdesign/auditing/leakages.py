@@ -20,6 +20,7 @@ from mechdesign.auditing.demands import columns_on
 from mechdesign.auditing.means import OutputMasses, distances, log_norm, log_power_mean, masses_by_output
 from mechdesign.channel.channel import Channel
 from mechdesign.core.balls import lower, precision, quotient_above, upper
+from mechdesign.core.numbers import order_of
 from mechdesign.tables.joint import Joint
 
 BITS = 256
@@ -88,7 +89,7 @@ def average_leakages(channel: Channel, joint: Joint, orders: Sequence[float]) ->
         }
     for order in orders:
         for name, information in (("sibson", _sibson), ("arimoto", _arimoto)):
-            key = f"{name}_information[{order:g}]"
+            key = f"{name}_information[{order_of(order)}]"
             values[key] = values["mutual_information"]
             if order != 1.0:
                 values[key] = _at_least_zero(_bounded(partial(information, outputs, scale, order)))

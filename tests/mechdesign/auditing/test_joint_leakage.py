@@ -186,6 +186,8 @@ def test_channels_of_different_secrets_have_no_table_of_their_own():
     other = md.Joint.from_counts([[2, 2], [2, 3]], sensitive="race")
     first, second = (md.design(joint, md.LIP(1.0)).channel for joint in (one, other))
     for channels in ([first, second], [first.public(), second]):
-        with pytest.raises(md.InputError, match=r"protect different columns \('race', 'sex'\): give the table"):
+        with pytest.raises(
+            md.InputError, match=r"protect different columns \('race', 'sex'\): give the table"
+        ):
             md.compose(channels)
     assert md.compose([first.public(), second], other).exact
