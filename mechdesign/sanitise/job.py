@@ -128,6 +128,10 @@ class Job:
         same = content is not None and entry.ordered == content.ordered
         return same or (self.file is not None and entry.file == self.file)
 
+    def _is_last(self, db: Connection, content: Content) -> bool:
+        """Whether of two jobs that know these records, one of them of an earlier version, this is the last one."""
+        return self._found(db, content) == self.drawn
+
     def _drawn(
         self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
     ) -> Drawn:
@@ -228,10 +232,12 @@ class Job:
             (others if not pairs else own if same else foreign).append(entry)
             if pairs and same and any(old.draw != mine.draw for old, mine in pairs):
                 before.append(entry)
-            elif not same and not self.identity and self._is_mine(entry, content):
-                # Two jobs may know these records, one of them of an earlier version: the last one counts.
-                if self._found(db, content) != self.drawn:
-                    return None
+            elif (
+                not (same or self.identity)
+                and self._is_mine(entry, content)
+                and not self._is_last(db, content)
+            ):
+                return None
         again = {entry.id for entry in before}
         repeated = any(entry.id not in again and is_same(entry, content, self.file) for entry in own)
         share, alike = share_of(db, foreign, content, self.file)

@@ -315,7 +315,9 @@ def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
     channel, source = mixing_channel(), tmp_path / "in.csv"
     people(50).to_csv(source, index=False)
     channel.save(tmp_path / "channel.json")
-    sanitise_file(channel, source, tmp_path / "first.csv", ledger=path, channel_files=[tmp_path / "channel.json"])
+    sanitise_file(
+        channel, source, tmp_path / "first.csv", ledger=path, channel_files=[tmp_path / "channel.json"]
+    )
     key, (entry,) = Key.fresh(), releases(Ledger(path))
     run = {
         "id": "3" * 16,
@@ -343,7 +345,9 @@ def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
         return drawn(*arguments)
 
     monkeypatch.setattr(Run, "_drawn", counted)
-    sanitise_file(channel, source, tmp_path / "second.csv", ledger=path, channel_files=[tmp_path / "channel.json"])
+    sanitise_file(
+        channel, source, tmp_path / "second.csv", ledger=path, channel_files=[tmp_path / "channel.json"]
+    )
     first, old, second = releases(Ledger(path))
     assert first.file == old.file == second.file
     assert second.drawn[0].job == old.drawn[0].job != first.drawn[0].job
