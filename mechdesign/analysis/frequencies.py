@@ -123,9 +123,9 @@ def check_level(level: float) -> None:
 def score_interval(
     estimate: Array, spread: Spread, step: Array, records: int, level: float
 ) -> tuple[Array, Array]:
-    """Lower and upper ends (m,); `step` is how far apart two records' weights can be (m,)."""
+    """Lower and upper ends of estimates (.., m); `step` is how far apart two records' weights can be (m,)."""
     z, half = NormalDist().inv_cdf((1.0 + level) / 2.0), step / (2.0 * records)
-    limits = np.stack([spread.least, spread.most])
+    limits = np.stack(np.broadcast_arrays(spread.least, spread.most, estimate)[:2])
     at = np.clip(estimate, *limits)
 
     def holds(theta: Array) -> NDArray[np.bool_]:
@@ -310,14 +310,14 @@ def spread_of(estimator: Estimator, counts: NDArray[np.int64], target: str) -> t
     """
     weights, c = estimator.weights, estimator.cells.functionals
     squares = estimator.model.matrix @ weights**2
-    fit = smoothed_fit(estimator.model.matrix, counts)[:, None]
+    fit = smoothed_fit(estimator.model.matrix, counts)[..., None]
     least, most = estimator.cells.bounds
 
     def given(chosen: NDArray[np.bool_]) -> Array:
         inside = chosen * np.maximum(fit, np.finfo(np.float64).tiny)
-        return inside / inside.sum(axis=0)
+        return inside / inside.sum(axis=-2, keepdims=True)
 
-    shares = given(c == least), np.broadcast_to(fit, c.shape), given(c == most)
-    mean, low, high = ([(share * values).sum(axis=0) for share in shares] for values in (squares, c, c**2))
+    shares = given(c == least), fit, given(c == most)
+    mean, low, high = ([(share * values).sum(axis=-2) for share in shares] for values in (squares, c, c**2))
     fixed = (high[0], high[1], high[2]) if target == "records" else None
     return Spread(least, low[1], most, (mean[0], mean[1], mean[2]), fixed), np.ptp(weights, axis=0)
