@@ -179,7 +179,8 @@ def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
     for column in counts.T:
         n = int(column.sum())
         if n == 0:
-            parts.append((np.zeros(c.shape[1]),) * 3)
+            none = np.zeros(c.shape[1])
+            parts.append((none, none, none))
             continue
         fit = maximum_likelihood(matrix, column).frequencies
         inside = c.T @ fit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 
@@ -168,3 +169,12 @@ def test_a_transformer_of_a_channel():
     step = sklearn.ReleaseTransformer(CHANNEL, insecure_seed=1)
     assert set(step.fit(frame).transform(frame)["useful"]) <= set(CHANNEL.outputs)
     assert re.search("ALIP", repr(sklearn.ReleaseTransformer(NOTION)))
+
+
+@pytest.mark.parametrize("curve", [-1, math.inf, math.nan, "long"])
+def test_seconds_of_a_curve_that_make_no_sense_are_refused(tmp_path, curve):
+    design = md.design(md.Joint.from_counts([[3, 1], [1, 3]]), md.LIP(0.5))
+    with pytest.raises(md.InputError, match=r"curve \(.*\) must be a number of seconds, at least 0"):
+        md.report(design, tmp_path / "r.md", curve=curve)
+    md.report(design, tmp_path / "r.md", curve=0)
+    assert "No curve: it was not asked for." in (tmp_path / "r.md").read_text(encoding="utf-8")
