@@ -75,7 +75,8 @@ def test_intervals_hold_at_least_as_often_as_they_say(name):
             for records in RECORDS:
                 p = np.array([share, 0.2, 0.3, 0.5 - share])
                 symbols = rng.multinomial(records, p, size=DRAWS)
-                counts = sum(rng.multinomial(symbols[:, x], channel.matrix[x]) for x in range(4))
+                drawn = [rng.multinomial(symbols[:, x], channel.matrix[x]) for x in range(4)]
+                counts = np.sum(drawn, axis=0)
                 centre = counts / records @ estimator.weights
                 ends = score_interval(centre, *spread_of(estimator, counts, target), records, LEVEL)
                 lower, upper = (np.clip(end, *estimator.cells.bounds) for end in ends)
