@@ -33,7 +33,7 @@ from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
+from mechdesign.core.numbers import number, quoted
 
 Array = NDArray[np.float64]
 
@@ -116,7 +116,7 @@ class Spread:
 
 def check_level(level: float) -> None:
     """Raise InputError unless `level` is a confidence level."""
-    if not 0.0 < level < 1.0:
+    if not 0.0 < number("level", level, "between 0 and 1, such as 0.95") < 1.0:
         raise InputError(f"the level ({level:g}) must be strictly between 0 and 1, such as 0.95")
 
 

@@ -18,6 +18,7 @@ from mechdesign.channel.channel import Channel
 from mechdesign.comparison.curve import axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, sha256_of
+from mechdesign.core.numbers import number
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
@@ -106,14 +107,14 @@ def internal_report(
 
 
 def write_report(
-    design: Design | Channel, path: PathLike, *, public: bool, curve: Any, overwrite: bool
+    design: Design | Channel, path: PathLike, *, public: bool, curve: float | None, overwrite: bool
 ) -> None:
     """As `mechdesign.report`, which is this function."""
     from mechdesign.report.writing import check_report, save_report
 
     made = design if isinstance(design, Design) else None
     channel = expected("design", design, Channel, "; and no Design") if made is None else made.channel
-    if curve is not None and not (isinstance(curve, int | float) and 0.0 <= curve < math.inf):
+    if curve is not None and not 0.0 <= number("curve", curve, "of seconds") < math.inf:
         raise InputError(f"curve ({curve!r}) must be a number of seconds, at least 0")
     check_report(path, force=overwrite, pictures=not public)
     notion, joint = promise_of(channel), channel.joint

@@ -11,6 +11,7 @@ from typing import Any
 from mechdesign.analysis.checking import ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.auditing.joint_leakage import Composition
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
@@ -18,6 +19,7 @@ from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import plots, releases, terminal
+from mechdesign.report.sentences import composition_text
 from mechdesign.report.wording import about, count, label, title
 from mechdesign.tables.joint import Joint
 
@@ -34,6 +36,8 @@ def summary(shown: Any) -> str:
             return terminal.channel_text(shown)
         case Audit():
             return terminal.audit_text(shown)
+        case Composition():
+            return composition_text(shown, [f"release {k + 1}" for k in range(len(shown.alone))])
         case Comparison():
             return terminal.comparison_text(shown, None)
         case Frequencies():
@@ -83,6 +87,11 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             row = {"notion": shown.notion.text, "satisfied": shown.satisfied}
             row |= vars(shown.achieved) | vars(shown.worst)
             return {name: [value] for name, value in row.items()}
+        case Composition():
+            parts = [("together", shown.achieved), ("added up", shown.sum)]
+            parts += [(f"release {k + 1}", each) for k, each in enumerate(shown.alone)]
+            names = {"releases": [name for name, _ in parts]}
+            return names | {side: [vars(each)[side] for _, each in parts] for side in vars(shown.achieved)}
         case Comparison():
             return shown.columns()
         case Frequencies() | JointFrequencies():
@@ -143,11 +152,18 @@ def plot(shown: Any, ax: Any = None) -> Any:
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
             axes.set_xlabel(f"share, with {100 * shown.level:g} % intervals")
-        case Audit():
+        case Audit() | Composition():
             names = ["eps_ldp", "eps_u", "eps_l"]
             axes.barh(names, [getattr(shown.achieved, name) for name in names], color="0.55")
-            verdict = "satisfied" if shown.satisfied else "VIOLATED"
-            axes.set_xlabel(f"achieved (nats); {shown.notion.text}: {verdict}")
+            said = (
+                f"{len(shown.alone)} releases together"
+                if isinstance(shown, Composition)
+                else shown.notion.text
+            )
+            said += (
+                "" if isinstance(shown, Composition) else ": satisfied" if shown.satisfied else ": VIOLATED"
+            )
+            axes.set_xlabel(f"achieved (nats); {said}")
         case Comparison():
             plots.draw_panel(axes, plots.PANELS[0], shown.rows, plots.series(shown.rows))
             axes.legend(fontsize="small")
