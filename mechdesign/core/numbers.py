@@ -60,6 +60,17 @@ def number(name: str, value: Any, allowed: str) -> float:
     raise InputError(f"{name} ({value!r}) must be a number {allowed}") from None
 
 
+def valid_text(text: object, what: str) -> str:
+    """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)") from None
+    return text
+
+
 def repeated(values: Iterable[Named]) -> Named | None:
     """The first value that occurs more than once; None if all are different."""
     return next((value for value, times in Counter(values).items() if times > 1), None)
