@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -29,31 +29,34 @@ MOST_ROWS, MOST_COLUMNS = 12, 16
 
 def summary(shown: Any) -> str:
     """The words of the command line."""
-    match shown:
-        case Design():
-            return terminal.design_text(shown, joint_of(shown))
-        case Channel():
-            return terminal.channel_text(shown)
-        case Audit():
-            return terminal.audit_text(shown)
-        case Composition():
-            return composition_text(shown, [f"release {k + 1}" for k in range(len(shown.alone))])
-        case Comparison():
-            return terminal.comparison_text(shown, None)
-        case Frequencies():
-            return releases.estimate_text(shown, "symbol")
-        case JointFrequencies():
-            return releases.estimate_text(shown, "symbol", "other")
-        case ReleaseCheck():
-            return releases.check_text(shown, "the file")
-        case Joint():
-            zero = sum(cell == 0 for row in shown.counts for cell in row)
-            size = "probabilities or weights" if shown.records is None else count(shown.records, "record")
-            cells = f"{zero:,} of {count(shown.p.size, 'cell')} zero"
-            lifts = f"lifts from {about(shown.lift.min())} to {about(shown.lift.max())}"
-            return f"{_named(shown.sensitive)} by {_named(shown.useful)}: {size}, {cells}; {lifts}."
-        case _:
-            raise TypeError(f"there are no words for {type(shown).__name__}")
+    return WORDS[type(shown)](shown)
+
+
+def _table_text(joint: Joint) -> str:
+    zero = sum(cell == 0 for row in joint.counts for cell in row)
+    size = "probabilities or weights" if joint.records is None else count(joint.records, "record")
+    cells = f"{zero:,} of {count(joint.p.size, 'cell')} zero"
+    names = " by ".join(
+        f"{title(v.columns)} ({count(len(v), 'symbol')})" for v in (joint.sensitive, joint.useful)
+    )
+    return f"{names}: {size}, {cells}; lifts from {about(joint.lift.min())} to {about(joint.lift.max())}."
+
+
+WORDS: Mapping[type[Any], Callable[[Any], str]] = {
+    Joint: _table_text,
+    Design: lambda shown: terminal.design_text(shown, joint_of(shown)),
+    Channel: terminal.channel_text,
+    Audit: terminal.audit_text,
+    Comparison: lambda shown: terminal.comparison_text(shown, None),
+    Composition: lambda shown: composition_text(shown, _numbered(shown)),
+    Frequencies: lambda shown: releases.estimate_text(shown, "symbol"),
+    JointFrequencies: lambda shown: releases.estimate_text(shown, "symbol", "other"),
+    ReleaseCheck: lambda shown: releases.check_text(shown, "the file"),
+}
+
+
+def _numbered(found: Composition) -> list[str]:
+    return [f"release {k + 1}" for k in range(len(found.alone))]
 
 
 def joint_of(design: Design) -> Joint:
@@ -61,10 +64,6 @@ def joint_of(design: Design) -> Joint:
     if design.channel.joint is None:
         raise InputError("the channel is public: the table that this takes is not in it")
     return design.channel.joint
-
-
-def _named(variable: Any) -> str:
-    return f"{title(variable.columns)} ({count(len(variable), 'symbol')})"
 
 
 def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
@@ -88,19 +87,18 @@ def columns(shown: Any) -> Mapping[str, Sequence[Any]]:
             row |= vars(shown.achieved) | vars(shown.worst)
             return {name: [value] for name, value in row.items()}
         case Composition():
-            parts = [("together", shown.achieved), ("added up", shown.sum)]
-            parts += [(f"release {k + 1}", each) for k, each in enumerate(shown.alone)]
-            names = {"releases": [name for name, _ in parts]}
-            return names | {side: [vars(each)[side] for _, each in parts] for side in vars(shown.achieved)}
+            parts = (shown.achieved, shown.sum, *shown.alone)
+            sides = {side: [vars(each)[side] for each in parts] for side in vars(shown.achieved)}
+            return {"releases": ["together", "added up", *_numbered(shown)], **sides}
         case Comparison():
             return shown.columns()
         case Frequencies() | JointFrequencies():
             rows = shown.rows()
             return {name: [row[name] for row in rows] for name in rows[0]}
-        case ReleaseCheck():
-            return {key: [vars(f)[key] for f in shown.findings] for key in ("kind", "text", "records")}
         case _:
-            raise TypeError(f"there is no table behind {type(shown).__name__}")
+            return {
+                key: [vars(found)[key] for found in shown.findings] for key in ("kind", "text", "records")
+            }
 
 
 def frame(shown: Any) -> Any:
