@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
+from mechdesign.core.numbers import listed, quoted, several
 from mechdesign.formats.cells import encode, encoded_columns
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
@@ -339,4 +339,4 @@ def _ordered(symbols: Iterable[Symbol], bins: Sequence[Bins | None]) -> tuple[Sy
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    return (columns,) if isinstance(columns, str) else several("columns", columns, "names, or one name")
