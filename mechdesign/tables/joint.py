@@ -138,7 +138,8 @@ class Joint(Displayed):
             index.setdefault(tuple(symbol[i] for i in at), []).append(x)
         symbols = tuple(sorted(index))
         counts = tuple(tuple(sum(row[x] for x in index[symbol]) for symbol in symbols) for row in self.counts)
-        return replace(self, useful=Variable(chosen, symbols), counts=counts)
+        bins = tuple(whole.bins_of(i) for i in at) if any(whole.bins_of(i) for i in at) else ()
+        return replace(self, useful=Variable(chosen, symbols, bins=bins), counts=counts)
 
     @property
     def records(self) -> int | None:

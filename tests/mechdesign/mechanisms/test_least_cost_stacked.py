@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mechdesign as md
@@ -84,3 +85,14 @@ def test_nothing_is_left_after_a_release_that_breaks_the_promise():
     first = md.design(joint, md.LIP(1.0), objective="truth").channel
     with pytest.raises(md.NotPrivate, match="breaks the promise already"):
         md.design(joint, md.LIP(0.2), objective="truth", after=[first])
+
+
+def test_bins_of_one_of_several_columns_stay_bins():
+    """A channel for one binned column after a release of another: distances need the numbers of its bins."""
+    rows = [("f", "1", "a"), ("f", "12", "b"), ("m", "5", "b"), ("m", "23", "a"), ("f", "25", "b")] * 7
+    frame = pd.DataFrame(rows, columns=["sex", "hours", "job"])
+    joint = md.Joint.from_table(frame, sensitive="sex", useful=["hours", "job"]).binned({"hours": 10})
+    first = md.design(joint, md.LIP(0.2), release="job", objective="truth").channel
+    made = md.design(joint, md.LIP(0.5), release="hours", objective="distance", after=[first])
+    assert made.channel.useful.bins[0].labels == joint.useful.bins[0].labels
+    assert made.least.cost_lower_bound <= made.least.cost
