@@ -57,11 +57,17 @@ class QueryOptions:
     column: str | None = option("COL", "The column of numbers to release.")
     query: str = option(
         "NAME",
-        "identity (each record's own value), mean, sum or count, of all records or of each group.",
+        "identity (each record's own value), mean, sum, count, median, min, max or quantile:P, of all records or of "
+        "each group.",
         "identity",
     )
     group_by: str | None = option("COL[,COL..]", "One answer for each value of these columns.")
-    clip: bool = flag("Move values outside the range to its ends.")
+    outside: str | None = option(
+        "WHAT",
+        "A value outside the range: refuse (an error), clip (to the end), mark (an empty answer), drop (leave the "
+        "record out). The last two are one more output, for which there is one cell less.",
+    )
+    clip: bool = flag("The same as --outside clip.")
     equals: str | None = option("VALUE", "With --query count: count the records with this value.")
     layout: str = option(
         "NAME",
@@ -84,7 +90,7 @@ def quantize(
     common: o.CommonOptions,
     force: o.Force = False,
 ) -> None:
-    """Release a column, or its mean, sum or count, in cells so coarse that no individual changes much.
+    """Release a column, or its mean, sum, count or median, in cells so coarse that no individual changes much.
 
     No noise and no probabilities: whatever the other records are, one individual can bring about at most
     floor(2^epsilon) different outputs (noiseless privacy). The count is exact and is written, with all
@@ -99,6 +105,9 @@ def quantize(
 
     typed: dict[str, Any] = asdict(asked) | asdict(budget)
     total = typed.pop("total_epsilon")
+    if typed.pop("clip") and typed["outside"] not in (None, "clip"):
+        raise InputError(f"--clip and --outside {typed['outside']} say different things: give one of them")
+    typed["outside"] = "clip" if asked.clip else asked.outside or "refuse"
     typed["group_by"] = names("--group-by", None if asked.group_by is None else [asked.group_by])
     source, target = files.source, files.target
     beside = files.mechanism or f"{target}.mechanism.json"

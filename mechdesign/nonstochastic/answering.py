@@ -2,14 +2,15 @@
 
 Numbers are the doubles nearest to their text. Sums are exact: each double is an integer of 53 bits times a
 power of two, and integers of equal power are added by group as two halves, which doubles count without error.
-Memory grows with the groups and the individuals, not with the records' other columns.
+Memory grows with the groups and the individuals, not with the records' other columns; medians and other order
+statistics keep every value, in 12 bytes.
 """
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, get_args
@@ -155,9 +156,10 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
 
 
 class Groups:
-    """Exact sums and sizes of groups, and who is in them, added up batch by batch."""
+    """Exact sums and sizes of groups, or all their values, and who is in them, added up batch by batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ordered: bool = False) -> None:
+        self._values: list[tuple[Codes, Floats]] | None = [] if ordered else None
         self._groups = Numbering()
         self._people = Numbering()
         self._sizes = np.zeros(0, dtype=np.int64)
@@ -174,14 +176,31 @@ class Groups:
         """Records of each group."""
         return self._sizes.tolist()
 
-    def add(self, keys: Sequence[Encoded], values: Floats, person: Encoded | None = None) -> None:
-        """Add a batch; without keys, all records are one group."""
+    def add(
+        self,
+        keys: Sequence[Encoded],
+        values: Floats,
+        person: Encoded | None = None,
+        left_out: NDArray[np.bool_] | None = None,
+    ) -> Codes:
+        """Add a batch, and return the group of each record; without keys, all records are one group.
+
+        Individuals take part with the records that are left out, too: these might have been others.
+        """
         group = self._groups.number(keys or [Encoded(np.zeros(values.size, np.int64), ("",))])
+        if person is not None:
+            self._seen.append((self._people.number([person]).astype(np.int32), group.astype(np.int32)))
+        every = group
+        if left_out is not None:
+            group, values = group[~left_out], values[~left_out]
         local, inverse = np.arange(len(self._groups)), group
         if local.size > values.size:
             local, inverse = np.unique(group, return_inverse=True)
         self._sizes = _grown(self._sizes, len(self._groups))
         self._sizes[local] += np.bincount(inverse, minlength=local.size)
+        if self._values is not None:
+            self._values.append((group.astype(np.int32), values))
+            return every
         mantissa, exponent = np.frexp(values)
         whole = np.ldexp(mantissa, 53).astype(np.int64)
         lowest = int(exponent.min(initial=0))
@@ -194,8 +213,7 @@ class Groups:
                 sums[k] = _grown(sums[k], len(self._groups))
                 added = np.bincount(inverse[kept], weights=half.astype(np.float64), minlength=local.size)
                 sums[k][local] += added.astype(np.int64)
-        if person is not None:
-            self._seen.append((self._people.number([person]).astype(np.int32), group.astype(np.int32)))
+        return every
 
     def totals(self) -> list[Fraction]:
         """The exact sum of each group."""
@@ -205,6 +223,15 @@ class Groups:
             for g, (a, b) in enumerate(zip(high.tolist(), low.tolist(), strict=True)):
                 sums[g] += ((a << HALF) + b) << shift
         return [Fraction(total, 1 << FINEST) for total in sums]
+
+    def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> list[Fraction]:
+        """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
+        group, values = (np.concatenate(part) for part in zip(*self._values or (), strict=True))
+        values = values[np.lexsort((values, group))]
+        ends = [np.array(end) for end in zip(*map(ranks, self.sizes), strict=True)]
+        values, starts = np.append(values, 0.0), np.cumsum(self._sizes) - self._sizes - 1
+        low, high = (values[np.where(self._sizes > 0, starts + end, -1)].tolist() for end in ends)
+        return [(Fraction(a) + Fraction(b)) / 2 for a, b in zip(low, high, strict=True)]
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""

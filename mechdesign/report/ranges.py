@@ -14,7 +14,18 @@ from typing import Any, cast
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.table_measures import TableMeasures
-from mechdesign.report.wording import about, aligned, at_least, at_most, count, item, label, paragraph, picked
+from mechdesign.report.wording import (
+    about,
+    aligned,
+    at_least,
+    at_most,
+    count,
+    item,
+    label,
+    paragraph,
+    percent,
+    picked,
+)
 from mechdesign.sanitise.quantized import Quantised, released_number
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
@@ -25,6 +36,9 @@ SCOPE = (
 
 LISTED = 6
 """Values of the worst attribute shown before the rest is counted."""
+
+OTHERS = {"clip": "moved to its ends", "mark": "marked by empty answers", "drop": "left out"}
+"""What becomes of values outside the range."""
 
 MOST_ROWS = 12
 """Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
@@ -43,7 +57,8 @@ def quantize_text(done: Quantised) -> str:
     said = f"Whatever the other records are, {counted}."
     in_all = _in_all(done.answers_each, done.total_epsilon)
     promises = guarantee_record(made, done.answers_each)[2]
-    return "\n".join([_flush(released), "", _flush(said), *in_all, *_guaranteed(promises)])
+    told = [_flush(released), "", _flush(said), *in_all, "", *_for_you(done), *_guaranteed(promises)]
+    return "\n".join(told)
 
 
 def _flush(text: str) -> str:
@@ -80,6 +95,7 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     return {
         "query": made.query,
         **picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
+        **picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
@@ -244,7 +260,8 @@ def _what(found: VerifiedMechanism) -> str:
     mechanism = found.mechanism
     groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
     lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
-    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value in {lo} to {hi}"
+    outside = f"; others {OTHERS[mechanism.outside]}" if mechanism.outside in OTHERS else ""
+    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value in {lo} to {hi}{outside}"
 
 
 def cells_text(found: VerifiedMechanism) -> str:
@@ -308,11 +325,20 @@ def budget_text(found: VerifiedMechanism) -> str:
 def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
     written = f"{count(done.answers, 'answer')} from {count(done.records, 'record')} written to {target}."
-    errors = item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst")
-    lines = [_flush(written), "", "For you alone, because it depends on the data", errors]
-    lines.append(item(f"{count(done.outside, 'value')} outside the range"))
+    lines = [_flush(written), "", *_for_you(done)]
     in_all = _in_all(done.answers_each, done.total_epsilon)
     return "\n".join([*lines, "", *in_all] if in_all else lines)
+
+
+def _for_you(done: Quantised) -> list[str]:
+    """What depends on the data: errors, and what the range did to values."""
+    shown = f"{count(done.outside, 'value')} outside the range"
+    if done.outside:
+        shown += f" ({percent(done.outside / done.records)} of the records), {OTHERS[done.mechanism.outside]}"
+    relative = f"{percent(done.relative_error)} of all amounts together"
+    moved = f"{done.moved:,} of {count(done.answers, 'answer')} changed"
+    errors = f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst, {relative}; {moved}"
+    return ["For you alone, because it depends on the data", item(errors), item(shown)]
 
 
 def applied_record(done: Quantised, target: str) -> dict[str, Any]:

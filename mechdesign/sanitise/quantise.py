@@ -20,7 +20,7 @@ from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.domains import IntervalDomain, interval
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
-from mechdesign.nonstochastic.mechanism_file import QUERIES, MechanismFile
+from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
 
@@ -36,20 +36,24 @@ class QuantizeOptions:
     range_text: str | None = None
     equals: str | None = None
     individual: str | None = None
-    clip: bool = False
+    outside: Outside = "refuse"
     layout: str = "widest"
     missing: str = "refuse"
 
 
 def check_options(options: QuantizeOptions) -> None:
     """Raise InputError if options contradict each other."""
-    if options.query not in QUERIES:
-        raise InputError(f"query ({options.query!r}) must be one of {', '.join(QUERIES)}")
+    if re.fullmatch(QUERY.pattern, options.query, re.ASCII) is None:
+        raise InputError(f"query ({quoted(options.query)}) must be {QUERY.wanted}")
+    if options.outside not in OUTSIDE:
+        raise InputError(f"outside ({quoted(options.outside)}) must be one of {', '.join(OUTSIDE)}")
+    if options.query == "count" and options.outside in TOLD:
+        raise InputError(f"a record counts as 0 or 1: there is nothing outside to {options.outside}")
     if options.layout not in LAYOUTS:
         raise InputError(f"layout ({quoted(options.layout)}) must be one of {', '.join(LAYOUTS)}")
     if options.query == "identity" and options.group_by:
         raise InputError(
-            "--group-by needs --query mean, sum or count: the identity releases record by record"
+            "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by record"
         )
     if options.query != "count" and options.equals is not None:
         raise InputError(f"--equals is for --query count, not for {options.query}")
@@ -61,7 +65,7 @@ def check_options(options: QuantizeOptions) -> None:
             f"the column {quoted(options.column)} cannot be released and be a group or individual too"
         )
     if options.query != "identity":
-        made = (RECORDS, f"{options.query}_{options.column}")
+        made = (RECORDS, f"{options.query.replace(':', '_')}_{options.column}")
         if clash := [name for name in options.group_by if name in made]:
             raise InputError(
                 f"the group column {quoted(clash[0])} has the name of a column of the output; rename it"
@@ -127,6 +131,7 @@ def quantise_table(
         domain=interval(0, 1) if options.query == "count" else parse_range(options.range_text, of),
         epsilon=0.0,
         mechanisms=(),
+        outside=options.outside,
         provenance={"tool": "mechdesign", "layout": options.layout, "missing": options.missing},
     )
     notices: list[str] = []
@@ -158,7 +163,6 @@ def quantise_table(
         target,
         individual=options.individual,
         equals=options.equals,
-        outside="clip" if options.clip else "refuse",
         **writing,
     )
     return replace(done, notices=(*filter(None, notices), *done.notices))

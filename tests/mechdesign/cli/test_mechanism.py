@@ -73,7 +73,7 @@ def test_an_edited_file_is_no_mechanism(made, run):
 
 
 def test_bad_input(made, run):
-    assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "mark").err
+    assert "must be one of refuse, clip" in run("apply", "m.json", "in.csv", "o.csv", "--outside", "wrap").err
     two = run("apply", "m.json", "in.csv", "o.csv", "--identity", "house,day")
     assert (two.code, "one column that identifies individuals" in two.err) == (2, True)
 
