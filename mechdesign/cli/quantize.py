@@ -35,6 +35,12 @@ class RangeBudget:
         "The smallest and largest value that anybody's cell could have; not taken from the data.",
         names="--range",
     )
+    domain_text: str | None = option(
+        "VALUES",
+        "In place of --range all values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file "
+        "(symbol,share) that also says how likely each is.",
+        names="--domain",
+    )
     individual: str | None = option(
         "COL",
         "Column that says whose record it is; then the budgets of one individual's answers are added up.",
@@ -73,6 +79,11 @@ class QueryOptions:
         "NAME",
         "widest (the smallest worst-case error), levels (the most levels), uniform (equal cells).",
         "widest",
+    )
+    thresholds: str | None = option(
+        "HOW",
+        "In place of --layout: T1,T2,.. (between answers), or with --domain optimal (least mean squared error) or "
+        "most (the most levels).",
     )
     missing: str = option(
         "WHAT",

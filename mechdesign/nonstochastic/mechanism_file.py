@@ -32,7 +32,7 @@ from mechdesign.core.documents import (
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
-from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.domains import MOST_INTEGERS, Domain, FiniteDomain, IntervalDomain, interval
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
 from mechdesign.nonstochastic.noiseless import FibreCertificate, Ledger, certify
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
@@ -109,6 +109,7 @@ class _Mechanism(Record):
         Annotated[tuple[Exact, ...], Tag("@list")] | Annotated[_Spacing, Tag("@rule")],
         Discriminator(lambda value: "@rule" if isinstance(value, (dict, _Spacing)) else "@list"),
     ]
+    released: tuple[Exact, ...] = ()
     outputs: Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
     witness: str
 
@@ -124,6 +125,10 @@ class MechanismDocument(FileDocument):
     column: str
     group_by: tuple[str, ...]
     range: _Ends
+    values: Annotated[
+        tuple[Exact, ...],
+        Field(max_length=MOST_INTEGERS, description="all values, if they are finitely many"),
+    ] = ()
     outside: Outside = "refuse"
     epsilon: Annotated[float, Field(allow_inf_nan=False)]
     outputs_allowed: int
@@ -152,7 +157,7 @@ class MechanismFile:
     column, group_by
         Names of the columns it was made for.
     domain
-        The range of one individual's value; (0, 1) for counts.
+        What one individual's value can be; (0, 1) for counts.
     epsilon
         The budget of one answer, in bits.
     mechanisms
@@ -164,7 +169,7 @@ class MechanismFile:
     query: str
     column: str
     group_by: tuple[str, ...]
-    domain: IntervalDomain
+    domain: Domain
     epsilon: float
     mechanisms: tuple[SizedQuantizer, ...]
     outside: Outside = "refuse"
@@ -207,6 +212,7 @@ class MechanismFile:
         return MechanismDocument.model_construct(
             **{name: getattr(self, name) for name in AS_IT_IS},
             range=(self.domain.lo, self.domain.hi),
+            values=self.domain.values if isinstance(self.domain, FiniteDomain) else (),
             outputs_allowed=outputs_allowed(self.epsilon),
             mechanisms=tuple(map(_entry, self.mechanisms)),
         )
@@ -243,7 +249,7 @@ def _loaded(path: PathLike) -> tuple[MechanismFile, tuple[_Mechanism, ...]]:
     return read_built(path, MechanismDocument, lambda _, found: (_counted_again(found), found.mechanisms))
 
 
-def build_query(query: str, individuals: int, domain: IntervalDomain) -> Query:
+def build_query(query: str, individuals: int, domain: Domain) -> Query:
     """The query of a mechanism file for a group of `individuals` records."""
     if query == "identity":
         return identity_query(domain)
@@ -276,13 +282,21 @@ def _entry(sized: SizedQuantizer) -> _Mechanism:
         individuals=sized.individuals,
         range=(sized.quantizer.lo, sized.quantizer.hi),
         thresholds=_Spacing.model_construct(**vars(cuts)) if short else tuple(cuts),
+        released=sized.quantizer.released,
         outputs=sized.certificate.outputs,
         witness=sized.certificate.witness,
     )
 
 
 def _counted_again(found: MechanismDocument) -> MechanismFile:
-    domain = IntervalDomain(*found.range)
+    domain: Domain = FiniteDomain(found.values) if found.values else IntervalDomain(*found.range)
+    if isinstance(domain, FiniteDomain) and (
+        found.values != tuple(Fraction(float(v)) for v in domain.values)
+        or found.range != (domain.lo, domain.hi)
+    ):
+        raise InputError(
+            "values must be doubles that increase, from the lower end of the range to the upper one"
+        )
     allowed = outputs_allowed(found.epsilon)
     if found.outputs_allowed != allowed:
         raise InputError(f"outputs_allowed ('{found.outputs_allowed}') is not floor(2^epsilon) = {allowed}")
@@ -300,7 +314,7 @@ def _counted_again(found: MechanismDocument) -> MechanismFile:
 def _sized(entry: _Mechanism, held: MechanismFile, allowed: int) -> SizedQuantizer:
     cuts = entry.thresholds
     cuts = EvenThresholds(cuts.first, cuts.step, cuts.number) if isinstance(cuts, _Spacing) else cuts
-    sized = held.certified(entry.individuals, Quantizer(*entry.range, cuts))
+    sized = held.certified(entry.individuals, Quantizer(*entry.range, cuts, entry.released))
     found = sized.certificate
     if found.outputs != entry.outputs or found.outputs > allowed:
         raise InputError(
@@ -379,8 +393,9 @@ def guarantee_record(
 ) -> tuple[dict[str, Any], float, tuple[RangePromise, ...]]:
     """The guarantee that a mechanism file has to state, with its total budget and its promises."""
     outputs = max(m.certificate.outputs for m in mechanism.mechanisms)
-    counted = mechanism.query == "count"
-    promised = promises(outputs, None if counted else mechanism.domain.hi - mechanism.domain.lo)
+    # The error of an estimate is bounded for values that fill the range.
+    whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
+    promised = promises(outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None)
     total = Ledger().add(mechanism.column, outputs, answers_each or 1).epsilon
     record = {
         "outputs": outputs,

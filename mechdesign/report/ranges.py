@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any, cast
 
+from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.table_measures import TableMeasures
@@ -260,8 +261,12 @@ def _what(found: VerifiedMechanism) -> str:
     mechanism = found.mechanism
     groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
     lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
+    if isinstance(mechanism.domain, FiniteDomain):
+        lo = f"one of {len(mechanism.domain.values):,} from {lo}"
+    else:
+        lo = f"in {lo}"
     outside = f"; others {OTHERS[mechanism.outside]}" if mechanism.outside in OTHERS else ""
-    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value in {lo} to {hi}{outside}"
+    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value {lo} to {hi}{outside}"
 
 
 def cells_text(found: VerifiedMechanism) -> str:
@@ -300,7 +305,7 @@ def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for m in found.mechanism.mechanisms:
         size = {"individuals": m.individuals, "levels": m.quantizer.levels}
-        error = {"worst_error": float(m.quantizer.widest_cell) / 2}
+        error = {"worst_error": float(m.quantizer.worst_error)}
         rows.append(size | picked(m.certificate, "outputs", "epsilon") | error)
     return rows
 

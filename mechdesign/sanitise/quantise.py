@@ -11,18 +11,27 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Unpack
+from fractions import Fraction
+from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import fraction_of_text, quoted
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
-from mechdesign.nonstochastic.domains import IntervalDomain, interval
+from mechdesign.nonstochastic.domains import (
+    MOST_INTEGERS,
+    Domain,
+    FiniteDomain,
+    IntervalDomain,
+    finite,
+    interval,
+)
 from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
+from mechdesign.tables.confidence import read_shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +47,8 @@ class QuantizeOptions:
     individual: str | None = None
     outside: Outside = "refuse"
     layout: str = "widest"
+    domain_text: str | None = None
+    thresholds: str | None = None
     missing: str = "refuse"
 
 
@@ -55,6 +66,18 @@ def check_options(options: QuantizeOptions) -> None:
         raise InputError(
             "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by record"
         )
+    if options.range_text is not None and options.domain_text is not None:
+        raise InputError(
+            "--range says that all values between two are possible, --domain lists them: give one"
+        )
+    if options.thresholds not in (None, "optimal", "most") and not re.match(
+        r"[-+0-9. \t]", options.thresholds or ""
+    ):
+        raise InputError(
+            f"--thresholds {quoted(options.thresholds)} must be optimal, most, or numbers t1,t2,.."
+        )
+    if options.domain_text is not None and options.query == "count":
+        raise InputError("--domain is not for --query count: a record counts as 0 or 1")
     if options.query != "count" and options.equals is not None:
         raise InputError(f"--equals is for --query count, not for {options.query}")
     if options.query == "count" and options.range_text is not None:
@@ -79,19 +102,42 @@ def parse_range(text: str | None, query: str) -> IntervalDomain:
             f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the smallest and largest "
             "value that anybody's cell could have (not those of this file, which would disclose them)"
         )
-    parts = text.split(",")
-    if len(parts) != 2:
+    ends = _numbers("--range", text, ",")
+    if len(ends) != 2:
         raise InputError(f"--range {quoted(text)} must be two numbers, lo,hi")
-    ends: list[float] = []
-    for part in parts:
-        if not re.fullmatch(NUMBER, part, re.ASCII) or not math.isfinite(float(part)):
-            raise InputError(f"--range {quoted(text)}: {quoted(part)} is not a finite number")
-        ends.append(float(part))
     if ends[0] > ends[1]:
         raise InputError(f"--range {quoted(text)} is reversed; give lo,hi with lo <= hi")
     if not math.isfinite(ends[1] - ends[0]):
         raise InputError(f"--range {quoted(text)} is wider than any double; use a larger unit")
     return IntervalDomain(*ends)  # pyright: ignore[reportArgumentType]
+
+
+def _numbers(option: str, text: str, between: str) -> list[float]:
+    parts = text.split(between)
+    for part in parts:
+        if not re.fullmatch(NUMBER, part, re.ASCII) or not math.isfinite(float(part)):
+            raise InputError(f"{option} {quoted(text)}: {quoted(part)} is not a finite number")
+    return list(map(float, parts))
+
+
+def parse_domain(text: str) -> tuple[FiniteDomain, list[float] | None]:
+    """``V1,V2,..`` or ``LO:HI:STEP``, or a CSV file of values with their weights (``symbol,share``)."""
+    if text.endswith(".csv"):
+        found = read_shares(text)
+        pairs = sorted(
+            (_numbers(text, value, ",")[0], _numbers(text, share, ",")[0]) for value, share in found.items()
+        )
+        return finite(value for value, _ in pairs), [share for _, share in pairs]
+    if ":" not in text:
+        return finite(_numbers("--domain", text, ",")), None
+    ends = _numbers("--domain", text, ":")
+    if len(ends) != 3 or ends[2] <= 0 or not ends[0] <= ends[1] <= ends[0] + MOST_INTEGERS * ends[2]:
+        raise InputError(
+            f"--domain {quoted(text)} must be LO:HI:STEP with LO <= HI, STEP above 0 and at most "
+            f"{MOST_INTEGERS:,} steps"
+        )
+    lo, hi, step = (Fraction(part.strip()) for part in text.split(":"))
+    return finite(float(lo + k * step) for k in range(int((hi - lo) / step) + 1)), None
 
 
 def nearest_double(epsilon: object) -> object:
@@ -124,15 +170,26 @@ def quantise_table(
             "a total budget is one of an individual: name the column that identifies individuals (--individual)"
         )
     of = f"the {options.query} of {quoted(options.column)}"
+    placed: dict[str, Any] = {"layout": options.layout}
+    domain: Domain
+    if options.domain_text is not None:
+        domain, weights = parse_domain(options.domain_text)
+        placed |= {"weights": weights} if weights else {}
+    else:
+        domain = interval(0, 1) if options.query == "count" else parse_range(options.range_text, of)
+    if options.thresholds in ("optimal", "most"):
+        placed["layout"] = options.thresholds
+    elif options.thresholds is not None:
+        placed |= {"layout": "given", "thresholds": _numbers("--thresholds", options.thresholds, ",")}
     made = MechanismFile(
         query=options.query,
         column=options.column,
         group_by=options.group_by,
-        domain=interval(0, 1) if options.query == "count" else parse_range(options.range_text, of),
+        domain=domain,
         epsilon=0.0,
         mechanisms=(),
         outside=options.outside,
-        provenance={"tool": "mechdesign", "layout": options.layout, "missing": options.missing},
+        provenance={"tool": "mechdesign", **placed, "missing": options.missing},
     )
     notices: list[str] = []
     if total_epsilon is None:

@@ -31,6 +31,7 @@ from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
+from mechdesign.nonstochastic.domains import FiniteDomain, exact_number
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
     TOLD,
@@ -43,11 +44,16 @@ from mechdesign.nonstochastic.mechanism_file import (
     read_verified,
 )
 from mechdesign.nonstochastic.noiseless import LAYOUTS, Layout, design_quantizer
+from mechdesign.nonstochastic.optimise_thresholds import most_levels, thresholds_for
 from mechdesign.nonstochastic.quantizers import Quantizer
+from mechdesign.nonstochastic.queries import LinearQuery
 from mechdesign.sanitise.target import Target
 
 RECORDS = "records"
 """Header of the number of records of each group."""
+
+THRESHOLDS = ("optimal", "most", "given")
+"""Ways to place thresholds that are no layout of equal cells: of least squared error, the most, or listed ones."""
 
 LARGEST_DOUBLE = Fraction(sys.float_info.max)
 """Released numbers are doubles."""
@@ -167,7 +173,11 @@ class Answering:
             raise InputError(
                 f"a value to count is for a mechanism that counts, not for the {mechanism.query}"
             )
-        self.lo, self.hi = float(mechanism.domain.lo), float(mechanism.domain.hi)
+        domain = mechanism.domain
+        self.lo, self.hi = float(domain.lo), float(domain.hi)
+        self.members = (
+            np.array([float(v) for v in domain.values]) if isinstance(domain, FiniteDomain) else None
+        )
         self.progress = progress
         self.missing = mechanism.provenance.get("missing", "refuse")
         self.records = self.answers = self.beyond = self.moved = 0
@@ -215,18 +225,26 @@ class Answering:
         self, numbers: Numbers, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None]:
         """The distinct values, moved into the range, and which records lie outside where that is told apart."""
-        beyond, told = (numbers.values < self.lo) | (numbers.values > self.hi), None
+        found = np.clip(np.nan_to_num(numbers.values, nan=self.lo), self.lo, self.hi)
+        if self.members is not None:
+            # The nearest one of the values that there are.
+            found = self.members[np.searchsorted((self.members[1:] + self.members[:-1]) / 2, found)]
+        # What is no number belongs to no record of the batch.
+        beyond, told = (found != numbers.values) & ~np.isnan(numbers.values), None
         if beyond.any() and (hit := beyond[numbers.codes]).any():
             if self.outside == "refuse":
                 place = self.table.where(int(rows[hit.argmax()]))
+                where = f"lies outside the range {self.lo:g} to {self.hi:g}"
+                where = (
+                    where if self.members is None else f"is none of the {self.members.size:,} of the domain"
+                )
                 raise InputError(
-                    f"{place}: the value lies outside the range {self.lo:g} to {self.hi:g}; clip, mark or drop such "
-                    "values (--outside), or design with a wider range"
+                    f"{place}: the value {where}; clip, mark or drop such values (--outside), or design with a wider "
+                    "range"
                 )
             self.beyond += int(np.count_nonzero(hit))
             told = hit if self.outside in TOLD else None
-        # What is no number belongs to no record of the batch.
-        return np.clip(np.nan_to_num(numbers.values, nan=self.lo), self.lo, self.hi), told
+        return found, told
 
     def _tell(self, answers: NDArray[np.float64], errors: NDArray[np.float64], times: Any) -> None:
         """Add up how far answers, each so many times, are from what is released for them."""
@@ -379,7 +397,7 @@ class Answering:
 def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
     """Thresholds for another size of group, by the layout and within the budget of a mechanism."""
     named = mechanism.provenance.get("layout")
-    if named not in LAYOUTS:
+    if named not in (*LAYOUTS, *THRESHOLDS):
         raise InputError(
             f"the mechanism has no thresholds for groups of {size} and does not say its layout; design anew"
         )
@@ -398,8 +416,28 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
         )
     # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
     outputs = min(outputs, 2) if mechanism.query == "count" else outputs
-    made = design_quantizer(query, epsilon_for(outputs), layout=cast("Layout", named))
-    return mechanism.certified(size, made.quantizer)
+    epsilon = epsilon_for(outputs)
+    if named in LAYOUTS:
+        quantizer = design_quantizer(query, epsilon, layout=cast("Layout", named)).quantizer
+    elif named == "given":
+        cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
+        quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
+    elif not isinstance(query, LinearQuery) or not isinstance(mechanism.domain, FiniteDomain):
+        raise InputError(
+            f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
+            "its thresholds by --layout"
+        )
+    elif named == "most":
+        quantizer = most_levels(query, epsilon).quantizer
+    else:
+        quantizer = thresholds_for(query, epsilon, mechanism.provenance.get("weights")).quantizer
+    made = mechanism.certified(size, quantizer)
+    if made.certificate.outputs > outputs_allowed(mechanism.epsilon):
+        raise InputError(
+            f"with these thresholds one individual can bring about {made.certificate.outputs} outputs, and "
+            f"{outputs_allowed(mechanism.epsilon)} are allowed; leave some out, or raise the budget"
+        )
+    return made
 
 
 def released_number(query: str, quantizer: Quantizer, cell: int) -> Fraction:
