@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from blurring import blurred_measure
 
 from mechdesign import nonstochastic as ns
 
@@ -47,7 +48,7 @@ def measure(people: np.ndarray, rho: float) -> Row:
     problem = ns.finite_problem(joint, obese)
     by_people = ns.preimage_epsilon(joint, obese)
     hidden = [tuple(report) in problem.ambiguous for report in reports.tolist()]
-    domain = ns.blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
+    domain = blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
     return {
         "rho": rho,
         "moved": int((people != reports).any(axis=1).sum()),

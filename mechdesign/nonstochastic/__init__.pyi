@@ -1,8 +1,6 @@
-from .blurring import BlurringPolicy, blurred_measure, preimage_epsilon
-from .boxes import Boxes
+from .blurring import BlurringPolicy, preimage_epsilon
 from .domains import finite, integers, interval
 from .hypothesis import TestingProblem, finite_problem, leakage_bound
-from .indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 from .information import (
     brute_force_leakage,
     composed_maximal_leakage,
@@ -35,7 +33,6 @@ from .zero_error import capacity_bounds, one_shot_code
 
 __all__ = [
     "BlurringPolicy",
-    "Boxes",
     "FibreCertificate",
     "JointRange",
     "Ledger",
@@ -44,9 +41,6 @@ __all__ = [
     "OrderStatistic",
     "Quantizer",
     "TestingProblem",
-    "averaging_leakage",
-    "blurred_measure",
-    "box_difference",
     "brute_force_leakage",
     "capacity_bounds",
     "certify",
@@ -59,12 +53,10 @@ __all__ = [
     "identifiable_epsilon",
     "identifiable_partition",
     "identity_query",
-    "individual_leakage",
     "integers",
     "interval",
     "leakage_bound",
     "least_distortion",
-    "linear_levels",
     "linear_query",
     "maximal_leakage",
     "maximin_information",

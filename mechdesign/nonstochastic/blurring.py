@@ -10,7 +10,7 @@ report on the boundary tells nothing. Sizes are measures of boxes (epsilon is a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,21 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.boxes import read_box
 from mechdesign.nonstochastic.hypothesis import finite_problem
 from mechdesign.nonstochastic.ranges import JointRange
 
 Points = NDArray[np.float64]
 Boundary = Callable[[Points], Any]
-
-BOUNDARY_ERROR = 2.0**-40
-"""Relative error granted to a boundary function evaluated in doubles (4,096 roundings)."""
-
-SUM_ERROR = 2.0**-40
-"""Relative error granted to the sum over the cells: each term is rounded a few times."""
-
-LARGEST_CELLS = 4_000_000
-"""Cells of the other coordinates: 32 MB an array."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,116 +88,6 @@ class BlurringPolicy:
         reports = table.copy()
         reports[:, self.coordinate] = np.where(np.abs(mine - limit) <= 1 / self.rho, limit, mine)
         return reports
-
-
-@dataclass(frozen=True)
-class BlurredMeasure:
-    """Bounds of what is ambiguous after blurring, as measures of pre-images in X."""
-
-    total: Fraction
-    ambiguous: tuple[float, float]
-    strip: tuple[float, float]
-
-    @property
-    def epsilon(self) -> tuple[float, float]:
-        """Bounds of epsilon = ambiguous / (total - ambiguous); the lower one is guaranteed."""
-        return _ratio(self.ambiguous[0], self.total), _ratio(self.ambiguous[1], self.total)
-
-    @property
-    def claimed(self) -> tuple[float, float]:
-        """Bounds of the epsilon that Theorem 4 prints, [total / strip - 1]^-1."""
-        return _ratio(self.strip[0], self.total), _ratio(self.strip[1], self.total)
-
-
-def _ratio(part: float, total: Fraction) -> float:
-    rest = float(total) - part
-    return part / rest if rest > 0 else math.inf
-
-
-def blurred_measure(
-    policy: BlurringPolicy, domain: Sequence[tuple[Any, Any]], *, monotone: Sequence[int], cells: int = 1000
-) -> BlurredMeasure:
-    """Enclose the privacy of a blurring policy on a product of intervals.
-
-    The other coordinates are cut into cells; on each, the boundary lies between two values, and the
-    part of a fibre within 1/rho of the boundary is a concave function of it. So sums of least and
-    of largest values enclose the integrals. The truth of `monotone` is the caller's.
-
-    Parameters
-    ----------
-    policy
-        The policy.
-    domain
-        (low, high) of every coordinate.
-    monotone
-        For each other coordinate, in order: +1 if the boundary rises (or is constant) in it, -1 if
-        it falls.
-    cells
-        Cells along each of the other coordinates.
-
-    Raises
-    ------
-    InputError
-        On an unusable domain, or a boundary that is not monotone as said.
-    """
-    box = read_box("domain", list(domain))
-    if policy.coordinate >= len(box):
-        raise InputError(f"coordinate ({policy.coordinate}) must be below the {len(box)} of the domain")
-    others = [side for k, side in enumerate(box) if k != policy.coordinate]
-    signs = np.asarray(monotone)
-    if signs.shape != (len(others),) or not bool(np.isin(signs, (-1, 1)).all()):
-        raise InputError(
-            f"monotone must hold +1 (rises) or -1 (falls) for each of the {len(others)} other coordinate(s)"
-        )
-    total = math.prod((high - low for low, high in box), start=Fraction(1))
-    if total == 0:
-        raise InputError("the domain has measure zero: some coordinate cannot vary")
-    if cells < 1 or cells ** len(others) > LARGEST_CELLS:
-        raise InputError(
-            f"cells ({cells}) must be positive, and at most {LARGEST_CELLS:,} over all coordinates"
-        )
-    least, largest, volumes = _enclose(policy, others, signs, cells)
-    low, high = (float(end) for end in box[policy.coordinate])
-    radius = 1 / policy.rho
-    summit = [np.clip(kink, least, largest) for kink in (low + radius, high - radius)]
-    lower = np.minimum(_within(least, low, high, radius), _within(largest, low, high, radius))
-    upper = np.maximum(*(_within(kink, low, high, radius) for kink in summit))
-    # A boundary on the edge of X leaves one hypothesis a null set: it counts only in the upper bound.
-    surely, maybe = (least > low) & (largest < high), (largest > low) & (least <= high)
-    parts = (lower * surely, upper * maybe, lower, upper)
-    sums = [math.fsum((part * volumes).tolist()) for part in parts]
-    floor, ceiling = 1 - SUM_ERROR, 1 + SUM_ERROR
-    whole = float(total)
-    return BlurredMeasure(
-        total,
-        (sums[0] * floor, min(sums[1] * ceiling, whole)),
-        (sums[2] * floor, min(sums[3] * ceiling, whole)),
-    )
-
-
-def _within(limit: Points, low: float, high: float, radius: float) -> Points:
-    """Length of [low, high] within `radius` of the boundary: concave in the boundary where positive."""
-    return np.maximum(np.minimum(high, limit + radius) - np.maximum(low, limit - radius), 0.0)
-
-
-def _enclose(
-    policy: BlurringPolicy, others: Sequence[tuple[Fraction, Fraction]], signs: NDArray[Any], cells: int
-) -> tuple[Points, Points, Points]:
-    """Least and largest value of the boundary on every cell, and the volume of every cell."""
-    cuts = [np.linspace(float(low), float(high), cells + 1) for low, high in others]
-    starts, stops = _grid([axis[:-1] for axis in cuts]), _grid([axis[1:] for axis in cuts])
-    least = policy.evaluate(np.where(signs > 0, starts, stops))
-    largest = policy.evaluate(np.where(signs > 0, stops, starts))
-    if bool((least > largest).any()):
-        raise InputError("the boundary is not monotone as said: check the signs")
-    slack = BOUNDARY_ERROR * np.maximum(np.abs(least), np.abs(largest))
-    return least - slack, largest + slack, np.prod(stops - starts, axis=1)
-
-
-def _grid(axes: Sequence[Points]) -> Points:
-    if not axes:
-        return np.zeros((1, 0))
-    return np.stack([part.reshape(-1) for part in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
 def preimage_epsilon(

@@ -8,19 +8,18 @@ from itertools import product
 
 import numpy as np
 import pytest
+from blurring import blurred_measure
+from boxes import Boxes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from indistinguishability import box_difference, linear_levels
 
 from mechdesign.nonstochastic import (
     BlurringPolicy,
-    Boxes,
     JointRange,
     TestingProblem,
-    blurred_measure,
-    box_difference,
     finite_problem,
     leakage_bound,
-    linear_levels,
     preimage_epsilon,
 )
 from mechdesign.nonstochastic.hypothesis import size
