@@ -5,7 +5,7 @@ Also mechanism files: the verdict, the cells, the budget against the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from itertools import islice
@@ -15,6 +15,7 @@ from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.table_measures import TableMeasures
+from mechdesign.report.plots import new_figure, save_figure, settings
 from mechdesign.report.wording import (
     about,
     aligned,
@@ -325,6 +326,36 @@ def budget_text(found: VerifiedMechanism) -> str:
         use = f"Some groups use {least} of the {found.allowed:,} outputs that are allowed"
         lines += ["", _flush(f"{use}: finer cells for them would cost nothing.")]
     return "\n".join(lines)
+
+
+def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each budget."""
+    return "".join(",".join(map(str, row)) + "\n" for row in (rows[0], *(row.values() for row in rows)))
+
+
+def curve_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Budget against error: what could be at worst, and what the errors of these data are."""
+    shown = [["epsilon", "outputs", "bits in all", "levels", "possible error", "worst", "mean", "relative"]]
+    for row in rows:
+        epsilon, outputs, total, levels, possible, *errors, relative = row.values()
+        numbers = [about(epsilon), f"{outputs:,}", at_most(total), f"{levels:,}", at_most(possible)]
+        shown.append([*numbers, *map(about, errors), percent(relative)])
+    return "\n".join([*aligned(shown), "", "The last three depend on the data: they are for you alone."])
+
+
+def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool) -> None:
+    """Draw error against budget."""
+    with settings():
+        figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
+        axes = figure.subplots()
+        for name, style in (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-")):
+            label = name.replace("_", " ")
+            axes.plot(
+                [row["epsilon"] for row in rows], [row[name] for row in rows], style, marker=".", label=label
+            )
+        axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
+        axes.legend()
+    save_figure(figure, path, overwrite=overwrite)
 
 
 def applied_text(done: Quantised, target: str) -> str:

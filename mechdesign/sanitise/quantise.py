@@ -10,19 +10,21 @@ from __future__ import annotations
 
 import math
 import re
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from pathlib import Path
 from typing import Any, Unpack
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
-from mechdesign.core.numbers import fraction_of_text, quoted
+from mechdesign.core.numbers import fraction_of, fraction_of_text, quoted
+from mechdesign.core.progress import Progress
+from mechdesign.formats.inputs import STANDARD, TextOptions
 from mechdesign.formats.opening import Source
 from mechdesign.nonstochastic.answering import NUMBER
 from mechdesign.nonstochastic.domains import (
-    MOST_INTEGERS,
     Domain,
-    FiniteDomain,
     IntervalDomain,
     finite,
     interval,
@@ -31,7 +33,6 @@ from mechdesign.nonstochastic.levels import allowance, epsilon_for, share_of
 from mechdesign.nonstochastic.mechanism_file import OUTSIDE, QUERY, TOLD, MechanismFile, Outside
 from mechdesign.nonstochastic.noiseless import LAYOUTS
 from mechdesign.sanitise.quantized import RECORDS, Answering, Quantised, Writing, release_table
-from mechdesign.tables.confidence import read_shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,8 @@ class QuantizeOptions:
     individual: str | None = None
     outside: Outside = "refuse"
     layout: str = "widest"
-    domain_text: str | None = None
-    thresholds: str | None = None
+    domain: Sequence[float] | Mapping[float, object] | None = None
+    thresholds: str | Sequence[float] | None = None
     missing: str = "refuse"
 
 
@@ -66,17 +67,13 @@ def check_options(options: QuantizeOptions) -> None:
         raise InputError(
             "--group-by needs a --query of groups (mean, sum, count, median ..): the identity releases record by record"
         )
-    if options.range_text is not None and options.domain_text is not None:
+    if options.range_text is not None and options.domain is not None:
         raise InputError(
             "--range says that all values between two are possible, --domain lists them: give one"
         )
-    if options.thresholds not in (None, "optimal", "most") and not re.match(
-        r"[-+0-9. \t]", options.thresholds or ""
-    ):
-        raise InputError(
-            f"--thresholds {quoted(options.thresholds)} must be optimal, most, or numbers t1,t2,.."
-        )
-    if options.domain_text is not None and options.query == "count":
+    if isinstance(options.thresholds, str) and options.thresholds not in ("optimal", "most"):
+        raise InputError(f"thresholds ({quoted(options.thresholds)}) must be optimal, most, or numbers")
+    if options.domain is not None and options.query == "count":
         raise InputError("--domain is not for --query count: a record counts as 0 or 1")
     if options.query != "count" and options.equals is not None:
         raise InputError(f"--equals is for --query count, not for {options.query}")
@@ -102,42 +99,19 @@ def parse_range(text: str | None, query: str) -> IntervalDomain:
             f"the sensitivity of {query} cannot be bounded: --range lo,hi is missing, the smallest and largest "
             "value that anybody's cell could have (not those of this file, which would disclose them)"
         )
-    ends = _numbers("--range", text, ",")
-    if len(ends) != 2:
+    parts = text.split(",")
+    if len(parts) != 2:
         raise InputError(f"--range {quoted(text)} must be two numbers, lo,hi")
+    ends: list[float] = []
+    for part in parts:
+        if not re.fullmatch(NUMBER, part, re.ASCII) or not math.isfinite(float(part)):
+            raise InputError(f"--range {quoted(text)}: {quoted(part)} is not a finite number")
+        ends.append(float(part))
     if ends[0] > ends[1]:
         raise InputError(f"--range {quoted(text)} is reversed; give lo,hi with lo <= hi")
     if not math.isfinite(ends[1] - ends[0]):
         raise InputError(f"--range {quoted(text)} is wider than any double; use a larger unit")
     return IntervalDomain(*ends)  # pyright: ignore[reportArgumentType]
-
-
-def _numbers(option: str, text: str, between: str) -> list[float]:
-    parts = text.split(between)
-    for part in parts:
-        if not re.fullmatch(NUMBER, part, re.ASCII) or not math.isfinite(float(part)):
-            raise InputError(f"{option} {quoted(text)}: {quoted(part)} is not a finite number")
-    return list(map(float, parts))
-
-
-def parse_domain(text: str) -> tuple[FiniteDomain, list[float] | None]:
-    """``V1,V2,..`` or ``LO:HI:STEP``, or a CSV file of values with their weights (``symbol,share``)."""
-    if text.endswith(".csv"):
-        found = read_shares(text)
-        pairs = sorted(
-            (_numbers(text, value, ",")[0], _numbers(text, share, ",")[0]) for value, share in found.items()
-        )
-        return finite(value for value, _ in pairs), [share for _, share in pairs]
-    if ":" not in text:
-        return finite(_numbers("--domain", text, ",")), None
-    ends = _numbers("--domain", text, ":")
-    if len(ends) != 3 or ends[2] <= 0 or not ends[0] <= ends[1] <= ends[0] + MOST_INTEGERS * ends[2]:
-        raise InputError(
-            f"--domain {quoted(text)} must be LO:HI:STEP with LO <= HI, STEP above 0 and at most "
-            f"{MOST_INTEGERS:,} steps"
-        )
-    lo, hi, step = (Fraction(part.strip()) for part in text.split(":"))
-    return finite(float(lo + k * step) for k in range(int((hi - lo) / step) + 1)), None
 
 
 def nearest_double(epsilon: object) -> object:
@@ -148,6 +122,40 @@ def nearest_double(epsilon: object) -> object:
         return float(fraction_of_text(epsilon))
     except (InputError, OverflowError):
         raise InputError(f"epsilon ({quoted(epsilon)}) must be a number of bits, 0 or more") from None
+
+
+def compare_budgets(
+    source: PathLike,
+    options: QuantizeOptions,
+    epsilons: Sequence[float],
+    *,
+    text: TextOptions | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """For each budget what a release would promise, and its errors, which depend on the data; nothing is released."""
+    if source == STANDARD:
+        raise InputError("the data are read once for each budget: name a file, not standard input")
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
+        target = Path(folder, Path(source).name)
+        for epsilon in epsilons:
+            done = quantise_table(
+                source, target, replace(options, epsilon=epsilon), text=text, progress=progress, force=True
+            )
+            sizes = [m.quantizer for m in done.mechanism.mechanisms]
+            rows.append(
+                {
+                    "epsilon": epsilon,
+                    "outputs": done.mechanism.guarantee["outputs"],
+                    "total_epsilon": done.total_epsilon,
+                    "levels": max(q.levels for q in sizes),
+                    "possible_error": float(max(q.worst_error for q in sizes)),
+                    "worst_error": done.worst_error,
+                    "mean_error": done.mean_error,
+                    "relative_error": done.relative_error,
+                }
+            )
+    return rows
 
 
 def quantise_table(
@@ -172,15 +180,17 @@ def quantise_table(
     of = f"the {options.query} of {quoted(options.column)}"
     placed: dict[str, Any] = {"layout": options.layout}
     domain: Domain
-    if options.domain_text is not None:
-        domain, weights = parse_domain(options.domain_text)
-        placed |= {"weights": weights} if weights else {}
+    if options.domain is not None:
+        domain = finite(map(float, options.domain))
+        if isinstance(options.domain, Mapping):
+            shares = sorted((value, float(fraction_of(share))) for value, share in options.domain.items())
+            placed["weights"] = [share for _, share in shares]
     else:
         domain = interval(0, 1) if options.query == "count" else parse_range(options.range_text, of)
-    if options.thresholds in ("optimal", "most"):
+    if isinstance(options.thresholds, str):
         placed["layout"] = options.thresholds
     elif options.thresholds is not None:
-        placed |= {"layout": "given", "thresholds": _numbers("--thresholds", options.thresholds, ",")}
+        placed |= {"layout": "given", "thresholds": sorted(map(float, options.thresholds))}
     made = MechanismFile(
         query=options.query,
         column=options.column,
