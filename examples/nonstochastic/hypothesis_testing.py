@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from blurring import blurred_measure
+from blurring import BlurringPolicy, blurred_measure
 from boxes import Boxes
 from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 
@@ -56,7 +56,7 @@ def figure_4() -> Table:
     """Privacy of the blurring policy for BMI >= 30 against its accuracy rho (1/kg)."""
     rows = []
     for rho in RHOS:
-        policy = ns.BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
+        policy = BlurringPolicy(boundary=bmi_boundary, coordinate=0, rho=rho)
         measured = blurred_measure(policy, [WEIGHT, HEIGHT], monotone=[1], cells=50_000)
         # Far from the edges the strip is 2/rho wide, so epsilon is about (2/rho) 250 / (200 * 250).
         rows.append((rho, measured.claimed[0], *measured.epsilon, 0.01 / rho))

@@ -1,4 +1,3 @@
-from .blurring import BlurringPolicy, preimage_epsilon
 from .domains import finite, integers, interval
 from .hypothesis import TestingProblem, finite_problem, leakage_bound
 from .information import (
@@ -15,7 +14,7 @@ from .information import (
 from .levels import epsilon_for, outputs_allowed, promises
 from .mechanism_file import MechanismFile
 from .microaggregation import identifiable_partition
-from .noiseless import FibreCertificate, Ledger, certify, design_quantizer
+from .noiseless import FibreCertificate, certify, composed_epsilon, design_quantizer
 from .optimise_thresholds import least_distortion, most_levels
 from .quantizers import Quantizer, uniform_quantizer
 from .queries import (
@@ -32,10 +31,8 @@ from .ranges import JointRange
 from .zero_error import capacity_bounds, one_shot_code
 
 __all__ = [
-    "BlurringPolicy",
     "FibreCertificate",
     "JointRange",
-    "Ledger",
     "LinearQuery",
     "MechanismFile",
     "OrderStatistic",
@@ -44,6 +41,7 @@ __all__ = [
     "brute_force_leakage",
     "capacity_bounds",
     "certify",
+    "composed_epsilon",
     "composed_maximal_leakage",
     "count_query",
     "design_quantizer",
@@ -66,7 +64,6 @@ __all__ = [
     "one_shot_code",
     "outputs_allowed",
     "overlap_partition",
-    "preimage_epsilon",
     "promises",
     "range_leakage",
     "range_report",

@@ -34,7 +34,7 @@ from mechdesign.core.files import PathLike
 from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.domains import MOST_INTEGERS, Domain, FiniteDomain, IntervalDomain, interval
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed, promises
-from mechdesign.nonstochastic.noiseless import FibreCertificate, Ledger, certify
+from mechdesign.nonstochastic.noiseless import FibreCertificate, certify, composed_epsilon
 from mechdesign.nonstochastic.quantizers import EvenThresholds, Quantizer
 from mechdesign.nonstochastic.queries import (
     OrderStatistic,
@@ -396,7 +396,7 @@ def guarantee_record(
     # The error of an estimate is bounded for values that fill the range.
     whole = isinstance(mechanism.domain, IntervalDomain) and mechanism.query != "count"
     promised = promises(outputs, mechanism.domain.hi - mechanism.domain.lo if whole else None)
-    total = Ledger().add(mechanism.column, outputs, answers_each or 1).epsilon
+    total = composed_epsilon([(outputs, answers_each or 1)])
     record = {
         "outputs": outputs,
         "answers_each": answers_each,

@@ -12,10 +12,8 @@ import pytest
 import mechdesign.nonstochastic as ns
 
 PUBLIC = [
-    "BlurringPolicy",
     "FibreCertificate",
     "JointRange",
-    "Ledger",
     "LinearQuery",
     "MechanismFile",
     "OrderStatistic",
@@ -24,6 +22,7 @@ PUBLIC = [
     "brute_force_leakage",
     "capacity_bounds",
     "certify",
+    "composed_epsilon",
     "composed_maximal_leakage",
     "count_query",
     "design_quantizer",
@@ -47,7 +46,6 @@ PUBLIC = [
     "one_shot_code",
     "outputs_allowed",
     "overlap_partition",
-    "preimage_epsilon",
     "range_leakage",
     "range_report",
     "sum_query",
