@@ -55,7 +55,7 @@ def quantize_text(done: Quantised) -> str:
         f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
         f"in {levels} levels (widest cell {about(widest)})."
     )
-    counted = _counted(made.guarantee["outputs"], outputs_allowed(made.epsilon))
+    counted = counted_text(made.guarantee["outputs"], outputs_allowed(made.epsilon))
     said = f"Whatever the other records are, {counted}."
     in_all = _in_all(done.answers_each, done.total_epsilon)
     promises = guarantee_record(made, done.answers_each)[2]
@@ -67,7 +67,8 @@ def _flush(text: str) -> str:
     return paragraph(text, first="")
 
 
-def _counted(outputs: int, allowed: int) -> str:
+def counted_text(outputs: int, allowed: int) -> str:
+    """What one individual can bring about, counted."""
     said = f"one individual can bring about at most {count(outputs, 'output')} of an answer"
     return f"{said} (counted exactly; {allowed:,} allowed)"
 
@@ -224,8 +225,8 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
 def verdict_text(found: VerifiedMechanism) -> str:
     """The report of `audit MECHANISM`, without a final newline."""
     kept = "keeps" if found.satisfied else "DOES NOT keep"
-    said = f"The mechanism {kept} what its file says: {_what(found)}, and"
-    lines = [_flush(f"{said} {_counted(found.outputs, found.allowed)}.")]
+    said = f"The mechanism {kept} what its file says: {mechanism_title(found)}, and"
+    lines = [_flush(f"{said} {counted_text(found.outputs, found.allowed)}.")]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
     source = " (as the file says, from data that are not here)"
@@ -258,7 +259,8 @@ def promise_text(promise: RangePromise) -> str:
     return item(f"{promise.meaning}: {bound} ({promise.theorem})")
 
 
-def _what(found: VerifiedMechanism) -> str:
+def mechanism_title(found: VerifiedMechanism) -> str:
+    """The query of a mechanism, and what values are."""
     mechanism = found.mechanism
     groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
     lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
@@ -272,11 +274,11 @@ def _what(found: VerifiedMechanism) -> str:
 
 def cells_text(found: VerifiedMechanism) -> str:
     """The report of `show MECHANISM`: the cells, and what is released for each."""
-    lines = [_flush(f"{_what(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
+    lines = [_flush(f"{mechanism_title(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
     for sized in found.mechanism.mechanisms[:MOST_ROWS]:
         who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
         lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
-        for lower, upper, value in islice(_cells(found, sized), MOST_ROWS):
+        for lower, upper, value in islice(cells(found, sized), MOST_ROWS):
             lines.append(f"  {about(float(lower)):>12}  to {about(float(upper)):>12}  ->  {about(value):>12}")
         if sized.quantizer.levels > MOST_ROWS:
             lines.append(f"  .. and {sized.quantizer.levels - MOST_ROWS:,} more; --csv lists all")
@@ -289,12 +291,12 @@ def cells_csv(found: VerifiedMechanism) -> str:
     """All cells with exact ends (fractions), a line each."""
     lines = ["individuals,cell,lower,upper,released"]
     for sized in found.mechanism.mechanisms:
-        for k, (lower, upper, value) in enumerate(_cells(found, sized), start=1):
+        for k, (lower, upper, value) in enumerate(cells(found, sized), start=1):
             lines.append(f"{sized.individuals},{k},{lower},{upper},{value!r}")
     return "\n".join(lines)
 
 
-def _cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
+def cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
     """Both ends of each cell, exactly, and what is released for it."""
     edge, query = sized.quantizer.edge, found.mechanism.query
     for k in range(sized.quantizer.levels):
@@ -318,7 +320,7 @@ def budget_text(found: VerifiedMechanism) -> str:
     for r in rows[:MOST_ROWS]:
         numbers = (f"{r[name]:,}" for name in shown[0][:3])
         shown.append([*numbers, at_most(r["epsilon"]), at_most(r["worst_error"])])
-    lines = [_flush(f"{_what(found)}: budget and error of an answer."), "", *aligned(shown)]
+    lines = [_flush(f"{mechanism_title(found)}: budget and error of an answer."), "", *aligned(shown)]
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
