@@ -34,9 +34,6 @@ TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1
 HALF = 26
 """Bits of the lower half of a mantissa: 2^27 halves of a batch still add up below 2^53."""
 
-FINEST = 1130
-"""Sums are kept in units of 2^-1130, below the last bit of every double."""
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 Indices = NDArray[np.int64]
@@ -164,7 +161,7 @@ class Groups:
         self._people = Numbering()
         self._sizes = np.zeros(0, dtype=np.int64)
         self._halves: dict[int, list[Codes]] = {}
-        self._seen: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
+        self._seen: list[Indices] = []
 
     @property
     def keys(self) -> list[tuple[str, ...]]:
@@ -189,7 +186,7 @@ class Groups:
         """
         group = self._groups.number(keys or [Encoded(np.zeros(values.size, np.int64), ("",))])
         if person is not None:
-            self._seen.append((self._people.number([person]).astype(np.int32), group.astype(np.int32)))
+            self._seen.append(self._people.number([person]) << 32 | group)
         every = group
         if left_out is not None:
             group, values = group[~left_out], values[~left_out]
@@ -215,39 +212,56 @@ class Groups:
                 sums[k][local] += added.astype(np.int64)
         return every
 
-    def totals(self) -> list[Fraction]:
+    def totals(self) -> Iterator[Fraction]:
         """The exact sum of each group."""
+        finest = min(self._halves, default=53) - 53
         sums = [0] * len(self._groups)
         for power, (high, low) in self._halves.items():
-            shift = FINEST + power - 53
+            shift = power - 53 - finest
             for g, (a, b) in enumerate(zip(high.tolist(), low.tolist(), strict=True)):
                 sums[g] += ((a << HALF) + b) << shift
-        return [Fraction(total, 1 << FINEST) for total in sums]
+        unit = Fraction(2) ** finest
+        return (total * unit for total in sums)
 
     def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> list[Fraction]:
         """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
-        group, values = (np.concatenate(part) for part in zip(*self._values or (), strict=True))
-        values = values[np.lexsort((values, group))]
-        ends = [np.array(end) for end in zip(*map(ranks, self.sizes), strict=True)]
-        values, starts = np.append(values, 0.0), np.cumsum(self._sizes) - self._sizes - 1
-        low, high = (values[np.where(self._sizes > 0, starts + end, -1)].tolist() for end in ends)
-        return [(Fraction(a) + Fraction(b)) / 2 for a, b in zip(low, high, strict=True)]
+        parts, starts = self._values or [], np.cumsum(self._sizes) - self._sizes
+        placed, free = np.empty(int(self._sizes.sum())), starts.copy()
+        while parts:
+            # One part after the other, so that no value is in memory twice.
+            group, values = parts.pop()
+            order = np.argsort(group, kind="stable")
+            local, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
+            placed[np.arange(order.size) + np.repeat(free[local] - first, sizes)] = values[order]
+            free[local] += sizes
+        answers: list[Fraction] = []
+        for start, size in zip(starts.tolist(), self.sizes, strict=True):
+            places = np.array(ranks(size)) - 1
+            if size:
+                own = placed[start : start + size]
+                own.partition(places)
+                answers.append(sum(map(Fraction, own[places].tolist()), Fraction(0)) / 2)
+            else:
+                answers.append(Fraction(0))
+        return answers
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
         if not self._seen:
             return None
-        people = np.concatenate([who for who, _ in self._seen]).astype(np.int64)
-        if single:
-            return int(np.bincount(people).max(initial=0)) or None
-        pairs = np.concatenate([group for _, group in self._seen]) + people * len(self._groups)
-        pairs.sort()
-        if bool((pairs[1:] == pairs[:-1]).any()):
+        pairs, end = np.empty(sum(map(len, self._seen)), dtype=np.int64), 0
+        while self._seen:
+            part = self._seen.pop()
+            pairs[end : (end := end + part.size)] = part
+        if not single:
+            pairs.sort()
+        if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        return int(np.bincount(pairs // len(self._groups)).max())
+        pairs >>= 32
+        return int(np.bincount(pairs).max(initial=0)) or None
 
 
 def _grown(array: Codes, size: int) -> Codes:

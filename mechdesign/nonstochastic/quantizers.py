@@ -8,6 +8,7 @@ is compared with them without rounding.
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -153,7 +154,10 @@ class Quantizer:
         value = exact_number("answer", answer)
         if not self.lo <= value <= self.hi:
             raise InputError(self._outside_message(1))
-        return bisect_right(self.thresholds, value)
+        cuts = self.thresholds
+        if isinstance(cuts, EvenThresholds):
+            return min(max(math.floor((value - cuts.first) / cuts.step) + 1, 0), cuts.number)
+        return bisect_right(cuts, value)
 
     def cells(self, answers: Any) -> NDArray[np.int64]:
         """Indices of the cells of an array of doubles, exact for each double.

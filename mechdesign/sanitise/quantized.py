@@ -330,6 +330,7 @@ class Answering:
         ordered = ranks_of(query, 1) != (0, 0)
         answers = groups.ranked(lambda size: ranks_of(query, size)) if ordered else groups.totals()
         released: dict[int, float | str | None] = {}
+        shown: dict[tuple[int, int], float] = {}
         pairs: list[tuple[float, float]] = []
         for g, (answer, size) in enumerate(zip(answers, sizes, strict=True)):
             if size == 0:
@@ -339,9 +340,11 @@ class Answering:
                 released[g] = None if self.table.kind == "Parquet" else ""
                 continue
             answer = answer / size if query == "mean" else answer
-            value = released_number(query, quantizer, quantizer.cell(answer))
-            pairs.append((float(answer), float(abs(value - answer))))
-            released[g] = float(value)
+            place = size, quantizer.cell(answer)
+            if place not in shown:
+                shown[place] = float(released_number(query, quantizer, place[1]))
+            released[g] = shown[place]
+            pairs.append((float(answer), abs(shown[place] - float(answer))))
         self._tell(*np.array(pairs).reshape(-1, 2).T, times=np.ones(len(pairs), dtype=np.int64))
         return released
 

@@ -129,10 +129,6 @@ def test_one_who_is_dropped_takes_part_all_the_same(tmp_path):
 @given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=12), st.integers(1, 99))
 def test_order_statistics_against_sorting(values, percent):
     """min, max, median and the P-quantile of rank ceil(P n), as the exact numbers of the data."""
-    groups = Groups(ordered=True)
-    for part in (values[:5], values[5:]):
-        if part:
-            groups.add([], np.array(part))
     ordered, n = sorted(map(Fraction, values)), len(values)
     rank = math.ceil(Fraction(percent, 100) * n)
     for query, wanted in (
@@ -141,4 +137,7 @@ def test_order_statistics_against_sorting(values, percent):
         ("median", statistics.median(ordered)),
         (f"quantile:{percent / 100:.2f}", ordered[rank - 1]),
     ):
+        groups = Groups(ordered=True)
+        for part in filter(None, (values[:5], values[5:])):
+            groups.add([], np.array(part))
         assert groups.ranked(partial(ranks_of, query)) == [wanted]
