@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.limits import DistanceMean, LiftLimits, Limits, Mean, MeanLimits, OwnBudget, PowerMean
+from mechdesign.core.numbers import at_least
 from mechdesign.core.numbers import budget as shown_budget
 
 LARGEST_BUDGET = 700.0
@@ -168,7 +169,9 @@ class Notion:
     @property
     def text(self) -> str:
         """``alip (eps_l 0.5, eps_u 0.5)``: what is bounded, without the free sides."""
-        limits, parts = self.limits, [f"order {self.values()['alpha']:g}"] if self.has_order() else []
+        limits = self.limits
+        # Means grow with the order: rounded up it would promise more.
+        parts = [f"order {at_least(self.values()['alpha'])}"] if self.has_order() else []
         shown = {"eps_l": limits.lower, "eps_u": limits.upper}
         if math.isfinite(limits.loosest.ratio):
             shown = {name: getattr(self, name) for name in self.budgets()}

@@ -38,7 +38,7 @@ ROUNDOFF = 2.0**-53
 """Half the distance from 1 to the next double."""
 
 LEAST_PRODUCT = 2.0**-900
-"""Smallest product of positive entries for which nothing can underflow; below it every tuple is compared exactly."""
+"""Smallest product of positive entries for which nothing can underflow; below it nothing rests on doubles."""
 
 OUTWARDS = 1.0 + 1e-9
 """Factor on bounds of what is left out: far more than rounding, and nothing that matters."""
@@ -240,6 +240,8 @@ def _followed(
                 logs = -sign * np.log(np.where(below > 0.0, top / bottom, 1.0))
             bounds[:, side] = np.maximum(bounds[:, side], logs.max(axis=1))
     every = np.column_stack([bounds, bounds.sum(axis=1)]) * OUTWARDS + (OUTWARDS - 1.0)
+    if min(min(v) / max(v) for (_, v), _ in found) * float(table.p_x.min()) < LEAST_PRODUCT:
+        every[:] = math.inf  # entries are lost, or known too badly
     rank = np.argsort(np.argsort(-every, axis=0, kind="stable"), axis=0).min(axis=1)
     chosen = np.argsort(rank, kind="stable")
     return [found[i] for i in sorted(chosen[:most].tolist())], every[chosen[most:]].max(axis=0)

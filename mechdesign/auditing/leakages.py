@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from flint import arb, fmpq
@@ -47,6 +48,20 @@ class OutputLeakage:
     alpha_lift: dict[float, float]
     alpha_lift_inverse: dict[float, float]
     posterior: tuple[float, ...]
+
+
+def worst_of(found: Sequence[OutputLeakage]) -> OutputLeakage:
+    """The worst of each measure, and all posteriors: of several outputs, or of one output about several secrets."""
+    worst: dict[str, Any] = {}
+    for name, first in vars(found[0]).items():
+        values = [getattr(each, name) for each in found]
+        if isinstance(first, dict):
+            worst[name] = {alpha: max(value[alpha] for value in values) for alpha in first}
+        elif isinstance(first, float):
+            worst[name] = (min if name.startswith("min") else max)(values)
+        else:
+            worst[name] = first if isinstance(first, str) else tuple(chain.from_iterable(values))
+    return OutputLeakage(**worst)
 
 
 def output_leakages(channel: Channel, joint: Joint, alphas: Sequence[float]) -> list[OutputLeakage]:

@@ -107,7 +107,7 @@ def audit_file(
 ) -> tuple[Audit, PopulationPromise | None]:
     """Decide exactly whether the matrix in a CSV or Parquet file satisfies `notion` on `joint`.
 
-    With it, what the matrix promises of the population, where the table counts records.
+    With it, what the matrix promises of the population, where the table counts records and has one secret.
 
     Decimals are exact as written (a double of Parquet is the shortest decimal that names it); rows must sum to 1
     within 1e-9 and are then normalised exactly. `text` says how a CSV is written; ``-`` is standard input.
@@ -119,7 +119,9 @@ def audit_file(
         raise InputError(f"{name}: a matrix needs a column of useful symbols, a header of outputs, and rows")
     try:
         outside = _outside([row[1:] for row in rows], joint, [row[0] for row in rows], header[1:])
-        promise = promise_of(outside, joint, notion, confidence_set(joint)) if joint.is_counts else None
-        return audit_columns(outside.columns, outside.outputs, joint, notion), promise
+        found = audit_columns(outside.columns, outside.outputs, joint, notion)
+        if not joint.is_counts or joint.sensitive.each:
+            return found, None
+        return found, promise_of(outside, joint, notion, confidence_set(joint))
     except InputError as error:
         raise InputError(f"{name}: {error}") from None

@@ -31,6 +31,19 @@ def reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
+@contextmanager
+def reading(name: str) -> Generator[None]:
+    """Tell what the operating system refuses while a file is opened or read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{name}: there is no such file") from None
+    except IsADirectoryError:
+        raise InputError(f"{name} is a folder, not a file") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {reason(error)}") from None
+
+
 def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
     """Refuse a place to write to before any work is done."""
     path, name = Path(target), os.fspath(target)

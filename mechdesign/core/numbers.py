@@ -42,6 +42,17 @@ def listed(values: Sequence[str], most: int = 8) -> str:
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")
 
 
+def valid_text(text: object, what: str) -> str:
+    """Return `text` if it is a string that UTF-8 can carry, else raise InputError."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {type(text).__name__} ({quoted(text)})")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {quoted(text)} is not valid Unicode text (lone surrogate)") from None
+    return text
+
+
 def repeated(values: Iterable[Named]) -> Named | None:
     """The first value that occurs more than once; None if all are different."""
     return next((value for value, times in Counter(values).items() if times > 1), None)

@@ -94,7 +94,7 @@ def set_of_record(record: Mapping[str, Any], joint: Joint) -> ConfidenceSet:
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
         raise InputError("the confidence set of the file is not readable; design the channel again") from None
     again = confidence_set(joint, level, shares=known, estimate_shares=kind == "estimated", unseen=unseen)
-    if again.to_record()["intervals"] != record["intervals"]:
+    if again.to_record()["intervals"] != record.get("intervals"):
         raise InputError(
             "the intervals in the channel file are not those of its counts: the file was changed, or made from "
             "another table"

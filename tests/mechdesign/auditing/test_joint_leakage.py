@@ -169,3 +169,12 @@ def test_refusals():
     with pytest.raises(md.InputError, match="no useful symbol 'x1', which the channel has"):
         md.compose(made[:1], half)
     assert md.compose([made[0], made[0].public()]).exact
+
+
+def test_nothing_rests_on_entries_that_doubles_may_lose():
+    """Of 18 releases with entries of 2^-62 those that are left out are not bounded in doubles at all."""
+    joint = md.Joint.from_counts([[3, 1, 2], [1, 2, 4]])
+    d = 2**62
+    channel = Channel(joint.useful, ("a", "b"), [[1, d - 1], [d - 1, 1], [d // 2, d // 2]], d, joint)
+    assert md.compose([channel] * 18, most=2).eps_ldp == math.inf
+    assert md.compose([channel] * 8, most=2).eps_ldp < 1.26
