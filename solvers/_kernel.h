@@ -68,7 +68,7 @@ typedef struct {
     int *where;         /* N + M: position in the basis or -1 */
     int *basis;         /* M */
     double *inverse;    /* M x M: the columns of the basis inverse of active rows (their slack is not basic) */
-    int active;
+    int active, since;
     int *row_of, *slot_of; /* M: row of a column of `inverse`, and the reverse */
     double *xB;         /* M */
     double *pi;         /* M */
@@ -128,9 +128,12 @@ void set_rows(const Problem *p, Work *w, int inner);
 void slack_basis(const Problem *p, Work *w);
 void factor(const Problem *p, Work *w);
 void load_basis(const Problem *p, Work *w, const int16_t *basis);
+void solve_basis(const Problem *p, const Work *w, const double *a, double *out);
+void change_basis(const Problem *p, Work *w, int r, int enter);
 void recompute(const Problem *p, Work *w);
 int dual_simplex(const Problem *p, Work *w, double start, double cutoff);
 void multipliers(const Problem *p, Work *w);
+int sharp_point(const Problem *p, Work *w);
 void primal_point(const Problem *p, Work *w);
 double lagrangian(const Problem *p, Work *w, const double *c, const double *pi, double constant,
                   double magnitude);
@@ -144,5 +147,8 @@ void box_drop(Search *s, Box *b);
 int process(Search *s, Node node);
 double descend(Search *s, int stage);
 int take_column(Search *s, double cost);
+
+/* _kernel_walk.c */
+double walk(Search *s);
 
 #endif

@@ -1,8 +1,8 @@
 /* The tree of boxes, the nodes, and the points found on the way, for the kernels of `_kernel.h` and of `_robust.c`.
  *
  * Each of them defines Problem, Work, Box, Node and Search with the fields that are used here, the program of a box
- * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `lagrangian`,
- * `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
+ * (`set_rows`, `slack_basis`, `factor`, `recompute`, `solve`, `multipliers`, `primal_point`, `sharp_point`,
+ * `lagrangian`, * `proves_empty`, `basis_size`), what it does with rows that hold nothing (`drop_rows`, `no_rows`: back to the rows
  * and the basis that every program begins with), how an open node is kept (`box_new`, `box_drop`, `load_box`), and
  * TREE, how the functions for others are linked.
  */
@@ -144,7 +144,7 @@ TREE double descend(Search *s, int stage)
         recompute(p, w);
         if (solve(p, w, -INFINITY, INFINITY) != LP_OPTIMAL)
             return round > 0 ? objective(p, s->y, w->v) : INFINITY;
-        primal_point(p, w);
+        if (!sharp_point(p, w)) return INFINITY;
         drop_rows(p, w);
         for (int j = 0; j < n; j++)
             if (w->v[j] < 1e-13) w->v[j] = 0.0;
