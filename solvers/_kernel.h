@@ -79,6 +79,7 @@ typedef struct {
     /* the node */
     double *l, *u; /* n: box */
     double *v;     /* N: primal point */
+    double *gain;  /* n: bounds of children that differ in one coordinate */
     long long pivots, lps;
 } Work;
 
@@ -86,6 +87,8 @@ typedef struct Box {
     int refs;
     int16_t *basis; /* M */
     float *l, *u;   /* n each, rounded outwards */
+    float cap;      /* of the coordinates whose rank is below a node's `after` */
+    int16_t *rank;  /* n */
 } Box;
 
 typedef struct {
@@ -93,6 +96,7 @@ typedef struct {
     Box *box;
     int k; /* coordinate whose interval differs from the box */
     float l, u;
+    int after; /* ranks below it are capped */
 } Node;
 
 typedef struct {

@@ -48,7 +48,7 @@ static double *carve(double **at, size_t count)
 int work_init(Work *w, const Problem *p)
 {
     size_t N = (size_t)p->N, M = (size_t)p->M, T = N + M, n = (size_t)p->n;
-    size_t doubles = 7 * T + 4 * M + M * M + 2 * n + N, ints = 2 * T + 3 * M;
+    size_t doubles = 7 * T + 4 * M + M * M + 3 * n + N, ints = 2 * T + 3 * M;
     memset(w, 0, sizeof *w);
     double *at = w->memory = calloc(doubles * sizeof(double) + ints * sizeof(int) + M, 1);
     if (!at) return -1;
@@ -67,6 +67,7 @@ int work_init(Work *w, const Problem *p)
     w->l = carve(&at, n);
     w->u = carve(&at, n);
     w->v = carve(&at, N);
+    w->gain = carve(&at, n);
     w->where = (int *)at;
     w->cand = w->where + T;
     w->basis = w->cand + T;
