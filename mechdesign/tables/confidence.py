@@ -274,8 +274,6 @@ def _upper_end(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
 def _ends_of(
     counts: Sequence[int], alpha: Fraction, slope: Fraction
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    total = sum(counts)
-    return (
-        tuple(lower_end(count, total, alpha, slope) for count in counts),
-        tuple(_upper_end(count, total, alpha, slope) for count in counts),
-    )
+    total, own = sum(counts), (alpha, slope)
+    ends = {c: (lower_end(c, total, *own), _upper_end(c, total, *own)) for c in {*counts}}
+    return tuple(ends[c][0] for c in counts), tuple(ends[c][1] for c in counts)
