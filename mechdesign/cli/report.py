@@ -146,8 +146,8 @@ def report(
         found = verify_file(channel)
         for path in filter(None, (reports.report, reports.public_report)):
             save_mechanism_report(found, channel, path, overwrite=force)
-        reporter.done("reported", reports.text(), **asdict(reports), satisfied=found.satisfied)
-        record = {**asdict(reports), "satisfied": found.satisfied}
+        reporter.done("reported", reports.text(), **reports.files, satisfied=found.satisfied)
+        record = {**reports.files, "satisfied": found.satisfied}
         common.answer(lambda: record, reports.text)
         return 0 if found.satisfied else NO
     from mechdesign.report.collect import design_behind, promise_of
