@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 import re
 import stat
@@ -26,7 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reading, replacing
+from mechdesign.core.files import PathLike, check_target, reading, replacing, text_of
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 
 
@@ -137,7 +136,7 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
 
     The hash is compared last, so that somebody who edits a file by hand is told what is wrong with the edit.
     """
-    name, what = os.fspath(path), kind.WHAT
+    name, what = text_of(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)
     if document["format"] != kind.FORMAT:
         raise InputError(

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import listed, quoted
-from mechdesign.formats.cells import encode, encoded_columns
+from mechdesign.core.numbers import listed, quoted, several
+from mechdesign.formats.cells import encode
 from mechdesign.tables.bin_edges import bins_for, spec_of, specs_by_column
 from mechdesign.tables.bins import Bins
 from mechdesign.tables.exact_table import LARGEST_ENTRY, ExactTable, cell_name, exact_table, without_empty
-from mechdesign.tables.tally import Missing, Roles, Tally
+from mechdesign.tables.tally import Missing, Roles, Tally, counted_columns
 from mechdesign.tables.variable import Symbol, Variable
 
 __all__ = ["Joint", "Symbol", "Variable"]
@@ -250,11 +250,12 @@ class Joint(Displayed):
         bins: Any = None,
         protect_each: bool = False,
     ) -> Joint:
-        """Count the records of a data frame.
+        """Count the records of a table.
 
         Parameters
         ----------
-        frame : pandas, polars or pyarrow table
+        frame : pandas, polars or pyarrow table; polars LazyFrame, DuckDB relation, Spark or Dask DataFrame
+            Lazy tables are grouped where the data are, and counts alone are fetched.
         sensitive, useful : str or sequence of str
             Columns; several are crossed, and the symbols are the combinations that occur. Symbols are
             text (`mechdesign.formats.cells` says how numbers, dates and categories are written) and sorted as text.
@@ -276,7 +277,8 @@ class Joint(Displayed):
         """
         roles = Roles(_names(sensitive), _names(useful), weight)
         tally = Tally(roles, missing)
-        tally.add_columns(encoded_columns(frame, roles.columns))
+        for columns, times in counted_columns(frame, roles.columns):
+            tally.add_columns(columns, times)
         joint = cls.from_tally(tally)
         joint = joint if bins is None else joint.binned(bins)
         return joint.protecting_each() if protect_each else joint
@@ -339,4 +341,4 @@ def _ordered(symbols: Iterable[Symbol], bins: Sequence[Bins | None]) -> tuple[Sy
 
 
 def _names(columns: str | Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    return (columns,) if isinstance(columns, str) else several("columns", columns, "names, or one name")
