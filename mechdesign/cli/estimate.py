@@ -57,9 +57,11 @@ def estimate(
         how |= {"text": text.text(), "advance": advance, **reading.arguments()}
         result = estimate_file(released, loaded, **how)
     reporter.done("estimated", f"{released} is counted", records=result.records)
-    names = result, ",".join(loaded.useful.columns), asked.by
+    names = [",".join(loaded.useful.columns), *([] if asked.by is None else [asked.by])]
     if as_csv:
         reporter.notices(result.notices)
-        typer.echo(releases.estimate_csv(*names), nl=False)
-    else:
-        common.answer(lambda: releases.estimate_record(*names), lambda: releases.estimate_text(*names))
+        typer.echo(releases.estimate_csv(result, *names), nl=False)
+        return
+    common.answer(
+        lambda: releases.estimate_record(result, *names), lambda: releases.estimate_text(result, *names)
+    )
