@@ -107,9 +107,7 @@ LARGEST_COUNT = 2**53
 """Counts above this would not be exact as doubles."""
 
 
-def label_codes(
-    labels: Sequence[str], released: Any, what: str = "the channel has no output", bins: Bins | None = None
-) -> Codes:
+def label_codes(labels: Sequence[str], released: Any, bins: Bins | None = None) -> Codes:
     """Position in `labels` of every entry of a released column, or of its bin."""
     cells = encode(released, "released")
     cells = cells if bins is None else bins.sorted_in(cells)
@@ -121,7 +119,8 @@ def label_codes(
         code = int(cells.codes[at])
         if code < 0:
             raise InputError(f"entry {at} of the released column is missing; a channel never releases that")
-        raise InputError(f"entry {at} of the released column: {what} {quoted(cells.texts[code])}")
+        said = f"the channel has no output {quoted(cells.texts[code])}"
+        raise InputError(f"entry {at} of the released column: {said}")
     return codes
 
 
@@ -150,7 +149,7 @@ def _whole(label: object, value: Any) -> int:
 
 
 def crossed_counts(
-    labels: Sequence[str], released: Any, kept: Any = None, kept_labels: Sequence[str] | None = None
+    labels: Sequence[str], released: Any, kept: Any = None
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """How often each label occurs together with each value of another column."""
     times: list[int] | None = None
@@ -162,15 +161,11 @@ def crossed_counts(
         times = [_whole(label, number) for (label, _), number in released.items()]
         released, kept = ([str(key[k]) for key in released] for k in (0, 1))
     codes = label_codes(labels, released)
-    if kept_labels is None:
-        cells = encode(kept, "kept")
-        texts = [*cells.texts, ""]
-        values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
-        index = {text: z for z, text in enumerate(values)}
-        others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
-    else:
-        values = tuple(kept_labels)
-        others = label_codes(values, kept, "the other channel has no output")
+    cells = encode(kept, "kept")
+    texts = [*cells.texts, ""]
+    values = tuple(sorted({texts[code] for code in np.unique(cells.codes).tolist()}))
+    index = {text: z for z, text in enumerate(values)}
+    others = np.array([index.get(text, 0) for text in texts], dtype=np.int64)[cells.codes]
     if len(codes) != len(others):
         raise InputError(
             f"the two columns have {len(codes)} and {len(others)} records; they must be of one file"
