@@ -109,14 +109,13 @@ def _joint_interval(
 ) -> tuple[Array, Array]:
     """Score intervals of the cells; weights are those of the label, or 0 for records of another value."""
     one, records = spread_of(first, counts.sum(axis=1), target)[0], int(counts.sum())
-    least, top = (
-        np.broadcast_to(each[:, None], fitted.estimates.shape) for each in _with_zero(*first.cells.bounds)
-    )
+    every = np.zeros_like(fitted.estimates)
+    least, top = (end[:, None] + every for end in _with_zero(*first.cells.bounds))
     # One record more, as if the columns were unrelated: what did not occur can occur all the same.
     expected = np.outer(one.squares[1], counts.sum(axis=0) / records)
-    square = (records * fitted.second + expected) / (records + 1)
+    square: Array = (records * fitted.second + expected) / (records + 1)
     squares = (square, square, np.maximum(one.squares[2][:, None], square))
-    fixed = (np.zeros_like(top), fitted.products, np.square(top)) if target == "records" else None
+    fixed = (every, fitted.products, top**2) if target == "records" else None
     spread = Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)
     low, high = _with_zero(first.weights.min(axis=0), first.weights.max(axis=0))
     lower, upper = score_interval(fitted.estimates, spread, (high - low)[:, None], records, level)
