@@ -112,8 +112,8 @@ def _joint_interval(
     every = np.zeros_like(fitted.estimates)
     least, top = (end[:, None] + every for end in _with_zero(*first.cells.bounds))
     # One record more, as if the columns were unrelated: what did not occur can occur all the same.
-    expected = np.outer(one.squares[1], counts.sum(axis=0) / records)
-    square: Array = (records * fitted.second + expected) / (records + 1)
+    expected: Array = one.squares[1][:, None] * counts.sum(axis=0) / records
+    square = (records * fitted.second + expected) / (records + 1)
     squares = (square, square, np.maximum(one.squares[2][:, None], square))
     fixed = (every, fitted.products, top**2) if target == "records" else None
     spread = Spread(least, np.clip(fitted.estimates, least, top), top, squares, fixed)

@@ -8,6 +8,7 @@ from typing import Any
 import mechdesign as md
 from mechdesign.cli import mechanism as m
 from mechdesign.cli import options as o
+from mechdesign.cli import released as f
 from mechdesign.cli.console import NO, Reporter
 from mechdesign.cli.line import flag, option
 from mechdesign.cli.parsing import names, number
@@ -31,11 +32,11 @@ class CheckOptions:
 
 def check(
     reporter: Reporter,
-    released: o.ReleasedPath,
-    channel: o.ChannelOption,
-    columns: o.PrivateColumns,
-    published: o.PolicyOptions,
-    reading: o.ReleaseReading,
+    released: f.ReleasedPath,
+    channel: f.ChannelOption,
+    columns: f.PrivateColumns,
+    published: f.PolicyOptions,
+    reading: f.ReleaseReading,
     text: o.TextFormat,
     numbers: m.MechanismOptions,
     compared: CheckOptions,

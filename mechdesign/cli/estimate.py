@@ -9,6 +9,7 @@ import typer
 
 import mechdesign as md
 from mechdesign.cli import options as o
+from mechdesign.cli import released as f
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import number
@@ -32,11 +33,11 @@ class EstimateOptions:
 
 def estimate(
     reporter: Reporter,
-    released: o.ReleasedPath,
-    channel: o.ChannelOption,
-    columns: o.FileColumns,
-    published: o.PublishedForm,
-    reading: o.ReleaseReading,
+    released: f.ReleasedPath,
+    channel: f.ChannelOption,
+    columns: f.FileColumns,
+    published: f.PublishedForm,
+    reading: f.ReleaseReading,
     text: o.TextFormat,
     asked: EstimateOptions,
     common: o.CommonOptions,
