@@ -48,6 +48,7 @@ def check(
     frequencies must be plausible (exact tests with the original, conservative ones without). What was published,
     and from which columns, is said as it was said to `apply`.
     """
+    where = "standard input" if released == "-" else released
     level, policy = number("--false-alarm", compared.false_alarm), published.arguments()
     if m.is_mechanism(channel):
         from mechdesign.report.ranges import release_check_text
@@ -58,7 +59,7 @@ def check(
         with reporter.work("checking"):
             found = check_quantised(channel, released, **how, text=text.text())
         plausible, records = found.satisfied, found.answers
-        record, said = {"plausible": plausible, **asdict(found)}, release_check_text(found, released)
+        record, said = {"plausible": plausible, **asdict(found)}, release_check_text(found, where)
     else:
         from mechdesign.report.releases import check_record, check_text
 
@@ -69,7 +70,7 @@ def check(
             loaded = md.Channel.load(channel)
             result = md.check_release(loaded, released, **how, text=text.text(), advance=advance)
         plausible, records = result.plausible, result.records
-        record, said = check_record(result), check_text(result, released)
-    reporter.done("checked", f"{released} is checked", plausible=plausible, records=records)
+        record, said = check_record(result), check_text(result, where)
+    reporter.done("checked", f"{where} is checked", plausible=plausible, records=records)
     common.answer(lambda: record, lambda: said)
     return 0 if plausible else NO
