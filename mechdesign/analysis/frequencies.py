@@ -33,7 +33,7 @@ from mechdesign.analysis.model import Estimator, label_counts, release_model
 from mechdesign.channel.channel import Channel
 from mechdesign.core.display import Displayed
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import number, quoted
+from mechdesign.core.numbers import number, percent_of, quoted
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class Estimated(Displayed):
 
     def __repr__(self) -> str:
         of = f"{'x'.join(map(str, self.estimates.shape))} shares from {self.records:,} records"
-        return f"{type(self).__name__}({of}, {self.method}, {100 * self.level:g} % intervals)"
+        return f"{type(self).__name__}({of}, {self.method}, {percent_of(self.level)} intervals)"
 
     def _rows(self, names: Iterable[dict[str, str]]) -> list[dict[str, Any]]:
         """Names of the entries, in order, each with its numbers."""

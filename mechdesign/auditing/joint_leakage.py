@@ -29,7 +29,7 @@ from mechdesign.tables.joint import Joint
 from mechdesign.tables.variable import Symbol, Variable
 
 Array = NDArray[np.float64]
-MOST_DIRECTIONS = 20_000
+FOLLOWED = 20_000
 """Directions of all channels but the last that are followed; beyond it the limits need not meet."""
 
 BLOCK = 2**22
@@ -83,9 +83,7 @@ class Composition(Achieved, Displayed):
         return self.achieved == self.at_least
 
 
-def compose(
-    channels: Sequence[Channel], joint: Joint | None = None, *, most: int = MOST_DIRECTIONS
-) -> Composition:
+def compose(channels: Sequence[Channel], joint: Joint | None = None, *, most: int = FOLLOWED) -> Composition:
     """What independent releases of one record through all of the channels tell together, exactly.
 
     Parameters
@@ -149,6 +147,11 @@ def common_table(channels: Sequence[Channel], joint: Joint | None = None) -> Joi
     crossed = any(channel.sensitive is not None and not channel.sensitive.each for channel in channels)
     if joint is not None:
         return joint
+    if len(hidden := {each.sensitive.columns for each in channels if each.sensitive is not None}) > 1:
+        raise InputError(
+            f"the channels protect different columns ({listed(sorted(map(','.join, hidden)))}): give the table "
+            "(--table TABLE), with the one that you ask about as sensitive"
+        )
     tables = [channel.joint for channel in channels if channel.joint is not None]
     if not tables:
         raise InputError("the channels are public ones without their table: give the table (--table TABLE)")

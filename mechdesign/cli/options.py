@@ -143,7 +143,8 @@ class InputTable(TextFormat, TableOptions):
 
     table: str = argument(
         "TABLE",
-        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency).",
+        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency). Records and "
+        "long counts may be many files: a folder, or a glob in quotes.",
         public=PUBLIC_TABLE,
     )
 

@@ -16,6 +16,7 @@ import mechdesign as md
 from mechdesign.cli import options as o
 from mechdesign.cli.console import NO, PROGRAM, Reporter
 from mechdesign.cli.line import COMMAND, option, recorded_line
+from mechdesign.cli.mechanism import is_mechanism
 from mechdesign.cli.parsing import number
 from mechdesign.core.errors import InputError
 
@@ -130,13 +131,25 @@ def report(
 ) -> int:
     """Write a report on a channel file: for those who may see the table, for the public, or both.
 
-    The channel is audited again, exactly, where the file carries its table.
+    The channel is audited again, exactly, where the file carries its table. A mechanism file of `quantize` has one
+    report for everybody.
     """
     if not reports.asked:
         raise InputError(
             "no report is asked for: give --report FILE (for those who may see the table) or --public-report FILE"
         )
     reports.check((channel,), {}, force=force)
+    if is_mechanism(channel):
+        from mechdesign.nonstochastic.mechanism_file import verify_file
+        from mechdesign.report.ranges_page import save_mechanism_report
+
+        found = verify_file(channel)
+        for path in filter(None, (reports.report, reports.public_report)):
+            save_mechanism_report(found, channel, path, overwrite=force)
+        reporter.done("reported", reports.text(), **reports.files, satisfied=found.satisfied)
+        record = {**reports.files, "satisfied": found.satisfied}
+        common.answer(lambda: record, reports.text)
+        return 0 if found.satisfied else NO
     from mechdesign.report.collect import design_behind, promise_of
 
     started = time.perf_counter()

@@ -59,10 +59,8 @@ class Matching:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(_), "pattern": f"^{self.pattern}$"}
 
     def _checked(self, text: str) -> str:
         if re.fullmatch(self.pattern, text, re.ASCII) is None:
@@ -92,9 +90,7 @@ def without_infinities(value: Any, where: str = "content") -> Any:
     """`value` with infinities as the texts "inf" and "-inf", and nothing but what JSON has; messages name `where`."""
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {
-            valid_text(key, f"a key of {where!r}"): without_infinities(each, where) for key, each in items
-        }
+        return {valid_text(key, f"a key of {where!r}"): without_infinities(one, where) for key, one in items}
     if isinstance(value, (list, tuple)):
         return [without_infinities(item, where) for item in cast("Sequence[Any]", value)]
     if isinstance(value, str):

@@ -161,6 +161,16 @@ def at_least(value: float | Decimal) -> str:
     return _rounded(value, ROUND_FLOOR)
 
 
+def percent_of(level: float) -> str:
+    """A level of confidence, ``95 %``, never more than it is."""
+    return f"{at_least(Decimal(repr(level)) * 100)} %"
+
+
+def order_of(order: float) -> str:
+    """An order as it is, for names: ``2``, ``2.5``, ``inf``."""
+    return repr(float(order)).removesuffix(".0")
+
+
 def about(value: float) -> str:
     """A plain quantity: rounded to nearest."""
     return _rounded(value, ROUND_HALF_EVEN)

@@ -223,10 +223,6 @@ def design(
     )
     _check_objective(wanted, mechanism, options)
     stacked = is_stacked(whole, notion, after)
-    if stacked and wanted.name != INFORMATION:
-        raise InputError(
-            f"objective {wanted.name} is not built for several secrets, budgets of single symbols or later releases"
-        )
     if confidence is None:
         if unseen or known_shares is not None:
             what = "unseen symbols" if unseen else "known shares"
@@ -243,11 +239,11 @@ def design(
         need = lift_limits(notion).need_shares
         chosen = confidence_set(joint, confidence, shares=known_shares, estimate_shares=need, unseen=unseen)
         rules = PopulationRules(joint, notion, chosen=chosen)
+    if after:
+        check_room(rules, after)
     if wanted.name != INFORMATION:
         made = least_cost(rules, wanted, search)
     else:
-        if after:
-            check_room(rules, after)
         made = _by_rules(rules, mechanism, search, options, fallback, started)
     if isinstance(rules, PopulationRules):
         return confident(made, rules, started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import platform
@@ -19,6 +20,7 @@ from mechdesign.comparison.curve import axis_of, curve_through
 from mechdesign.core.errors import InputError, expected
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.core.numbers import number
+from mechdesign.formats.folders import files_of, is_folder
 from mechdesign.mechanisms import OPTIMAL
 from mechdesign.mechanisms.result import Certificate, Design, LeastCost, finish
 from mechdesign.notions import Notion
@@ -165,6 +167,13 @@ def attributed(
         facts.append(Fact("Computed with", f"Python {platform.python_version()}, {libraries}"))
         for name, path in (files or {}).items():
             base = os.path.basename(path)
+            if is_folder(path):
+                folder, names = files_of(path)
+                lines = "".join(f"{sha256_of(folder / each)}  {each}\n" for each in names)
+                facts.append(Fact(name, f"{path}, {len(names)} files"))
+                digest = hashlib.sha256(lines.encode()).hexdigest()
+                facts.append(Fact("SHA-256 of what `sha256sum` prints of them", digest))
+                continue
             changed = _date(datetime.fromtimestamp(os.path.getmtime(path), UTC))
             facts.append(Fact(name, f"{base}, last changed {changed}"))
             facts.append(Fact(f"SHA-256 of {base}", sha256_of(path)))

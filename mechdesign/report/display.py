@@ -17,6 +17,7 @@ from mechdesign.auditing.verdict import Audit
 from mechdesign.channel.channel import Channel
 from mechdesign.comparison.run import Comparison
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import percent_of
 from mechdesign.mechanisms.result import Design
 from mechdesign.report import plots, releases, terminal
 from mechdesign.report.sentences import composition_text
@@ -149,7 +150,7 @@ def plot(shown: Any, ax: Any = None) -> Any:
             axes.set_xlabel(f"probability of each {next(iter(columns(shown)))}: before, and its range after")
         case Frequencies():
             _ranges(axes, shown.names, shown.estimates, shown.lower, shown.upper)
-            axes.set_xlabel(f"share, with {100 * shown.level:g} % intervals")
+            axes.set_xlabel(f"share, with {percent_of(shown.level)} intervals")
         case Audit() | Composition():
             names = ["eps_ldp", "eps_u", "eps_l"]
             axes.barh(names, [getattr(shown.achieved, name) for name in names], color="0.55")

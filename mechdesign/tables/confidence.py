@@ -20,7 +20,7 @@ from typing import Any
 
 from mechdesign.core.binomial import SCALE, lower_end
 from mechdesign.core.errors import InputError, expected
-from mechdesign.core.numbers import fraction_of, listed, quoted, repeated
+from mechdesign.core.numbers import fraction_of, listed, percent_of, quoted, repeated
 from mechdesign.tables.joint import Joint
 
 LEAST_LEVEL = 0.5
@@ -187,9 +187,9 @@ def scope_of(record: Mapping[str, Any]) -> list[str]:
         record["shares"], "whatever the shares of the sensitive symbols are"
     )
     said = [
-        f"It holds for the population that the records of its table are a sample of, with {100 * record['level']:g} % "
-        f"confidence ({shares}), if they are independent draws from it and the list of symbols was made without "
-        "looking at them; it speaks of a fresh record of that population."
+        "It holds for the population that the records of its table are a sample of, with "
+        f"{percent_of(record['level'])} confidence ({shares}), if they are independent draws from it and the list of "
+        "symbols was made without looking at them; it speaks of a fresh record of that population."
     ]
     unseen = record.get("unseen", 0)
     if unseen:
@@ -274,8 +274,6 @@ def _upper_end(count: int, total: int, alpha: Fraction, slope: Fraction) -> int:
 def _ends_of(
     counts: Sequence[int], alpha: Fraction, slope: Fraction
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    total = sum(counts)
-    return (
-        tuple(lower_end(count, total, alpha, slope) for count in counts),
-        tuple(_upper_end(count, total, alpha, slope) for count in counts),
-    )
+    total, own = sum(counts), (alpha, slope)
+    ends = {c: (lower_end(c, total, *own), _upper_end(c, total, *own)) for c in {*counts}}
+    return tuple(ends[c][0] for c in counts), tuple(ends[c][1] for c in counts)

@@ -336,3 +336,24 @@ def test_a_channel_that_no_command_made_shows_no_command_that_would_make_another
     md.design(joint, md.ALIP(0.4, 0.4).with_budgets({"s0": (0.2, 0.2)})).channel.save(folder / "python.json")
     assert run("report", "python.json", "--report", "r.json").code == 0
     assert [shlex.split(line)[1] for line in commands(folder, "r.json")] == ["audit", "apply", "show"]
+
+
+def test_a_table_of_many_files_is_told_by_their_hashes(folder, run):
+    """It was read as one table, and then the report wanted to hash a folder."""
+    lines = (folder / "records.csv").read_text().splitlines(keepends=True)
+    (folder / "parts").mkdir()
+    for name, rows in (("a.csv", lines[1:6]), ("b.csv", lines[6:])):
+        (folder / "parts" / name).write_text("".join([lines[0], *rows]))
+    digests = [
+        hashlib.sha256((folder / "parts" / name).read_bytes()).hexdigest() for name in ("a.csv", "b.csv")
+    ]
+    listed = "".join(f"{digest}  {name}\n" for digest, name in zip(digests, ("a.csv", "b.csv"), strict=True))
+    arguments = ["--sensitive", "group", "--useful", "job", "--epsilon", "1", "--output", "c.json"]
+    result = run("design", "parts", *arguments, "--report", "r.md")
+    assert result.code == 0, result.err
+    text = (folder / "r.md").read_text()
+    assert "Table: parts, 2 files" in text
+    assert hashlib.sha256(listed.encode()).hexdigest() in text
+    assert "mechdesign design parts --sensitive group" in text
+    whole = run("design", "records.csv", *arguments[:-2], "--json").record
+    assert run("design", "parts/*.csv", *arguments[:-2], "--json").record["nmi"] == whole["nmi"]
