@@ -304,4 +304,6 @@ def test_against_the_default_matrix_of_sdcmicro(adult: md.Joint) -> None:
         md.design(adult, md.LDP(epsilon), objective="truth", keep_frequencies=True).least
         for epsilon in (1.15, 2.03)
     ]
-    assert [0.0 if each is None else each.truth for each in optimum] == pytest.approx([0.9126, 0.9897], abs=1e-4)
+    assert [0.0 if each is None else each.truth for each in optimum] == pytest.approx(
+        [0.9126, 0.9897], abs=1e-4
+    )
