@@ -11,14 +11,11 @@ from uuid import uuid4
 import numpy as np
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import quoted
 from mechdesign.sanitise.frames import all_different, header_of, sanitised
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
-from mechdesign.sanitise.plan import FileChannel, Plan
+from mechdesign.sanitise.plan import FileChannel
 from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
 from mechdesign.sanitise.streams import engine_errors, lazy_recipe
-
-_NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
 
 @takes(ReleaseKeywords)
@@ -30,20 +27,16 @@ def sanitise_spark(
     """The Spark DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
 
     The same record gets the same draw as by `sanitise`, however the frame is partitioned, and in every attempt of a
-    task. Released columns are strings; partitions and other columns stay. The executors need this package installed,
-    and hold one batch of a partition at a time (``spark.sql.execution.arrow.maxRecordsPerBatch``).
+    task. Released columns are strings; partitions and other columns stay. The executors need this package installed.
+    Needed are a key (or `insecure_seed`, or `ledger` with `identity`), for Spark runs a plan again for any action, and
+    `identity` or `row_numbers`, for the rows have no order. Row numbers are fixed with the data
+    (``monotonically_increasing_id`` is not: it depends on the partitions).
 
-    A key is required (unless `insecure_seed` is given): Spark runs a plan once for every action, and every run must
-    draw the same. So is `identity` or `row_numbers`: the rows of a Spark DataFrame have no order, and so no numbers.
-    Row numbers are fixed with the data (``monotonically_increasing_id`` is not: it depends on the partitions). One
-    identifier with two symbols, or one row number twice, is found only where both records are in one batch.
-
-    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
-    which records share a partition is an order, too, and is not looked at.
-
-    What is wrong with a record is found when Spark runs, on an executor: `spark_errors` turns that into an
-    `InputError`. The key travels to the executors inside the function, which no plan, ``explain`` or log shows; where
-    the network is not trusted, turn on ``spark.network.crypto.enabled``.
+    One identifier with two symbols, or one row number twice, is found only where both records are in one batch. The
+    order within each partition is an error where it tells of X (unless `keep_order`); which records share a partition
+    is not looked at. What is wrong with a record is found when Spark runs: `engine_errors` makes that an `InputError`.
+    The key travels inside the function, which no plan, ``explain`` or log shows; where the network is not trusted, turn
+    on ``spark.network.crypto.enabled``.
 
     Parameters
     ----------
@@ -60,6 +53,8 @@ def sanitise_spark(
         raise InputError(
             f"the table must be a Spark DataFrame, not {type(frame).__name__}; others take sanitise"
         )
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     asked = ReleaseOptions(**options)
     if not asked.identifiers and asked.row_numbers is None:
         raise InputError(
@@ -69,8 +64,9 @@ def sanitise_spark(
     recipe = Recipe.of(channel, asked)
     header = all_different(list(frame.columns))
     recipe = lazy_recipe(recipe, header)
-    drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
-    _check_types(frame.schema, recipe, drawer.plan)
+    # What is wrong with the recipe or the types is found here, and not on an executor.
+    drawer = Drawer(recipe, header)
+    sanitised(to_arrow_schema(frame.schema).empty_table(), drawer)
 
     def sanitise_partition(batches: Iterator[Any]) -> Iterator[Any]:
         drawer = Drawer(recipe, header)
@@ -91,38 +87,13 @@ def _schema(schema: Any, drawer: Drawer) -> Any:
 
     fields: list[Any] = []
     for column in drawer.plan.columns:
-        if column.release is None:
-            fields.append(schema.fields[column.source])
-        else:
-            had = schema.fields[stands_for(drawer.plan, column)].dataType
+        field = schema.fields[stands_for(drawer.plan, column)]
+        if column.release is not None:
             own = drawer.own_type(column, lambda at: to_arrow_type(schema.fields[at].dataType))
-            nullable = column.source is None or schema.fields[column.source].nullable
-            kind = StringType() if own is None else had
-            fields.append(StructField(column.name, kind, nullable=nullable))
+            kind = StringType() if own is None else field.dataType
+            field = StructField(column.name, kind, nullable=column.source is None or field.nullable)
+        fields.append(field)
     return StructType(fields)
-
-
-def _check_types(schema: Any, recipe: Recipe, plan: Plan) -> None:
-    """What would fail on an executor, at the first record."""
-    from pyspark.sql.types import ArrayType, BinaryType, FractionalType, MapType, StructType
-
-    for at in (*(at for places in plan.inputs for at in places), *plan.identity):
-        kind = schema.fields[at].dataType
-        name, shown = quoted(schema.fields[at].name), kind.simpleString()
-        if isinstance(kind, (ArrayType, BinaryType, MapType, StructType)):
-            raise InputError(f"the column {name} holds {shown}, which is no symbol; turn it into text first")
-        if at in plan.identity and isinstance(kind, FractionalType):
-            raise InputError(
-                f"the column {name} holds {shown}, which has more than one text and identifies nothing; turn it into "
-                "integers or text"
-            )
-    if recipe.options.row_numbers is not None:
-        kind = schema[recipe.options.row_numbers].dataType.simpleString()
-        if kind not in _NUMBERS:
-            raise InputError(
-                f"the column {quoted(recipe.options.row_numbers)} must hold an integer for every record, its row "
-                f"number, and it holds {kind}"
-            )
 
 
 @takes(ReleaseKeywords)
@@ -134,21 +105,13 @@ def sanitise_dask(
     """The Dask DataFrame with each channel's X replaced by draws of Y, lazily and partition by partition.
 
     The same record gets the same draw as by `sanitise`, whatever the partitions and the scheduler. Divisions, index,
-    types and other columns stay.
+    types and other columns stay; the workers need this package installed. A key is needed as by `sanitise_spark`, and
+    what is told there of repeated identifiers and of the order holds for the partitions here.
 
     Without `identity` and `row_numbers` a record is known by its place in the whole frame: the partitions before it are
-    counted as a part of the same computation. That is right where the frame has its rows in the same order whenever it
-    is computed (as read from files); after a shuffle, a merge or a groupby name an identity.
-
-    A key is required (unless `insecure_seed` is given): Dask computes a graph once for every request, and the same
-    record must get the same draw in all. One identifier with two symbols, or one row number twice, is found only where
-    both records are in one partition.
-
-    The order within each partition is looked at by itself, and is an error where it tells of X (unless `keep_order`);
-    which records share a partition is an order, too, and is not looked at.
-
-    The workers need this package installed. The key travels to them inside the function, which no graph, report or log
-    shows; where the network is not trusted, connect with ``tls://``.
+    counted in the same computation. That is right where the rows have the same order whenever they are computed (as
+    read from files); after a shuffle, a merge or a groupby name an identity. The key travels inside the function, which
+    no graph, report or log shows; where the network is not trusted, connect with ``tls://``.
 
     Parameters
     ----------

@@ -75,14 +75,6 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
 
 
-_WAYS_OUT = {
-    "pyspark": "a Spark DataFrame takes mechdesign.sanitise.sanitise_spark",
-    "dask": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
-    "dask_expr": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
-}
-"""What to do with what looks like a frame and is none, by its class or package."""
-
-
 @takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
@@ -105,11 +97,10 @@ def sanitise(
     Parameters
     ----------
     frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; polars LazyFrame or DuckDB relation
-        Lazy tables come back lazy, and are released batch by batch whenever they are read; columns or an order that
-        give the released one away are an error at the end. They need a key. Without `identity` and `row_numbers` their
-        rows must have an order that stays: of files and tables, filtered and projected, and in DuckDB what was sorted
-        (by columns without ties) have one; joins and groups have none. A relation comes back on a connection of its
-        own. To write it into the database that it is read from, read it by ``connection.cursor()``.
+        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; columns or an
+        order that tell of X are an error at the end. Without `identity` and `row_numbers` their rows must have an order
+        that stays: that of a file or table, filtered and projected, or in DuckDB one by ORDER BY without ties. A
+        relation has a connection of its own; made by ``connection.cursor()`` it can be written to its own database.
     channel : Channel or sequence of Channel
         Each with columns of its own.
     first_row : int
@@ -298,10 +289,10 @@ def header_of(frame: Any) -> list[Any]:
         except nw.exceptions.DuplicateError:
             pass
         except TypeError:
-            kind = type(frame)
-            found = (kind.__name__, kind.__module__.split(".")[0])
-            hint = next((way for name, way in _WAYS_OUT.items() if name in found), f"not {kind.__name__}")
-            raise InputError(f"the table must be a pandas, polars or pyarrow table; {hint}") from None
+            raise InputError(
+                f"the table must be a pandas, polars or pyarrow table; not {type(frame).__name__} (Spark and Dask have "
+                "mechdesign.sanitise.sanitise_spark and sanitise_dask)"
+            ) from None
         names = list(frame.columns)
     return all_different(names)
 

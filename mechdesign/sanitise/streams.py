@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mechdesign.core.errors import InputError
@@ -88,51 +88,47 @@ def sanitise_lazy(frame: Any, recipe: Recipe, first_row: int) -> Any:
     if not drawer.plan.identity and recipe.options.row_numbers is None:
         _refuse_unordered(frame)
     schema = sanitised(empty, drawer).schema
+
+    def released(parts: Iterable[Any]) -> Iterator[Any]:
+        drawer, row = Drawer(recipe, header), first_row
+        for part in parts:
+            yield sanitised(part, drawer, first_row=row)
+            look_at(part, drawer)
+            row += len(part)
+        drawer.refuse_twins()
+        drawer.refuse_order()
+
     if not lazy:
         import duckdb
 
-        # Of its own, for a connection answers one query at a time.
-        return duckdb.connect().from_arrow(_Released(frame, recipe, header, schema, first_row))
+        # On a connection of its own, for a connection answers one query at a time.
+        return duckdb.connect().from_arrow(_Readable(schema, lambda: released(frame.to_arrow_reader())))
     from polars.io.plugins import register_io_source
 
     def batches(columns: Any, predicate: Any, rows: int | None, size: int | None) -> Iterator[Any]:
         wanted = frame if rows is None else frame.head(rows)
-        for part in _released(wanted.collect_batches(chunk_size=size), Drawer(recipe, header), first_row):
+        for part in released(wanted.collect_batches(chunk_size=size)):
             some = part if predicate is None else part.filter(predicate)
             yield some if columns is None else some.select(columns)
 
-    return register_io_source(batches, schema=schema, is_pure=True, explain_name="SANITISED")
+    return register_io_source(batches, schema=schema, is_pure=True)
 
 
-def _released(parts: Iterable[Any], drawer: Drawer, first_row: int) -> Iterator[Any]:
-    """The released parts of a table in their order; at the end, what they tell together is an error."""
-    for part in parts:
-        yield sanitised(part, drawer, first_row=first_row)
-        look_at(part, drawer)
-        first_row += len(part)
-    drawer.refuse_twins()
-    drawer.refuse_order()
+@dataclass(frozen=True)
+class _Readable:
+    """What DuckDB reads as often as it wants to; every time the same draws are made again."""
 
-
-class _Released:
-    """What DuckDB reads as often as it wants to: every reading runs the relation, and draws the same again."""
-
-    def __init__(
-        self, relation: Any, recipe: Recipe, header: Sequence[Any], schema: Any, first_row: int
-    ) -> None:
-        self._relation, self._recipe, self._header = relation, recipe, header
-        self._schema, self._first_row = schema, first_row
+    schema: Any
+    read: Callable[[], Iterator[Any]]
 
     def __arrow_c_schema__(self) -> Any:
-        return self._schema.__arrow_c_schema__()
+        return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         import pyarrow as pa
 
-        parts = _released(
-            self._relation.to_arrow_reader(), Drawer(self._recipe, self._header), self._first_row
-        )
-        return pa.RecordBatchReader.from_batches(self._schema, parts).__arrow_c_stream__(requested_schema)
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.read())
+        return reader.__arrow_c_stream__(requested_schema)
 
 
 _IN_ORDER = re.compile(r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT")

@@ -158,7 +158,10 @@ def test_what_the_header_tells_is_refused_at_once(channel, arguments, message):
 def test_a_frame_of_another_kind_is_refused(channel):
     with pytest.raises(InputError, match="must be a Dask DataFrame, not DataFrame; others take sanitise"):
         sanitise_dask(people(3), channel, key=KEY)
-    with pytest.raises(InputError, match=r"a Dask DataFrame takes .*sanitise_dask"):
+    with pytest.raises(
+        InputError,
+        match=r"not DataFrame \(Spark and Dask have mechdesign\.sanitise\.sanitise_spark and sanitise_dask",
+    ):
         sanitise(dd.from_pandas(people(3), npartitions=1), channel, key=KEY)
 
 

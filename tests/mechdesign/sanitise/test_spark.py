@@ -279,12 +279,12 @@ def test_other_errors_of_spark_pass(spark):
         ({"key": KEY}, "the rows of a Spark DataFrame have no order that stays"),
         ({"key": KEY, "identity": "id", "row_numbers": "n"}, "identity and row_numbers both say"),
         ({"key": KEY, "identity": "who"}, "there is no column 'who'"),
-        ({"key": KEY, "identity": "pay"}, "the column 'pay' holds double, which has more than one text"),
-        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record, .* holds double"),
+        ({"key": KEY, "identity": "pay"}, "the column 'pay' holds floats, which have more than one text"),
+        ({"key": KEY, "row_numbers": "pay"}, "'pay' must hold an integer for every record, .* holds Float64"),
         ({"key": KEY, "row_numbers": "n", "correlated": "pay"}, "the correlated column 'pay' would stay"),
         (
             {"key": KEY, "row_numbers": "n", "columns": {"job": "tags"}},
-            "'tags' holds array<int>, which is no",
+            "'tags' holds list<.*>, which is no",
         ),
     ],
 )
@@ -297,7 +297,9 @@ def test_what_the_schema_tells_is_refused_at_once(spark, channel, arguments, mes
 def test_frames_of_another_kind_and_equal_names_are_refused(spark, channel):
     with pytest.raises(InputError, match="must be a Spark DataFrame, not DataFrame; others take sanitise"):
         sanitise_spark(people(3), channel, key=KEY, identity="id")
-    with pytest.raises(InputError, match=r"a Spark DataFrame takes mechdesign\.sanitise\.sanitise_spark"):
+    with pytest.raises(
+        InputError, match=r"not DataFrame \(Spark and Dask have mechdesign\.sanitise\.sanitise_spark"
+    ):
         sanitise(in_spark(spark, people(3), 1), channel, key=KEY)
     twice = spark.sql("select 'a' as job, 'b' as job, 1 as n")
     with pytest.raises(InputError, match="two columns have the same name 'job'; rename one"):
