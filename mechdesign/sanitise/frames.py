@@ -96,11 +96,12 @@ def sanitise(
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; polars LazyFrame or DuckDB relation
-        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; columns or an
-        order that tell of X are an error at the end. Without `identity` and `row_numbers` their rows must have an order
-        that stays: that of a file or table, filtered and projected, or in DuckDB one by ORDER BY without ties. A
-        relation has a connection of its own; made by ``connection.cursor()`` it can be written to its own database.
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
+        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; what is wrong
+        with a record, and columns or an order that tell of X, are errors then (see `engine_errors`). Without `identity`
+        and `row_numbers` their rows must have an order that stays: that of a file or table, filtered and projected, or
+        in DuckDB one by ORDER BY without ties; those of Spark have none. A DuckDB relation comes back on a connection
+        of its own; one made by ``connection.cursor()`` can be written to the database that it is read from.
     channel : Channel or sequence of Channel
         Each with columns of its own.
     first_row : int
@@ -121,7 +122,8 @@ def sanitise(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
     recipe = Recipe.of(channel, asked)
-    if nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
+    on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
+    if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
         from mechdesign.sanitise.streams import sanitise_lazy
 
         return sanitise_lazy(frame, recipe, first_row)
@@ -289,10 +291,8 @@ def header_of(frame: Any) -> list[Any]:
         except nw.exceptions.DuplicateError:
             pass
         except TypeError:
-            raise InputError(
-                f"the table must be a pandas, polars or pyarrow table; not {type(frame).__name__} (Spark and Dask have "
-                "mechdesign.sanitise.sanitise_spark and sanitise_dask)"
-            ) from None
+            kind = type(frame).__name__
+            raise InputError(f"the table must be a pandas, polars or pyarrow table; not {kind}") from None
         names = list(frame.columns)
     return all_different(names)
 

@@ -1,4 +1,4 @@
-"""Sanitised polars LazyFrames and DuckDB relations: batch by batch, with the draws of frames and files."""
+"""Sanitised lazy tables, polars LazyFrames and DuckDB relations batch by batch: with the draws of frames and files."""
 
 # duckdb, polars and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mechdesign.core.errors import InputError
+from mechdesign.sanitise.clusters import on_dask, on_spark
 from mechdesign.sanitise.frames import all_different, look_at, sanitised
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
@@ -22,23 +23,17 @@ LAZY = "a lazy table"
 """In the place of a path."""
 
 _OURS = re.compile(
-    r"^(?:Invalid Input Error: .*)?mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$",
-    re.MULTILINE,
+    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
 )
 """The last line of the traceback that an engine sends of an error of this package."""
 
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """What is found wrong with a record when Spark or DuckDB computes a release, as an `InputError` of one line.
+    """What is wrong with a record when Spark or DuckDB computes a release, as an `InputError` of one line.
 
     >>> with engine_errors():
     ...     released.write_parquet("released.parquet")
-
-    Raises
-    ------
-    InputError
-        In place of the engine's exception with the tracebacks of Python and Java; other exceptions pass.
     """
     try:
         yield
@@ -47,6 +42,9 @@ def engine_errors() -> Iterator[None]:
         if not found or isinstance(error, InputError):
             raise
         raise InputError(found[-1]) from None
+
+
+spark_errors = engine_errors
 
 
 def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
@@ -79,14 +77,22 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
 
 
 def sanitise_lazy(frame: Any, recipe: Recipe, first_row: int) -> Any:
-    """The released LazyFrame or relation."""
-    lazy = hasattr(frame, "collect_schema")
-    empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
-    header = all_different(list(empty.columns if lazy else empty.column_names))
+    """The released table, of the same kind."""
+    lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
+    header = all_different(list(frame.collect_schema() if lazy else frame.columns))
     recipe = lazy_recipe(recipe, header)
     drawer = Drawer(recipe, header)
-    if not drawer.plan.identity and recipe.options.row_numbers is None:
-        _refuse_unordered(frame)
+    placed = not drawer.plan.identity and recipe.options.row_numbers is None
+    if placed and not dask and (spark or not _ordered(frame)):
+        raise InputError(
+            "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
+            "of row numbers that is stored with the data with row_numbers"
+        )
+    if spark:
+        return on_spark(frame, recipe, header)
+    if dask:
+        return on_dask(frame, recipe, header, first_row)
+    empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
     schema = sanitised(empty, drawer).schema
 
     def released(parts: Iterable[Any]) -> Iterator[Any]:
@@ -138,19 +144,12 @@ _MIXED = re.compile(r"^\s*(?:[A-Z]+ JOIN\b|(?:AGGREGATE|UNIQUE)\[maintain_order:
 """Steps of polars after which the order may be another one every time."""
 
 
-def _refuse_unordered(frame: Any) -> None:
-    """Refuse to know records by their place where they may have another one the next time."""
+def _ordered(frame: Any) -> bool:
+    """Whether records can be known by their place, which they have the next time, too."""
     if hasattr(frame, "collect_schema"):
-        ordered = not _MIXED.search(frame.explain(optimized=False))
-    else:
-        ordered = all(map(_in_order, json.loads(frame.explain(format="json"))))
-        setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
-        ordered = ordered and bool(setting.fetchall()[0][0])
-    if not ordered:
-        raise InputError(
-            "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
-            "of row numbers that is stored with the data with row_numbers"
-        )
+        return not _MIXED.search(frame.explain(optimized=False))
+    setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
+    return setting.fetchall()[0][0] and all(map(_in_order, json.loads(frame.explain(format="json"))))
 
 
 def _in_order(step: dict[str, Any]) -> bool:
