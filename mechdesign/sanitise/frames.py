@@ -317,7 +317,13 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     def column(at: int) -> Any:
         return frame.column(at) if is_arrow else frame.to_series(at) if is_polars else frame.iloc[:, at]
 
-    drawn = drawer.draw(column, len(frame), first_row=first_row, numbers=numbers)
+    def cells(at: int) -> Any:
+        """The column, text and integers as arrow has them, which are read soonest."""
+        series: Any = nw.from_native(column(at), series_only=True, pass_through=is_arrow)
+        plain = not is_arrow and (series.dtype == nw.String or series.dtype.is_integer())
+        return series.to_arrow() if plain else column(at)
+
+    drawn = drawer.draw(cells, len(frame), first_row=first_row, numbers=numbers)
     plan, header = drawer.plan, drawer.header
     columns: list[Any] = []
     for part in plan.columns:
