@@ -12,6 +12,7 @@ import mechdesign as md
 from mechdesign.cli import parsing
 from mechdesign.cli.line import argument, flag, option
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import listed
 
 if TYPE_CHECKING:
     from mechdesign.formats.inputs import TextOptions
@@ -44,6 +45,11 @@ class CommonOptions(ConsoleOptions):
     """What every command has."""
 
     as_json: bool = flag("Print one JSON object and nothing else.", names="--json")
+
+    def refuse_beside(self, as_csv: bool) -> None:
+        """Refuse --csv beside --json."""
+        if as_csv and self.as_json:
+            raise InputError("--csv and --json both claim standard output: give one of them")
 
     def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print the result: as one JSON object, or for people."""
@@ -162,16 +168,25 @@ class OtherTable(TextFormat, TableOptions):
 
     table: str | None = option("TABLE", "The table to check against: CSV or Parquet.", public=PUBLIC_TABLE)
 
-    def read(self, path: str, *channels: md.Channel) -> md.Joint | None:
+    def read(self, path: str, *channels: md.Channel, together: bool = False) -> md.Joint | None:
         """The table given, None if none is; columns and bins that no option names are those of the channels.
 
-        `path` is the file of the channels, for messages.
+        `path` is the file of the channels, for messages. What they tell `together` must be about what all protect.
         """
         if self.table is None:
             if self != type(self)():
                 raise InputError("--sensitive, --useful and so on describe a table: give --table TABLE too")
             return None
         hidden = [each.sensitive for each in channels if each.sensitive is not None]
+        if (
+            together
+            and self.sensitive is None
+            and len(secrets := {",".join(each.columns) for each in hidden}) > 1
+        ):
+            raise InputError(
+                f"the channels protect different columns ({listed(sorted(secrets))}): say about which you ask "
+                "(--sensitive COL, or several with --protect-each)"
+            )
         shown = tuple(dict.fromkeys(column for each in channels for column in each.useful.columns))
         pairs = [pair for one in channels for pair in zip(one.useful.columns, one.useful.bins, strict=False)]
         bins = {column: bins for column, bins in pairs if bins is not None}

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from mechdesign.auditing.demands import allowed_sides
-from mechdesign.auditing.guarantees import guarantees
 from mechdesign.auditing.leakages import belief_ranges
 from mechdesign.auditing.means import Used
-from mechdesign.auditing.measures import ChannelMeasures
+from mechdesign.auditing.measures import ChannelMeasures, guarantees
 from mechdesign.auditing.verdict import Achieved, Audit, Worst
 from mechdesign.channel.channel import Channel
 from mechdesign.channel.record import ChannelRecord
@@ -74,7 +73,7 @@ MEASURES = {
     "chi2_lift_inverse": ("chi2-lift-inverse", "", "chi2_lift_inverse"),
     "alpha_lift_inverse": ("alpha-lift-inverse, every alpha > 1", "", "every_alpha_lift_inverse"),
 }
-"""Of each of `auditing.guarantees.guarantees`: its words, its unit, and its name in `auditing.measures`.
+"""Of each of `auditing.measures.guarantees`: its words, its unit, and its name in `auditing.measures`.
 
 The suprema over alpha are not there: they are the extreme lifts, so `guarantees` of the achieved budgets attains them.
 """

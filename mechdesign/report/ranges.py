@@ -5,16 +5,29 @@ Also mechanism files: the verdict, the cells, the budget against the error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from itertools import islice
 from typing import Any, cast
 
+from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
 from mechdesign.nonstochastic.table_measures import TableMeasures
-from mechdesign.report.wording import about, aligned, at_least, at_most, count, item, label, paragraph, picked
+from mechdesign.report.plots import new_figure, save_figure, settings
+from mechdesign.report.wording import (
+    about,
+    aligned,
+    at_least,
+    at_most,
+    count,
+    item,
+    label,
+    paragraph,
+    percent,
+    picked,
+)
 from mechdesign.sanitise.quantized import Quantised, released_number
 from mechdesign.sanitise.quantized_check import CheckedRelease
 
@@ -25,6 +38,9 @@ SCOPE = (
 
 LISTED = 6
 """Values of the worst attribute shown before the rest is counted."""
+
+OTHERS = {"clip": "moved to its ends", "mark": "marked by empty answers", "drop": "left out"}
+"""What becomes of values outside the range."""
 
 MOST_ROWS = 12
 """Cells or sizes of groups that a terminal shows; CSV and JSON have all of them."""
@@ -39,18 +55,20 @@ def quantize_text(done: Quantised) -> str:
         f"Released: {made.query} of {label(done.column)}, {answers} from {count(done.records, 'record')}, "
         f"in {levels} levels (widest cell {about(widest)})."
     )
-    counted = _counted(made.guarantee["outputs"], outputs_allowed(made.epsilon))
+    counted = counted_text(made.guarantee["outputs"], outputs_allowed(made.epsilon))
     said = f"Whatever the other records are, {counted}."
     in_all = _in_all(done.answers_each, done.total_epsilon)
     promises = guarantee_record(made, done.answers_each)[2]
-    return "\n".join([_flush(released), "", _flush(said), *in_all, *_guaranteed(promises)])
+    told = [_flush(released), "", _flush(said), *in_all, "", *_for_you(done), *_guaranteed(promises)]
+    return "\n".join(told)
 
 
 def _flush(text: str) -> str:
     return paragraph(text, first="")
 
 
-def _counted(outputs: int, allowed: int) -> str:
+def counted_text(outputs: int, allowed: int) -> str:
+    """What one individual can bring about, counted."""
     said = f"one individual can bring about at most {count(outputs, 'output')} of an answer"
     return f"{said} (counted exactly; {allowed:,} allowed)"
 
@@ -80,6 +98,7 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     return {
         "query": made.query,
         **picked(done, "column", "records", "answers", "answers_each", "total_epsilon", "notices"),
+        **picked(done, "outside", "moved", "mean_error", "worst_error", "relative_error"),
         "epsilon": made.epsilon,
         "outputs_allowed": outputs_allowed(made.epsilon),
         "outputs": made.guarantee["outputs"],
@@ -206,8 +225,8 @@ def ranges_record(measured: TableMeasures) -> dict[str, Any]:
 def verdict_text(found: VerifiedMechanism) -> str:
     """The report of `audit MECHANISM`, without a final newline."""
     kept = "keeps" if found.satisfied else "DOES NOT keep"
-    said = f"The mechanism {kept} what its file says: {_what(found)}, and"
-    lines = [_flush(f"{said} {_counted(found.outputs, found.allowed)}.")]
+    said = f"The mechanism {kept} what its file says: {mechanism_title(found)}, and"
+    lines = [_flush(f"{said} {counted_text(found.outputs, found.allowed)}.")]
     if found.disagreements:
         lines += ["", "The file is wrong", *map(item, found.disagreements)]
     source = " (as the file says, from data that are not here)"
@@ -240,20 +259,26 @@ def promise_text(promise: RangePromise) -> str:
     return item(f"{promise.meaning}: {bound} ({promise.theorem})")
 
 
-def _what(found: VerifiedMechanism) -> str:
+def mechanism_title(found: VerifiedMechanism) -> str:
+    """The query of a mechanism, and what values are."""
     mechanism = found.mechanism
     groups = f" by {', '.join(map(label, mechanism.group_by))}" if mechanism.group_by else ""
     lo, hi = (about(float(end)) for end in (mechanism.domain.lo, mechanism.domain.hi))
-    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value in {lo} to {hi}"
+    if isinstance(mechanism.domain, FiniteDomain):
+        lo = f"one of {len(mechanism.domain.values):,} from {lo}"
+    else:
+        lo = f"in {lo}"
+    outside = f"; others {OTHERS[mechanism.outside]}" if mechanism.outside in OTHERS else ""
+    return f"the {mechanism.query} of {label(mechanism.column)}{groups}, each value {lo} to {hi}{outside}"
 
 
 def cells_text(found: VerifiedMechanism) -> str:
     """The report of `show MECHANISM`: the cells, and what is released for each."""
-    lines = [_flush(f"{_what(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
+    lines = [_flush(f"{mechanism_title(found)}; {at_most(found.mechanism.epsilon)} bits an answer.")]
     for sized in found.mechanism.mechanisms[:MOST_ROWS]:
         who = "" if found.mechanism.query == "identity" else f" for groups of {sized.individuals:,}"
         lines += ["", f"{count(sized.quantizer.levels, 'level')}{who}"]
-        for lower, upper, value in islice(_cells(found, sized), MOST_ROWS):
+        for lower, upper, value in islice(cells(found, sized), MOST_ROWS):
             lines.append(f"  {about(float(lower)):>12}  to {about(float(upper)):>12}  ->  {about(value):>12}")
         if sized.quantizer.levels > MOST_ROWS:
             lines.append(f"  .. and {sized.quantizer.levels - MOST_ROWS:,} more; --csv lists all")
@@ -266,12 +291,12 @@ def cells_csv(found: VerifiedMechanism) -> str:
     """All cells with exact ends (fractions), a line each."""
     lines = ["individuals,cell,lower,upper,released"]
     for sized in found.mechanism.mechanisms:
-        for k, (lower, upper, value) in enumerate(_cells(found, sized), start=1):
+        for k, (lower, upper, value) in enumerate(cells(found, sized), start=1):
             lines.append(f"{sized.individuals},{k},{lower},{upper},{value!r}")
     return "\n".join(lines)
 
 
-def _cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
+def cells(found: VerifiedMechanism, sized: SizedQuantizer) -> Iterator[tuple[Fraction, Fraction, float]]:
     """Both ends of each cell, exactly, and what is released for it."""
     edge, query = sized.quantizer.edge, found.mechanism.query
     for k in range(sized.quantizer.levels):
@@ -283,7 +308,7 @@ def budget_rows(found: VerifiedMechanism) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for m in found.mechanism.mechanisms:
         size = {"individuals": m.individuals, "levels": m.quantizer.levels}
-        error = {"worst_error": float(m.quantizer.widest_cell) / 2}
+        error = {"worst_error": float(m.quantizer.worst_error)}
         rows.append(size | picked(m.certificate, "outputs", "epsilon") | error)
     return rows
 
@@ -295,7 +320,7 @@ def budget_text(found: VerifiedMechanism) -> str:
     for r in rows[:MOST_ROWS]:
         numbers = (f"{r[name]:,}" for name in shown[0][:3])
         shown.append([*numbers, at_most(r["epsilon"]), at_most(r["worst_error"])])
-    lines = [_flush(f"{_what(found)}: budget and error of an answer."), "", *aligned(shown)]
+    lines = [_flush(f"{mechanism_title(found)}: budget and error of an answer."), "", *aligned(shown)]
     if len(rows) > MOST_ROWS:
         lines.append(f"  .. and {len(rows) - MOST_ROWS:,} more sizes; --json has all")
     least = min(r["outputs"] for r in rows)
@@ -305,14 +330,53 @@ def budget_text(found: VerifiedMechanism) -> str:
     return "\n".join(lines)
 
 
+def curve_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A line for each budget."""
+    return "".join(",".join(map(str, row)) + "\n" for row in (rows[0], *(row.values() for row in rows)))
+
+
+def curve_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Budget against error: what could be at worst, and what the errors of these data are."""
+    shown = [["epsilon", "outputs", "bits in all", "levels", "possible error", "worst", "mean", "relative"]]
+    for row in rows:
+        epsilon, outputs, total, levels, possible, *errors, relative = row.values()
+        numbers = [about(epsilon), f"{outputs:,}", at_most(total), f"{levels:,}", at_most(possible)]
+        shown.append([*numbers, *map(about, errors), percent(relative)])
+    return "\n".join([*aligned(shown), "", "The last three depend on the data: they are for you alone."])
+
+
+def save_curve(rows: Sequence[Mapping[str, Any]], path: str, *, overwrite: bool) -> None:
+    """Draw error against budget."""
+    with settings():
+        figure = new_figure(figsize=(6.5, 4.3), layout="constrained")
+        axes = figure.subplots()
+        for name, style in (("possible_error", "--"), ("worst_error", "-"), ("mean_error", "-")):
+            label = name.replace("_", " ")
+            axes.plot(
+                [row["epsilon"] for row in rows], [row[name] for row in rows], style, marker=".", label=label
+            )
+        axes.set(xlabel="epsilon of an answer, bits", ylabel="error", ylim=(0, None))
+        axes.legend()
+    save_figure(figure, path, overwrite=overwrite)
+
+
 def applied_text(done: Quantised, target: str) -> str:
     """The report of `apply MECHANISM`, without a final newline."""
     written = f"{count(done.answers, 'answer')} from {count(done.records, 'record')} written to {target}."
-    errors = item(f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst")
-    lines = [_flush(written), "", "For you alone, because it depends on the data", errors]
-    lines.append(item(f"{count(done.outside, 'value')} outside the range"))
+    lines = [_flush(written), "", *_for_you(done)]
     in_all = _in_all(done.answers_each, done.total_epsilon)
     return "\n".join([*lines, "", *in_all] if in_all else lines)
+
+
+def _for_you(done: Quantised) -> list[str]:
+    """What depends on the data: errors, and what the range did to values."""
+    shown = f"{count(done.outside, 'value')} outside the range"
+    if done.outside:
+        shown += f" ({percent(done.outside / done.records)} of the records), {OTHERS[done.mechanism.outside]}"
+    relative = f"{percent(done.relative_error)} of all amounts together"
+    moved = f"{done.moved:,} of {count(done.answers, 'answer')} changed"
+    errors = f"errors: {about(done.mean_error)} on average, {about(done.worst_error)} at worst, {relative}; {moved}"
+    return ["For you alone, because it depends on the data", item(errors), item(shown)]
 
 
 def applied_record(done: Quantised, target: str) -> dict[str, Any]:

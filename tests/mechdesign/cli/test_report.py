@@ -109,6 +109,20 @@ def test_json_has_the_paths(folder, run):
     assert (record["report"], record["public_report"], record["satisfied"]) == (None, "p.md", True)
 
 
+def test_the_curve_has_as_much_time_as_is_asked(folder, run):
+    micro = ("design", "records.csv", *MICRO, "--report", "r.json")
+    assert run(*micro, "--curve", "0").code == 0
+    found = json.loads((folder / "r.json").read_text(encoding="utf-8"))
+    assert found["curve"] is None
+    assert found["absent"]["curve"].startswith("No curve: it was not asked for.")
+    assert run(*micro, "--curve", "60", "--force").code == 0
+    assert len(json.loads((folder / "r.json").read_text(encoding="utf-8"))["curve"]["rows"]) == 10
+    for wrong in ("-1", "nan", "inf", "long"):
+        result = run(*micro, "--curve", wrong, "--force")
+        assert (result.code, result.out) == (2, "")
+        assert f"--curve ('{wrong}') must be a number of at least 0" in result.err
+
+
 def test_without_output_the_channel_is_said_not_to_be_written(folder, run):
     out = run("design", "records.csv", *MICRO, "--report", "r.md").out
     assert (

@@ -1,10 +1,9 @@
 """The blurring policy against a hypothesis, and how private it really is.
 
-Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) in place of every
-x_i within 1/rho of it. The theorem measures Y by Lebesgue measure, under which the blurred strip is
-a surface of measure zero and nothing is gained. Here sets of outputs are measured by their
-pre-images in X, and a fibre of the strip counts only if both hypotheses occur in it: then a
-report on the boundary tells nothing. Sizes are measures of boxes (epsilon is a ratio, no unit).
+Farokhi 2020, Theorem 4: where the hypothesis is x_i >= g(x_-i), report g(x_-i) instead of every x_i within 1/rho of it.
+The theorem measures outputs by Lebesgue measure, under which the blurred strip is a surface of measure zero and nothing
+is gained. Here they are measured by their pre-images in X, and a fibre of the strip counts only if both hypotheses
+occur in it. `mechdesign nonstochastic policy` has the policy of one column, with a constant boundary.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from boxes import read_box
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
-from mechdesign.nonstochastic.boxes import read_box
-from mechdesign.nonstochastic.hypothesis import finite_problem
-from mechdesign.nonstochastic.ranges import JointRange
+from mechdesign.nonstochastic import JointRange, finite_problem
 
 Points = NDArray[np.float64]
 Boundary = Callable[[Points], Any]
