@@ -207,25 +207,25 @@ def assign(
     aim = max(gap, LEAST_GAP) * problem.spread()
     if method == "simplex" or (method == "auto" and problem.open.sum() <= SMALL):
         return vertex(problem, proof, problem.open, aim=aim, end=end)
-    best: Assigned | None = None
+    best, bound, support = None, -math.inf, problem.open
     worst = float(problem.masses @ np.where(problem.open, problem.cost, -np.inf).max(axis=1))
     for steps, at in enumerate(InteriorPoint(problem).run(), 1):
-        cost, bound = problem.cost_of(at.shares), lower_bound(proof, at.multipliers)
-        if best is not None:
-            bound = max(bound, best.bound)
+        cost, bound = problem.cost_of(at.shares), max(bound, lower_bound(proof, at.multipliers))
         if bound > worst:
             raise EmptyPolytope(NONE)
         if at.missed <= MISSED:
             best = Assigned(at.shares, cost, bound, at.multipliers, "interior point")
             if progress is not None:
                 progress(cost, bound, steps)
-            if cost - bound <= min(0.5 * aim, INTERIOR_GAP * problem.spread()):
-                break
-        if time.monotonic() >= end:
+        support = at.shares
+        # Sums lose digits before the gap is closed; a vertex has its own.
+        closed = abs(cost - bound) <= min(0.5 * aim, INTERIOR_GAP * problem.spread())
+        if (closed and best is not None) or time.monotonic() >= end:
             break
     if best is None:
         raise BackendFailure("the interior point method found no assignment in time")
-    mask = (best.shares > SUPPORT) & problem.open
+    best = replace(best, bound=bound)
+    mask = (support > SUPPORT) & problem.open
     np.fill_diagonal(mask, np.diagonal(problem.open))
     if method == "auto" and mask.sum() <= MOST_CANDIDATES and time.monotonic() < end:
         try:

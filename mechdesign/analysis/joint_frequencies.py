@@ -178,6 +178,10 @@ def _likely_joint(first: Estimator, counts: NDArray[np.int64]) -> _Fitted:
     parts: list[tuple[Array, Array, Array]] = []
     for column in counts.T:
         n = int(column.sum())
+        if n == 0:
+            none = np.zeros(c.shape[1])
+            parts.append((none, none, none))
+            continue
         fit = maximum_likelihood(matrix, column).frequencies
         inside = c.T @ fit
         variance = np.diag(information_covariance(matrix, c, fit, n, first.known.rank))

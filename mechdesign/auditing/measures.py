@@ -23,6 +23,7 @@ from mechdesign.auditing.leakages import OutputLeakage, average_leakages, output
 from mechdesign.auditing.verdict import Achieved, achieved_by
 from mechdesign.channel.channel import Channel
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import order_of
 from mechdesign.notions import check_alpha
 from mechdesign.tables.joint import Joint
 
@@ -64,9 +65,8 @@ def utility(channel: Channel, joint: Joint) -> Utility:
         return Utility(0.0, 0.0, 1.0)
     h = _sum_of_logs([([*weights], total)], total)
     # An output that names its input leaves no uncertainty.
-    masses = [
-        list(map(mul, [weights[x] for x in at], v)) for at, v in columns_on(channel, joint) if len(at) > 1
-    ]
+    columns = (each for each in columns_on(channel, joint) if len(each[0]) > 1)
+    masses = (list(map(mul, [weights[x] for x in at], values)) for at, values in columns)
     groups = [(each, sum(each)) for each in masses]
     low = h * (1.0 - SUM_ERROR)
     if not groups:
@@ -184,17 +184,17 @@ def guarantee_table(
         ("1.4", "max_log_lift_ratio", "ldp"),
         ("3.1", "l1_lift", "l1_lift"),
         ("3.2", "chi2_lift", "chi2_lift"),
-        *(("3.3", f"alpha_lift[{alpha:g}]", "alpha_lift") for alpha in alphas),
+        *(("3.3", f"alpha_lift[{order_of(alpha)}]", "alpha_lift") for alpha in alphas),
         ("5.1", "l1_lift_inverse", "l1_lift_inverse"),
         ("5.2", "chi2_lift_inverse", "chi2_lift_inverse"),
-        *(("5.3", f"alpha_lift_inverse[{alpha:g}]", "alpha_lift_inverse") for alpha in alphas),
+        *(("5.3", f"alpha_lift_inverse[{order_of(alpha)}]", "alpha_lift_inverse") for alpha in alphas),
     ]
     table = [Guarantee(f"Proposition {number}", name, leaked[name], g[key]) for number, name, key in lines]
     # What the averages say of the single lifts.
     high, low = max(out.max_lift for out in outputs), min(out.min_lift for out in outputs)
     rarest = math.nextafter(min(joint.p_s.tolist()), 0.0)
     kinds = [(1, "l1", "l1_lift{}", math.inf), (2, "chi2", "chi2_lift{}", math.inf)]
-    kinds += [(3, "alpha", f"alpha_lift{{}}[{alpha:g}]", alpha) for alpha in alphas]
+    kinds += [(3, "alpha", f"alpha_lift{{}}[{order_of(alpha)}]", alpha) for alpha in alphas]
     sides = (("", 4, largest_lift, "max_lift", high), ("_inverse", 6, smallest_lift, "min_lift", low))
     for inverse, chapter, limit, extreme, attained in sides:
         for number, kind, measure, alpha in kinds:
@@ -291,5 +291,5 @@ def _overall(outputs: Sequence[OutputLeakage], alphas: Sequence[float]) -> dict[
     values = {name: worst[name] for name in (*plain, "l1_lift_inverse", "chi2_lift_inverse")}
     for alpha in alphas:
         for name in ("alpha_lift", "alpha_lift_inverse"):
-            values[f"{name}[{alpha:g}]"] = worst[name][alpha]
+            values[f"{name}[{order_of(alpha)}]"] = worst[name][alpha]
     return values

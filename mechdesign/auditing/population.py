@@ -93,9 +93,8 @@ class Population:
         where, w = [at[i] for i in order], [values[i] for i in order]
         most: list[int] = []
         least: list[int] = []
-        for lower, spread, room, total in zip(
-            self._lower, self._spread, self._room, self._spreads, strict=True
-        ):
+        sets = zip(self._lower, self._spread, self._room, self._spreads, strict=True)
+        for lower, spread, room, total in sets:
             free = [spread[x] for x in where]
             base = sum(map(mul, [lower[x] for x in where], w))
             masses = list(accumulate(free, initial=0))
@@ -181,9 +180,8 @@ class Population:
         size = values.shape[1]
         c = np.repeat(values[:, None, :], size, axis=1)
         c[:, np.arange(size), np.arange(size)] = own
-        low, spread = (
-            np.array([e / self._unit for e in ends]) for ends in (self._share_lower, self._share_spread)
-        )
+        both = self._share_lower, self._share_spread
+        low, spread = (np.array([end / self._unit for end in ends]) for ends in both)
         order = np.argsort(sign * c, axis=2)
         free = spread[order]
         before = np.cumsum(free, axis=2) - free
@@ -287,9 +285,8 @@ def audit(
 def failing_outputs(channel: Channel, joint: Joint, notion: Notion, chosen: ConfidenceSet) -> tuple[int, ...]:
     """Positions of the outputs that violate `notion` for some population of the set, decided exactly."""
     limits, joint = lift_limits(notion), released_part(channel, joint)
-    population = Population(chosen, joint.useful_counts)
-    found = (population.extremes(column, y) for y, column in enumerate(columns_on(channel, joint)))
-    sides = (_sides(each, joint.sensitive.names, limits) for each in found)
+    extremes, columns = Population(chosen, joint.useful_counts).extremes, columns_on(channel, joint)
+    sides = (_sides(extremes(column), joint.sensitive.names, limits) for column in columns)
     return tuple(y for y, both in enumerate(sides) if not all(each.kept for each in both))
 
 
@@ -338,9 +335,7 @@ def set_behind(channel: Channel, joint: Joint) -> ConfidenceSet | None:
     if record is None:
         return None
     own, joint = channel.joint, released_part(channel, joint)
-    if own is not None and all(
-        getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")
-    ):
+    if own and all(getattr(own, k) == getattr(joint, k) for k in ("sensitive", "useful", "counts")):
         return set_of_record(record, joint)
     if record.get("shares") == "known":
         raise InputError(

@@ -245,9 +245,7 @@ def _joint(found: ChannelDocument, sensitive: Variable | None, useful: Variable)
 def _filled(pairs: list[Any], width: int, s: int) -> list[Any]:
     """A row of the joint table from its pairs; the values themselves are checked by `Joint`."""
     at, row = pairs[::2], [0] * width
-    ascending = all(type(x) is int for x in at) and all(
-        a < b for a, b in zip([-1, *at], [*at, width], strict=True)
-    )
+    ascending = all(type(x) is int for x in at) and [-1, *at, width] == sorted({-1, *at, width})
     if len(pairs) % 2 or not ascending:
         raise InputError(f"row {s + 1} is no list of index, value, .. with ascending indices below {width}")
     for x, entry in zip(at, pairs[1::2], strict=True):

@@ -12,7 +12,6 @@ from mechdesign.cli import options as o
 from mechdesign.cli.console import Reporter
 from mechdesign.cli.line import option
 from mechdesign.cli.parsing import number
-from mechdesign.core.errors import InputError
 
 EXAMPLE = "Example:  mechdesign estimate released.csv --channel channel.json --method ml --level 0.9"
 
@@ -47,8 +46,7 @@ def estimate(
 
     Symbols that the channel cannot tell apart are estimated together.
     """
-    if as_csv and common.as_json:
-        raise InputError("--csv and --json both claim standard output: give one of them")
+    common.refuse_beside(as_csv)
     from mechdesign.analysis.files import estimate_file
     from mechdesign.report import releases
 

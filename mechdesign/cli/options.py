@@ -46,6 +46,11 @@ class CommonOptions(ConsoleOptions):
 
     as_json: bool = flag("Print one JSON object and nothing else.", names="--json")
 
+    def refuse_beside(self, as_csv: bool) -> None:
+        """Refuse --csv beside --json."""
+        if as_csv and self.as_json:
+            raise InputError("--csv and --json both claim standard output: give one of them")
+
     def answer(self, record: Callable[[], Mapping[str, Any]], text: Callable[[], str]) -> None:
         """Print the result: as one JSON object, or for people."""
         if self.as_json:
@@ -141,7 +146,8 @@ class InputTable(TextFormat, TableOptions):
 
     table: str = argument(
         "TABLE",
-        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency).",
+        "CSV or Parquet: one record a row, long counts (--weight), or a wide count table (--contingency). Records and "
+        "long counts may be many files: a folder, or a glob in quotes.",
         public=PUBLIC_TABLE,
     )
 

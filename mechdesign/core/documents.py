@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 import re
 import stat
@@ -26,7 +25,7 @@ from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 import mechdesign
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PathLike, check_target, reading, replacing
+from mechdesign.core.files import PathLike, check_target, reading, replacing, text_of
 from mechdesign.core.numbers import listed, quoted, repeated, valid_text
 
 
@@ -60,10 +59,8 @@ class Matching:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": f"^{self.pattern}$"}
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(_), "pattern": f"^{self.pattern}$"}
 
     def _checked(self, text: str) -> str:
         if re.fullmatch(self.pattern, text, re.ASCII) is None:
@@ -93,9 +90,7 @@ def without_infinities(value: Any, where: str = "content") -> Any:
     """`value` with infinities as the texts "inf" and "-inf", and nothing but what JSON has; messages name `where`."""
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {
-            valid_text(key, f"a key of {where!r}"): without_infinities(each, where) for key, each in items
-        }
+        return {valid_text(key, f"a key of {where!r}"): without_infinities(one, where) for key, one in items}
     if isinstance(value, (list, tuple)):
         return [without_infinities(item, where) for item in cast("Sequence[Any]", value)]
     if isinstance(value, str):
@@ -141,7 +136,7 @@ def read_built(path: PathLike, kind: type[AnyDocument], build: Callable[[int, An
 
     The hash is compared last, so that somebody who edits a file by hand is told what is wrong with the edit.
     """
-    name, what = os.fspath(path), kind.WHAT
+    name, what = text_of(path), kind.WHAT
     document = _parsed(_text_of(path, name, kind), name, what)
     if document["format"] != kind.FORMAT:
         raise InputError(

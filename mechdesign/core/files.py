@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 from mechdesign.core.errors import InputError
 
@@ -29,6 +30,13 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 def reason(error: OSError) -> str:
     """Why the operating system refused, in lower case."""
     return (error.strerror or type(error).__name__).lower()
+
+
+def text_of(path: object) -> str:
+    """A path as text."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"the path of a file must be a text or a path, not {type(path).__name__}")
+    return os.fspath(cast("PathLike", path))
 
 
 @contextmanager
@@ -46,7 +54,8 @@ def reading(name: str) -> Generator[None]:
 
 def check_target(target: PathLike, *, force: bool, sources: tuple[PathLike, ...] = ()) -> None:
     """Refuse a place to write to before any work is done."""
-    path, name = Path(target), os.fspath(target)
+    name = text_of(target)
+    path = Path(name)
     if path.is_dir():
         raise InputError(f"{name} is a folder; give the name of a file")
     if path.exists() and not path.is_file():

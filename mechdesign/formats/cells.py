@@ -265,6 +265,8 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
             raise _not_a_symbol(name, str(column.type))
         column = column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
+        if not column.num_chunks:  # which pyarrow cannot combine for every type
+            return Encoded(np.zeros(0, np.int64), (), pa.types.is_floating(column.type.value_type))
         column = column.combine_chunks()
     indices = column.indices
     if indices.null_count:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason
+from mechdesign.core.files import PARQUET_SUFFIXES, NamelessFile, PathLike, reading, reason, text_of
 from mechdesign.core.progress import Progress
 from mechdesign.formats.compression import Compression, Decompressed, Readable, compression_of, write_all
 
@@ -76,7 +76,7 @@ class OpenedFile:
     """
 
     def __init__(self, path: PathLike, name: str | None = None, folder: Path | None = None) -> None:
-        standard = os.fspath(path) == STANDARD
+        standard = text_of(path) == STANDARD
         self.name = name or ("standard input" if standard else os.fspath(path))
         self.path = Path(path)
         if standard and sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]

@@ -387,9 +387,10 @@ def _codebook(report: Report) -> tuple[b.Block, ...]:
         lifts = w.at_least(one.lowest_lift), w.at_most(one.highest_lift)
         says = f"{_tenths(one.probability)} %", _listed(one.posterior)
         rows.append(b.cells(b.short(one.output), *says, *lifts))
+    sample = "" if report.population is None else " All are those of the table, which is a sample."
     said = (
         f"What an output says of {useful}: the probability of each symbol given that output. The last columns are "
-        f"its smallest and its largest lift over {sensitive}."
+        f"its smallest and its largest lift over {sensitive}.{sample}"
     )
     table = b.grid("Posterior of each output", header, rows, "outputs", left=(2,))
     return (b.Text(said), *table, *(rest if clipped else []))

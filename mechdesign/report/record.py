@@ -272,4 +272,5 @@ def channel_record(channel: Channel) -> dict[str, Any]:
         "matrix": channel.matrix.tolist(),
         "codebook": channel.codebook() if channel.joint is not None else None,
         **picked(channel.record, "notion", "achieved", "utility", "certificate", "provenance"),
+        "confidence": None if channel.record.confidence is None else channel.record.confidence["level"],
     }

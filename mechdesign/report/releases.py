@@ -11,6 +11,7 @@ from typing import Any
 from mechdesign.analysis.checking import FrequencyTest, ReleaseCheck
 from mechdesign.analysis.frequencies import Frequencies
 from mechdesign.analysis.joint_frequencies import JointFrequencies
+from mechdesign.core.numbers import percent_of
 from mechdesign.report.wording import aligned, at_most, count, item, label, paragraph, picked
 
 MOST_SHOWN = 10
@@ -91,7 +92,7 @@ def estimate_text(result: Frequencies | JointFrequencies, column: str, by: str |
         rows.append([*names, f"{record['estimate']:.5f}", error, ends])
     lines = [
         f"Frequencies of {' by '.join(map(label, titles))} from {count(result.records, 'released record')}, "
-        f"{_METHODS[result.method]}; {100 * result.level:g} % intervals",
+        f"{_METHODS[result.method]}; {percent_of(result.level)} intervals",
         f"{_TARGETS[result.target]}.",
         "",
         *aligned(rows, left=(*range(len(titles)), len(titles) + 2)),

@@ -23,6 +23,7 @@ from mechdesign.report.content import achieved_texts, names_of, summary_report, 
 from mechdesign.report.document import amount, lead_of, measure_blocks, summary_sections
 from mechdesign.report.plots import curve_name
 from mechdesign.report.record import Report
+from mechdesign.tables.confidence import scope_of
 from mechdesign.tables.joint import Joint
 
 DIGITS_OF_QUOTIENTS = Context(prec=62)
@@ -126,14 +127,18 @@ def channel_text(channel: Channel) -> str:
     """Both directions without the zeros: what each symbol becomes, and what each output says."""
     useful = w.title(channel.useful.columns)
     symbols, outputs = w.count(len(channel.useful), "symbol"), w.count(len(channel.outputs), "output")
+    notion, confidence = channel.record.promise(channel.sensitive), channel.record.confidence
     lines = [f"{useful}: {symbols}, {outputs}, denominator {channel.denominator}."]
+    lines += [] if notion is None else [f"It promises {notion.text} (`audit` checks it)."]
+    lines += [] if confidence is None else [w.paragraph(text, "") for text in scope_of(confidence)]
     lines += ["", "What is published for each symbol"]
     for name, row in zip(channel.useful.names, channel.integers.entries(), strict=True):
         lines.append(_entry(name, {channel.outputs[y]: entry / channel.denominator for y, entry in row}))
     if channel.joint is None:
         lines += ["", "No codebook: a public channel does not carry the table that it needs."]
     else:
-        lines += ["", "What each output says (codebook)"]
+        sample = "" if confidence is None else ", in the shares of the table, which is a sample"
+        lines += ["", f"What each output says (codebook{sample})"]
         lines += [_entry(output, posterior) for output, posterior in channel.codebook().items()]
     return "\n".join(lines)
 

@@ -4,10 +4,7 @@
 # pyright: basic, reportMissingImports=false
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Unpack
 from uuid import uuid4
 
@@ -16,47 +13,10 @@ import numpy as np
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
 from mechdesign.sanitise.frames import all_different, header_of, sanitised
-from mechdesign.sanitise.job import Job
-from mechdesign.sanitise.ledger import Ledger
 from mechdesign.sanitise.options import ReleaseKeywords, ReleaseOptions, takes
 from mechdesign.sanitise.plan import FileChannel, Plan
-from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for, without_table
-from mechdesign.sanitise.writing import uses_of
-
-CLUSTER = "a frame on a cluster"
-"""In the place of a path."""
-
-
-def cluster_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
-    """The recipe with a key that all tasks share; of a ledger, which is told of the release but sees no record."""
-    options = recipe.options
-    if options.shuffle:
-        raise InputError(
-            "on a cluster the order of the rows is that of its partitions: shuffle them there, before or after"
-        )
-    if recipe.keyless:
-        raise InputError(
-            "a cluster computes the same records again when a task or a request is repeated, and must draw the same: "
-            "give a key (Key.fresh(), or the path of a key file), or a ledger"
-        )
-    lean = replace(recipe, channels=tuple(without_table(each, options) for each in recipe.channels))
-    if options.ledger is None:
-        return lean
-    if not options.identifiers:
-        raise InputError("on a cluster a ledger knows records by identifiers alone: name them with identity")
-    uses = uses_of(recipe, recipe.plan(header), header)
-    identity, fresh = options.identifiers, options.fresh_draw
-    job = Job(Ledger(options.ledger), uses, identity=identity, fresh_draw=fresh, source=CLUSTER)
-    entry = job.entry(CLUSTER, None, 0)
-    job.finish(entry)
-    job.done(entry)
-    return replace(lean, keys=job.keys)
-
-
-_OURS = re.compile(
-    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
-)
-"""The last line of the traceback that an executor sends of an error of this package."""
+from mechdesign.sanitise.recipe import Drawer, Recipe, stands_for
+from mechdesign.sanitise.streams import engine_errors, lazy_recipe
 
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 
@@ -108,7 +68,7 @@ def sanitise_spark(
         )
     recipe = Recipe.of(channel, asked)
     header = all_different(list(frame.columns))
-    recipe = cluster_recipe(recipe, header)
+    recipe = lazy_recipe(recipe, header)
     drawer = Drawer(recipe, header)  # what can be wrong with the recipe is found here, and not on an executor
     _check_types(frame.schema, recipe, drawer.plan)
 
@@ -121,27 +81,7 @@ def sanitise_spark(
     return frame.mapInArrow(sanitise_partition, _schema(frame.schema, drawer))
 
 
-@contextmanager
-def spark_errors() -> Iterator[None]:
-    """Actions in this context raise what `sanitise_spark` finds wrong with a record as an `InputError` of one line.
-
-    >>> with spark_errors():
-    ...     released.write.parquet("released.parquet")
-
-    Raises
-    ------
-    InputError
-        In place of Spark's exception with the tracebacks of Python and Java; other exceptions pass.
-    """
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        found = _OURS.findall(str(error))
-        if not found:
-            raise
-        raise InputError(found[-1]) from None
+spark_errors = engine_errors
 
 
 def _schema(schema: Any, drawer: Drawer) -> Any:
@@ -230,7 +170,7 @@ def sanitise_dask(
         )
     empty = frame._meta.iloc[:0]
     header = tuple(header_of(empty))
-    work = _PartitionWork(cluster_recipe(recipe, header), header)
+    work = _PartitionWork(lazy_recipe(recipe, header), header)
     if asked.identifiers or asked.row_numbers is not None:
         return frame.map_partitions(work, meta=work(empty))
     # The row number of every record: a cumulated sum, so that no partition waits for those behind it.

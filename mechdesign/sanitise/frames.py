@@ -19,6 +19,7 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike
+from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
 from mechdesign.formats.cells import arrow_integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
@@ -75,7 +76,6 @@ def _arrow_schema(frame: Any) -> Any:
 
 
 _WAYS_OUT = {
-    "LazyFrame": "a polars LazyFrame has no records yet; collect() it first, or sanitise its file",
     "pyspark": "a Spark DataFrame takes mechdesign.sanitise.sanitise_spark",
     "dask": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
     "dask_expr": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
@@ -104,7 +104,12 @@ def sanitise(
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; polars LazyFrame or DuckDB relation
+        Lazy tables come back lazy, and are released batch by batch whenever they are read; columns or an order that
+        give the released one away are an error at the end. They need a key. Without `identity` and `row_numbers` their
+        rows must have an order that stays: of files and tables, filtered and projected, and in DuckDB what was sorted
+        (by columns without ties) have one; joins and groups have none. A relation comes back on a connection of its
+        own. To write it into the database that it is read from, read it by ``connection.cursor()``.
     channel : Channel or sequence of Channel
         Each with columns of its own.
     first_row : int
@@ -117,12 +122,19 @@ def sanitise(
         If this is no such frame, a column is not there or would stay and must not, a record has a symbol that the
         policy refuses, or no identity. The message names the column or the record.
     """
+    import narwhals as nw
+
     asked = ReleaseOptions(**options)
     if first_row and (asked.identifiers or asked.row_numbers is not None):
         raise InputError(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
-    recipe, header = Recipe.of(channel, asked), header_of(frame)
+    recipe = Recipe.of(channel, asked)
+    if nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
+        from mechdesign.sanitise.streams import sanitise_lazy
+
+        return sanitise_lazy(frame, recipe, first_row)
+    header = header_of(frame)
     columns = arrow_columns(frame)
     if asked.ledger is None:
         drawer = Drawer(recipe, header)
@@ -142,12 +154,7 @@ def sanitise(
 def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int) -> Any:
     """The released frame; refuses columns that give the released one away, and warns of an order that does."""
     released = sanitised(frame, drawer, first_row=first_row)
-
-    def some(step: int) -> Callable[[Any], Any]:
-        at = arrow_integers(np.arange(0, len(frame), step))
-        return lambda name: columns[drawer.header.index(name)].take(at)
-
-    drawer.look(len(frame), some)
+    look_at(frame, drawer)
     drawer.refuse_twins()
     if (told := drawer.ordered()) is not None:
         warnings.warn(str(InputError(told)), stacklevel=4)
@@ -156,11 +163,26 @@ def _weighed(frame: Any, columns: Sequence[Any], drawer: Drawer, first_row: int)
     key = drawer.recipe.keys[0].derived("order")
     content = RowHasher(key.secret).content(columns, len(frame))
     order = np.argsort(random_words(key.derived(content.ordered), 0, len(frame)), kind="stable")
-    if not hasattr(frame, "iloc"):
-        return released[order] if hasattr(frame, "to_series") else released.take(arrow_integers(order))
     # Row numbers that pandas gave the rows as an index are given anew.
-    plain = type(frame.index).__name__ == "RangeIndex" and frame.index.name is None
-    return released.iloc[order].reset_index(drop=True) if plain else released.iloc[order]
+    plain = type(getattr(frame, "index", None)).__name__ == "RangeIndex" and frame.index.name is None
+    mixed = _rows(released, order)
+    return mixed.reset_index(drop=True) if plain else mixed
+
+
+def _rows(frame: Any, at: Integers) -> Any:
+    if hasattr(frame, "iloc"):
+        return frame.iloc[at]
+    return frame[at] if hasattr(frame, "to_series") else frame.take(arrow_integers(at))
+
+
+def look_at(frame: Any, drawer: Drawer) -> None:
+    """See what the columns of the next part of a table tell of each other (`Drawer.look`)."""
+
+    def some(step: int) -> Callable[[Any], Any]:
+        columns = arrow_columns(_rows(frame, np.arange(0, len(frame), step)))
+        return lambda name: columns[drawer.header.index(name)]
+
+    drawer.look(len(frame), some)
 
 
 REMEMBERED = 64

@@ -85,6 +85,14 @@ def test_maximum_likelihood_fits_each_value_by_itself(channel):
     np.testing.assert_allclose(result.estimates[:, 1], inside.estimates / 2, atol=1e-9)
 
 
+def test_a_value_of_no_record_is_fitted_as_nothing(channel):
+    """Counts may name values that do not occur; a column cannot."""
+    counts = {("y0", "u"): 5, ("y1", "u"): 9, ("y2", "u"): 6, ("y0", "v"): 0}
+    found = md.analysis.estimate_joint(channel, counts, method="ml")
+    assert found.estimates[:, found.others.index("v")].tolist() == [0.0, 0.0, 0.0]
+    assert (found.lower < found.upper).all()
+
+
 def test_two_released_columns_have_the_product_of_the_inverses(channel):
     other = channel_of(((3, 1), (1, 3)), names=("u", "v"))
     counts = {("y0", "y0"): 30, ("y1", "y0"): 20, ("y2", "y1"): 50}

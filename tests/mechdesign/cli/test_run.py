@@ -287,7 +287,7 @@ def test_a_job_that_is_stopped_at_any_step_is_completed_by_the_next_run(job, run
 def test_every_option_of_the_commands_is_a_key():
     schema = job_model().model_json_schema(by_alias=True)["$defs"]
     for name, function, without in (
-        ("Design", r.d.design, {"output", "report", "public-report"}),
+        ("Design", r.d.design, {"output", "report", "public-report", "curve"}),
         ("Apply", r.a.apply, {"dry-run", "fresh-draw", "insecure-seed"}),
         ("Report", r.r.report, set()),
     ):

@@ -79,6 +79,22 @@ def frame():
     return people(200)
 
 
+def test_a_table_is_counted_where_the_data_are(spark, frame):
+    """Groups alone come to the driver, with null as the missing cell and the same sentences."""
+    frame["half"] = np.where(frame["n"] % 5 == 0, np.nan, frame["n"] % 4 / 2)
+    frame.loc[3, "job"] = None
+    roles = {"sensitive": ["job", "half"], "useful": "n"}
+    source = in_spark(spark, frame.assign(n=frame["n"] % 3), 3)
+    expected = Joint.from_table(frame.assign(n=frame["n"] % 3), missing="drop", **roles)
+    found = Joint.from_table(source, missing="drop", **roles)
+    assert found == expected
+    assert found.notices == expected.notices
+    with pytest.raises(InputError, match="has an empty cell; fill it, or say what it means"):
+        Joint.from_table(source, **roles)
+    with pytest.raises(InputError, match=r"there is no column 'jobs'; did you mean 'job'\?"):
+        Joint.from_table(source, sensitive="jobs", useful="n")
+
+
 def in_spark(spark, frame: pd.DataFrame, partitions: int):
     return spark.createDataFrame(pa.Table.from_pandas(frame, preserve_index=False)).repartition(partitions)
 
