@@ -15,15 +15,17 @@ lines back, Parquet its arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.formats.compression import Compression, compression_named
-from mechdesign.formats.csv import CsvBatch, CsvSource
+from mechdesign.formats.csv import CsvBatch, CsvSink, CsvSource, TextSink
 from mechdesign.formats.inputs import RawInput, TextOptions
-from mechdesign.formats.parquet import ParquetBatch, ParquetSource
+from mechdesign.formats.outputs import Output
+from mechdesign.formats.parquet import ParquetBatch, ParquetSink, ParquetSource
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 
@@ -54,13 +56,63 @@ def open_source(
         raise
 
 
-def packing_of(source: Source, target: PathLike) -> Compression | None:
-    """The compression that the target's name asks for; refuses the name of another kind of file than the source's."""
-    path = Path(target)
-    packed = compression_named(path)
+Kind: TypeAlias = Literal["CSV", "Parquet"]
+KINDS: dict[str, Kind] = {"csv": "CSV", "parquet": "Parquet"}
+
+
+def kind_named(format: str) -> Kind:
+    """The kind of file that a user asks for."""
+    if format not in KINDS:
+        raise InputError(f"the format ({format!r}) must be csv or parquet (--format)")
+    return KINDS[format]
+
+
+SUFFIXES: dict[Kind, tuple[str, ...]] = {"CSV": TEXT_SUFFIXES, "Parquet": PARQUET_SUFFIXES}
+
+
+def packing_of(
+    source: Source, target: PathLike, kind: Kind | None = None, asked: Compression | None = None
+) -> Compression | None:
+    """The compression asked for, or else by the target's name; refuses the name of another kind of file.
+
+    The target is of this `kind`, or where there is no choice of that of the source.
+    """
+    path, made = Path(target), kind or source.kind
+    packed, same = compression_named(path), made == source.kind
     suffix = (path.with_suffix("") if packed else path).suffix.lower()
-    if suffix in (*OTHER_SUFFIXES, *(TEXT_SUFFIXES if source.kind == "Parquet" else PARQUET_SUFFIXES)):
+    other: Kind = "CSV" if made == "Parquet" else "Parquet"
+    if suffix in (*OTHER_SUFFIXES, *SUFFIXES[other]):
+        so = f"the {'input is' if same else 'output is to be'} a {made} file{' and so is the output' if same else ''}"
+        hint = (
+            f", or convert it (--format {other.lower()})"
+            if same and kind and suffix in SUFFIXES[other]
+            else ""
+        )
+        raise InputError(f"{path}: {so}; name it accordingly{hint}")
+    packed = asked or packed
+    if not same and made == "Parquet" and packed:
         raise InputError(
-            f"{path}: the input is a {source.kind} file and so is the output; name it accordingly"
+            f"{path}: columns of a Parquet file are compressed; it cannot be packed with {packed} on top"
         )
     return packed
+
+
+def sink_for(
+    source: Source,
+    target: BinaryIO,
+    outputs: Sequence[Output],
+    kind: Kind,
+    packing: Compression | None,
+    options: TextOptions | None,
+    *,
+    escape: bool = False,
+) -> CsvSink | ParquetSink:
+    """Writes the columns to a file of this kind. A CSV is written as the options say where the source is none.
+
+    In Parquet, cells of a CSV are text.
+    """
+    if kind == source.kind:
+        return source.sink(target, outputs, compression=packing)
+    if source.kind == "CSV":
+        return ParquetSink(source, target, outputs)
+    return TextSink(source, target, outputs, packing, options or TextOptions(), escape=escape)

@@ -15,8 +15,9 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, sha256_of
 from mechdesign.formats.cells import arrow_integers, arrow_texts
 from mechdesign.formats.compression import Compression
-from mechdesign.formats.csv import as_text
-from mechdesign.formats.opening import Source
+from mechdesign.formats.csv import CsvBatch, as_text
+from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.opening import Kind, Source, sink_for
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.release.drawing import channel_digest
 from mechdesign.sanitise.entries import Use
@@ -60,9 +61,11 @@ def write_release(
     advance: Callable[[float], None],
     look: Callable[[Any], None] | None = None,
     *,
+    kind: Kind,
+    text: TextOptions | None = None,
     escape: bool = False,
 ) -> int:
-    """Write the sanitised copy of a table; the number of records.
+    """Write the sanitised copy of a table as a file of this kind; the number of records.
 
     `advance` is told the share that is done; `look` sees every batch. Of a CSV, formulas are written as text with
     `escape`.
@@ -70,7 +73,8 @@ def write_release(
     import pyarrow as pa
 
     plan, header = drawer.plan, table.header
-    schema: Any = getattr(table, "schema", None)  # in Parquet alone: text has no types
+    # From Parquet to Parquet alone: text has no types.
+    schema: Any = None if kind == "CSV" else getattr(table, "schema", None)
     kinds: dict[tuple[int, int], Any] = {
         column.release: None if schema is None else drawer.own_type(column, lambda at: schema.field(at).type)
         for column in plan.columns
@@ -91,7 +95,10 @@ def write_release(
         else own_values(texts, kinds[key])
         for key, texts in drawer.labels.items()
     }
-    with open(target, "wb") as stream, table.sink(stream, outputs, compression=packing) as sink:
+    with (
+        open(target, "wb") as stream,
+        sink_for(table, stream, outputs, kind, packing, text, escape=escape) as sink,
+    ):
         for batch in table.batches(encode=symbols, read=identifiers):
             try:
                 drawn = drawer.draw(
@@ -106,7 +113,8 @@ def write_release(
                 look(batch)
             codes = {key: arrow_integers(drawn[key].codes.astype(np.int32, copy=False)) for key in kinds}
             written = [pa.DictionaryArray.from_arrays(codes[key], labels[key]) for key in kinds]
-            sink.write(batch.escaped() if escape else batch, written)
+            # Cells of a Parquet file are escaped as they are written.
+            sink.write(batch.escaped() if escape and isinstance(batch, CsvBatch) else batch, written)
             advance(table.position / table.size)
         # Leaving the block writes the end of the format.
     return sink.records
