@@ -17,12 +17,18 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers, arrow_texts, encode, integers_of, require_column
+from mechdesign.formats.cells import (
+    arrow_integers,
+    arrow_texts,
+    encode,
+    integers_of,
+    require_column,
+    simple_texts,
+)
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
 from mechdesign.formats.outputs import (
-    TEXTS,
     KeptColumn,
     Output,
     WrittenColumn,
@@ -277,17 +283,11 @@ class TextSink(CsvSink):
 
     def _written(self, column: Any) -> Any:
         """The cells of a column, with quotes where they need them."""
-        import pyarrow as pa
         import pyarrow.compute
 
         pc: Any = pyarrow.compute
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if str(column.type) in TEXTS or pa.types.is_integer(column.type):
-            cells = column.cast(pa.string()).fill_null("")
-        else:
-            found = encode(column, "")
-            cells = arrow_texts([*found.texts, ""]).take(pa.array(found.codes % (len(found.texts) + 1)))
+        simple = simple_texts(column)
+        cells = (encode(column, "").expanded() if simple is None else simple).fill_null("")
         if self._escape:
             formulas = pc.match_substring_regex(cells, r"^[=+\-@\t\r]")
             formulas = pc.and_not(formulas, pc.match_substring_regex(cells, f"^{NUMBER}$"))

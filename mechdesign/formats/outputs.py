@@ -77,7 +77,7 @@ FIELD_ID = b"PARQUET:field_id"
 _HARMLESS = (ARROW_SCHEMA, PANDAS, SPARK, b"org.apache.spark.version")
 """Notes on the columns as such, which are kept true."""
 
-TEXTS = ("string", "large_string", "string_view")
+_TEXTS = ("string", "large_string", "string_view")
 """Arrow's names of types of text."""
 
 _ATTRIBUTES = "attributes"
@@ -138,7 +138,7 @@ def _rewritten(notes: Any, schema: Any, outputs: Sequence[Output]) -> bytes:
             columns.append(note)
     added = [o for o in outputs if isinstance(o, WrittenColumn) and o.replaces is None]
     columns += [
-        _note(o) for o in added if o.kind is None or str(o.kind) in TEXTS or pa.types.is_dictionary(o.kind)
+        _note(o) for o in added if o.kind is None or str(o.kind) in _TEXTS or pa.types.is_dictionary(o.kind)
     ]
     notes["columns"] = columns
     notes["index_columns"] = [
@@ -153,7 +153,7 @@ def _own(output: WrittenColumn, kind: Any) -> bool:
     """Whether what is written are values of the type that the column had, and no labels."""
     import pyarrow as pa
 
-    return output.kind == kind and str(kind) not in TEXTS and not pa.types.is_dictionary(kind)
+    return output.kind == kind and str(kind) not in _TEXTS and not pa.types.is_dictionary(kind)
 
 
 def _note(output: WrittenColumn) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _note(output: WrittenColumn) -> dict[str, Any]:
     import pyarrow as pa
 
     note: dict[str, Any] = {"name": output.name, "field_name": output.name, "metadata": None}
-    if output.kind is None or str(output.kind) in TEXTS:
+    if output.kind is None or str(output.kind) in _TEXTS:
         return note | {"pandas_type": "unicode", "numpy_type": "object"}
     if pa.types.is_dictionary(output.kind):
         index = str(output.kind.index_type)

@@ -148,7 +148,7 @@ class Job:
             with self.ledger.reading() as db:
                 for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
                     for hashes, codes in self.ledger.known(db, drawn, key):
-                        release.earlier.add(hashes, codes)
+                        release.earlier.look(hashes, codes)
 
     def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
