@@ -106,6 +106,7 @@ class JobOptions(LedgerOption):
     fresh_draw: bool = flag(
         "Draw anew what was released before: two draws of a record can tell far more than one; says how much."
     )
+    jobs: int = option("N", "Threads: with 2 or 3 records are read and drawn while others are written.", 1)
     dry_run: bool = flag("Check everything, the ledger too, and write nothing.")
     insecure_seed: int | None = option(
         "N", "Reproducible draws without a ledger, for tests only: whoever knows N can undo the release."
@@ -191,8 +192,17 @@ def apply(
     if numeric:
         if draws.dry_run:
             raise InputError("--dry-run is for channels: a mechanism file draws nothing that a ledger knows")
-        if sides.strict or text.escape_formulas or columns.shuffle or columns.drop or text.format:
-            raise InputError("--strict, --escape-formulas, --shuffle, --drop and --format are for channels")
+        if (
+            sides.strict
+            or text.escape_formulas
+            or columns.shuffle
+            or columns.drop
+            or text.format
+            or draws.jobs != 1
+        ):
+            raise InputError(
+                "--strict, --escape-formulas, --shuffle, --drop, --format, --jobs are for channels"
+            )
         run = m.release_of(channel, files.source, target, numbers, columns.renamed, identity or (), how)
     else:
         how |= {

@@ -10,6 +10,7 @@
 #include <Python.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -148,12 +149,12 @@ static int number_of(const unsigned char *p, Py_ssize_t n, double *value)
     char text[LONGEST];
     memcpy(text, p, (size_t)n);
     text[n] = 0;
+    PyGILState_STATE held = PyGILState_Ensure(); /* the hashing threads let go of it */
     *value = PyOS_string_to_double(text, NULL, NULL);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return 0;
-    }
-    return isfinite(*value);
+    int failed = PyErr_Occurred() != NULL;
+    PyErr_Clear();
+    PyGILState_Release(held);
+    return !failed && isfinite(*value);
 }
 
 static int is_word(const unsigned char *p, Py_ssize_t n, const char *word)
@@ -200,24 +201,26 @@ static PyObject *add_rows(PyObject *self, PyObject *args)
     const unsigned char *bytes = text.buf;
     Py_ssize_t rows = sums.len / 8;
     unsigned char *scratch = NULL;
+    int outside = 0, memory = 1;
     if (!same_length(starts.len, rows, 8) || !same_length(ends.len, rows * width, 8))
         goto done;
-    for (Py_ssize_t i = 0; i < rows; i++) {
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < rows && memory && !outside; i++) {
         int64_t from = first[i];
         for (Py_ssize_t k = 0; k < width; k++) {
             int64_t to = end[i * width + k], next = to + 1;
             if (from < 0 || to < from || to > text.len) {
-                PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
-                goto done;
+                outside = 1;
+                break;
             }
             if (quote >= 0 && to - from >= 2 && bytes[from] == quote) {
                 from++, to--;
                 if (memchr(bytes + from, quote, (size_t)(to - from))) { /* two quotes stand for one */
                     Py_ssize_t size = 0;
-                    unsigned char *larger = PyMem_Realloc(scratch, (size_t)(to - from));
+                    unsigned char *larger = realloc(scratch, (size_t)(to - from));
                     if (!larger) {
-                        PyErr_NoMemory();
-                        goto done;
+                        memory = 0;
+                        break;
                     }
                     scratch = larger;
                     for (int64_t at = from; at < to; at++) {
@@ -233,9 +236,15 @@ static PyObject *add_rows(PyObject *self, PyObject *args)
             from = next;
         }
     }
-    result = Py_NewRef(Py_None);
+    Py_END_ALLOW_THREADS
+    if (!memory)
+        PyErr_NoMemory();
+    else if (outside)
+        PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+    else
+        result = Py_NewRef(Py_None);
 done:
-    PyMem_Free(scratch);
+    free(scratch);
     PyBuffer_Release(&sums);
     PyBuffer_Release(&text);
     PyBuffer_Release(&starts);
@@ -308,6 +317,7 @@ static PyObject *mix(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "w*KK", &words, &k0, &k1))
         return NULL;
     uint64_t *word = words.buf;
+    Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < words.len / 8; i++) {
         uint64_t v0 = k0 ^ 0x736f6d6570736575ULL, v1 = k1 ^ 0x646f72616e646f6dULL;
         uint64_t v2 = k0 ^ 0x6c7967656e657261ULL, v3 = k1 ^ 0x7465646279746573ULL;
@@ -319,6 +329,7 @@ static PyObject *mix(PyObject *self, PyObject *args)
         v2 ^= 0xff;
         ROUND ROUND ROUND word[i] = v0 ^ v1 ^ v2 ^ v3;
     }
+    Py_END_ALLOW_THREADS
     PyBuffer_Release(&words);
     Py_RETURN_NONE;
 }

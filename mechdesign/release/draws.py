@@ -11,7 +11,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import arrow_integers, arrow_offsets, arrow_texts
+from mechdesign.formats.cells import arrow_integers, arrow_offsets, arrow_texts, interleaved
 
 Words = NDArray[np.uint64]
 
@@ -142,23 +142,23 @@ class Identifiers:
     def __post_init__(self) -> None:
         if not self.columns or len(set(map(len, self.columns))) > 1:
             raise InputError("identifiers need at least one column, and columns of the same length")
-        columns = [arrow_texts(column) if isinstance(column, list) else column for column in self.columns]
-        object.__setattr__(self, "columns", columns)
+        arrays: list[Any] = [
+            arrow_texts(cast("list[str]", column)) if isinstance(column, list) else column
+            for column in self.columns
+        ]
+        object.__setattr__(self, "columns", arrays)
 
     def __len__(self) -> int:
         return len(self.columns[0])
 
     def source(self, key: Key) -> Draws:
         """Keyed BLAKE2b of the identifier; crossed ones have the length before every part, lest two read alike."""
-        import pyarrow as pa
 
         def words(attempt: int, at: Integers) -> Words:
-            parts = [column.take(arrow_integers(at)) for column in self.columns]
-            order = np.arange(len(parts) * len(at)).reshape(len(parts), -1).T.ravel()
-            texts = parts[0] if len(parts) == 1 else pa.concat_arrays(parts).take(arrow_integers(order))
+            texts = interleaved([column.take(arrow_integers(at)) for column in self.columns])
             found = np.empty(len(at), np.uint64)
             secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
-            _rowhash.words(found, secret, person, *arrow_offsets(texts), len(parts))
+            _rowhash.words(found, secret, person, *arrow_offsets(texts), len(self.columns))
             return found
 
         return Draws(len(self), words)

@@ -101,6 +101,7 @@ class Run:
     force: bool
     strict: bool
     escape: bool
+    jobs: int
     reading: dict[str, Any]
     progress: Progress | None
 
@@ -188,7 +189,7 @@ class Run:
         )
         if job is not None:
             job.prepare(drawer.releases)
-        how: dict[str, Any] = {"kind": self.kind, "text": self.text, "escape": self.escape}
+        how: dict[str, Any] = {"kind": self.kind, "text": self.text, "escape": self.escape, "jobs": self.jobs}
         write = partial(write_release, drawer, self.table, advance=self._advance, look=look, **how)
         if recipe.options.shuffle:
             with closing(NamelessFile(self.folder)) as plain:
@@ -252,6 +253,7 @@ def sanitise_file(
     force: bool = False,
     strict: bool = False,
     escape_formulas: bool = False,
+    jobs: int = 1,
     progress: Progress | None = None,
     **options: Unpack[FileKeywords],
 ) -> Applied:
@@ -290,6 +292,9 @@ def sanitise_file(
         Whether whatever would be noted is an error, and nothing is written.
     escape_formulas : bool
         Whether CSV cells that a spreadsheet would take for a formula get an apostrophe before them.
+    jobs : int
+        Threads that work on the file: 2, or 3 at most, read and draw while what is drawn is written. The bytes are the
+        same.
     progress : Progress, optional
         Told of the bytes read; the input is read twice.
 
@@ -300,6 +305,8 @@ def sanitise_file(
         (unless the channel has the empty symbol), a sensitive column that would stay, a place that cannot be
         written, records that would be drawn a second time, a file that changes meanwhile.
     """
+    if jobs < 1:
+        raise InputError(f"the number of jobs ({jobs}) must be 1 or more (--jobs)")
     asked = ReleaseOptions(**options, ledger=ledger.path if isinstance(ledger, Ledger) else ledger)
     if codebook is not None and asked.form != LABEL:
         raise InputError("a codebook says what labels mean, and other forms need none")
@@ -317,7 +324,7 @@ def sanitise_file(
                 f"{table.name if kind == table.kind else target} is a Parquet file, which has no formulas to escape "
                 "(--escape-formulas)"
             )
-        reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas)
+        reading, how = asdict(text or TextOptions()), (force, strict, escape_formulas, jobs)
         files = (guarded, table, target, kind, text, packing, folder, sides)
         run = Run(recipe, *files, *how, reading, progress)
         if ledger is not None and not isinstance(ledger, Ledger):
