@@ -13,7 +13,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,24 @@ _OTHER_KINDS = {
 """What files are that begin with these bytes and are neither plain text nor Parquet."""
 
 
+@contextmanager
+def _telling(failed: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{failed}: {reason(error)}") from None
+
+
+@contextmanager
+def on_failure(undo: Callable[[], object]) -> Generator[None]:
+    """Whatever ends the block early, an interruption, too: undo what it has begun, and let that go on."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
+
+
 class Cursor(io.RawIOBase):
     """Reads a file from its beginning, at a place of its own: several may read the same file object."""
 
@@ -61,11 +79,9 @@ class Cursor(io.RawIOBase):
 
     def read(self, size: int = -1, /) -> bytes:
         """At most `size` bytes from where this cursor is."""
-        try:
+        with _telling(f"{self._name} cannot be read"):
             self._stream.seek(self.position)
             data = self._stream.read(size)
-        except OSError as error:
-            raise InputError(f"{self._name} cannot be read: {reason(error)}") from None
         self.position += len(data)
         return data
 
@@ -100,35 +116,24 @@ class OpenedFile:
             raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
 
     def _spool(self, folder: Path | None) -> None:
-        try:
-            failed = f"{self.name} cannot be copied to {folder or 'the folder of temporary files'}"
+        failed = f"{self.name} cannot be copied to {folder or 'the folder of temporary files'}"
+        with _telling(failed):
+            copy = self.copy = NamelessFile(folder)
+        with on_failure(copy.close):
             with _telling(failed):
-                self.copy = NamelessFile(folder)
-                sink = open(self.copy.path, "wb", buffering=0)  # noqa: SIM115 (its errors are not those of the input)
+                sink = open(copy.path, "wb", buffering=0)  # noqa: SIM115 (its errors are not those of the input)
             with sink:
                 while block := self.stream.read(BLOCK):
                     with _telling(failed):
                         write_all(sink, block)
-            self.path = self.copy.path
+            self.path = copy.path
             self.stream = open(self.path, "rb", buffering=0)  # noqa: SIM115
-        except BaseException:
-            if self.copy is not None:
-                self.copy.close()
-            raise
 
     def close(self) -> None:
         """Close it, and remove the copy, if there is one."""
         self.stream.close()
         if self.copy is not None:
             self.copy.close()
-
-
-@contextmanager
-def _telling(failed: str) -> Generator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{failed}: {reason(error)}") from None
 
 
 class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
@@ -138,17 +143,12 @@ class GuardedInput(OpenedFile, AbstractContextManager["GuardedInput"]):
         self, path: PathLike, *, spool: Path | None = None, progress: Progress | None = None
     ) -> None:
         super().__init__(path, folder=spool)
-        try:
+        with on_failure(self.close), _telling(f"{self.name} cannot be read"):
             status = os.fstat(self.stream.fileno())
             self.size = status.st_size
             self.sha256 = self._hashed(progress)
             self._stamp = _stamp(status)
             self.check()
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError):
-                raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
-            raise
 
     def _hashed(self, progress: Progress | None) -> str:
         digest, done = hashlib.sha256(), 0
@@ -199,17 +199,12 @@ class RawInput:
         else:
             self.name = name or str(getattr(source, "name", "the input"))
             self.stream = source
-        try:
+        with on_failure(self.close):
             self._look()
-        except BaseException:
-            self.close()
-            raise
 
     def _look(self) -> None:
-        try:
+        with _telling(f"{self.name} cannot be read"):
             self.size = self.stream.seek(0, os.SEEK_END)
-        except OSError as error:
-            raise InputError(f"{self.name} cannot be read: {reason(error)}") from None
         if not self.size:
             raise InputError(f"{self.name} is empty")
         head = Cursor(self.stream, self.name).read(SNIFFED)

@@ -23,7 +23,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PARQUET_SUFFIXES, PathLike
 from mechdesign.formats.compression import Compression, compression_named
 from mechdesign.formats.csv import CsvBatch, CsvSink, CsvSource, TextSink
-from mechdesign.formats.inputs import RawInput, TextOptions
+from mechdesign.formats.inputs import RawInput, TextOptions, on_failure
 from mechdesign.formats.outputs import Output
 from mechdesign.formats.parquet import ParquetBatch, ParquetSink, ParquetSource
 
@@ -47,13 +47,10 @@ def open_source(
 ) -> Source:
     """Open a CSV or Parquet file; its first bytes tell which, and whether it is compressed."""
     raw = RawInput(source, name)
-    try:
+    with on_failure(raw.close):
         if raw.is_parquet:
             return ParquetSource(raw)
         return CsvSource(raw, options or TextOptions(), repeated_names=repeated_names)
-    except BaseException:
-        raw.close()
-        raise
 
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]

@@ -40,7 +40,7 @@ from mechdesign.core.numbers import listed, quoted
 from mechdesign.formats.cells import Encoded, encode
 from mechdesign.formats.compression import compression_named
 from mechdesign.formats.digests import Content
-from mechdesign.formats.inputs import TextOptions
+from mechdesign.formats.inputs import TextOptions, on_failure
 from mechdesign.formats.opening import SUFFIXES, TEXT_SUFFIXES, kind_named, open_source
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
@@ -313,11 +313,8 @@ def _staged(
             shutil.rmtree(old) if final.exists() else old.rename(final)
         held, paths = _held(final, target), how.get("channel_files", ())
         book = ProvisionalLedger(how["ledger"], stage, final, paths, rehearsal=dry_run, key=key)
-        try:
+        with on_failure(book.withdraw):
             yield book, held
-        except BaseException:
-            book.withdraw()
-            raise
     except InputError as error:
         raise InputError(str(error).replace(os.fspath(stage), os.fspath(target))) from None
     finally:

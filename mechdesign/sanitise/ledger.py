@@ -25,6 +25,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, real_path, reason
 from mechdesign.core.integers import Integers
 from mechdesign.formats.digests import Content, Hashes, RowHasher
+from mechdesign.formats.inputs import on_failure
 from mechdesign.release.draws import Key
 from mechdesign.sanitise.entries import Drawn, Entry
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
@@ -180,13 +181,9 @@ class Ledger:
         """A transaction: all of it is on disk at the end of the block, or nothing of it if the block fails."""
         with self.reading() as db:
             db.execute("BEGIN IMMEDIATE")
-            try:
+            with on_failure(db.rollback):  # of nothing, where it has ended
                 yield db
                 db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
