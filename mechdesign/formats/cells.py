@@ -301,6 +301,8 @@ def _encode_arrow(column: Any, name: str) -> Encoded:
         column = column.dictionary_encode()
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
+    if len(column.dictionary) > len(column):  # of a whole row group, of which this is a part
+        column = column.dictionary_decode().dictionary_encode()
     indices = column.indices
     if indices.null_count:
         indices = pc.fill_null(indices.cast(pa.int64()), -1)

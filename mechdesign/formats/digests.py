@@ -99,6 +99,8 @@ class RowHasher:
         kind = column.type
         if types.is_null(kind):
             return np.zeros(len(column), np.uint64)
+        if types.is_dictionary(kind) and len(column.dictionary) > len(column):
+            return self._arrow(column.dictionary_decode())
         if types.is_dictionary(kind):
             distinct = np.append(self._arrow(column.dictionary), np.uint64(0))
             codes = column.indices.cast(pa.int64()).fill_null(len(column.dictionary))
