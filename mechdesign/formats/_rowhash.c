@@ -415,47 +415,65 @@ static void blake_add(Blake *state, const unsigned char *p, size_t n)
     }
 }
 
+typedef struct {
+    Py_buffer ends, text;
+} Column;
+
 static PyObject *words(PyObject *self, PyObject *args)
 {
-    Py_buffer out, key, person, ends, text;
-    Py_ssize_t columns;
-    PyObject *result = NULL;
-    if (!PyArg_ParseTuple(args, "w*y*y*y*y*n", &out, &key, &person, &ends, &text, &columns))
+    Py_buffer out, key, person;
+    PyObject *columns, *result = NULL;
+    Column *column = NULL;
+    Py_ssize_t open = 0;
+    if (!PyArg_ParseTuple(args, "w*y*y*O!", &out, &key, &person, &PyList_Type, &columns))
         return NULL;
-    Py_ssize_t rows = out.len / 8;
+    Py_ssize_t rows = out.len / 8, count = PyList_GET_SIZE(columns);
     uint64_t *word = out.buf;
-    const int64_t *end = ends.buf;
-    const unsigned char *bytes = text.buf;
     Blake start = {.bytes = BLAKE_BLOCK, .filled = BLAKE_BLOCK};
-    if (columns < 1 || !same_length(ends.len, rows * columns + 1, 8) || !same_length(key.len, 1, BLAKE_KEY) ||
-        !same_length(person.len, 1, BLAKE_PERSON))
+    if (count < 1 || !same_length(key.len, 1, BLAKE_KEY) || !same_length(person.len, 1, BLAKE_PERSON))
         goto done;
-    for (Py_ssize_t i = 0; i < rows * columns; i++)
-        if (end[i] < 0 || end[i + 1] < end[i] || end[i + 1] > text.len) {
-            PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+    if (!(column = PyMem_Calloc((size_t)count, sizeof *column))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (; open < count; open++) {
+        Column *one = column + open;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(columns, open), "y*y*", &one->ends, &one->text))
+            goto done;
+        const int64_t *end = one->ends.buf;
+        int fits = same_length(one->ends.len, rows + 1, 8);
+        for (Py_ssize_t i = 0; fits && i < rows; i++)
+            if (end[i] < 0 || end[i + 1] < end[i] || end[i + 1] > one->text.len) {
+                PyErr_SetString(PyExc_ValueError, "a cell lies outside of the text");
+                fits = 0;
+            }
+        if (!fits) {
+            open++;
             goto done;
         }
+    }
     memcpy(start.h, BLAKE_START, sizeof start.h);
     start.h[0] ^= 8 | BLAKE_KEY << 8 | 1 << 16 | 1 << 24;
     start.h[6] ^= read64(person.buf);
     start.h[7] ^= read64((unsigned char *)person.buf + 8);
     memcpy(start.block, key.buf, BLAKE_KEY);
     Py_BEGIN_ALLOW_THREADS
-    Blake keyed = start; /* the first block, unless nothing follows it */
+    Blake keyed = start; /* after the first block, unless nothing follows it */
     blake_block(&keyed, 0);
     keyed.filled = 0;
     for (Py_ssize_t i = 0; i < rows; i++) {
-        const int64_t *at = end + i * columns;
-        Blake one = columns > 1 || at[1] > at[0] ? keyed : start;
-        for (Py_ssize_t k = 0; k < columns; k++) {
-            uint64_t size = (uint64_t)(at[k + 1] - at[k]);
-            if (columns > 1) { /* so that no two of them read alike */
+        const int64_t *first = (const int64_t *)column->ends.buf + i;
+        Blake one = count > 1 || first[1] > first[0] ? keyed : start;
+        for (Py_ssize_t k = 0; k < count; k++) {
+            const int64_t *at = (const int64_t *)column[k].ends.buf + i;
+            uint64_t size = (uint64_t)(at[1] - at[0]);
+            if (count > 1) { /* so that no two of them read alike */
                 unsigned char prefix[8];
                 for (int b = 0; b < 8; b++)
                     prefix[b] = (unsigned char)(size >> (56 - 8 * b));
                 blake_add(&one, prefix, 8);
             }
-            blake_add(&one, bytes + at[k], size);
+            blake_add(&one, (const unsigned char *)column[k].text.buf + at[0], size);
         }
         memset(one.block + one.filled, 0, BLAKE_BLOCK - one.filled);
         blake_block(&one, 1);
@@ -466,11 +484,14 @@ static PyObject *words(PyObject *self, PyObject *args)
     result = Py_NewRef(Py_None);
 done:
     memset(&start, 0, sizeof start);
+    while (open--) {
+        PyBuffer_Release(&column[open].ends);
+        PyBuffer_Release(&column[open].text);
+    }
+    PyMem_Free(column);
     PyBuffer_Release(&out);
     PyBuffer_Release(&key);
     PyBuffer_Release(&person);
-    PyBuffer_Release(&ends);
-    PyBuffer_Release(&text);
     return result;
 }
 
@@ -554,8 +575,8 @@ static PyMethodDef METHODS[] = {
     {"chain", chain, METH_VARARGS,
      "chain(words, a, b): a and b after words of 8 bytes, which are random, in their order."},
     {"words", words, METH_VARARGS,
-     "words(out, key, person, ends, text, columns): BLAKE2b of each record, with key and person, as a word; of several "
-     "columns the length stands before each text."},
+     "words(out, key, person, columns): BLAKE2b of each record, with key and person, as a word; columns are pairs of "
+     "offsets and text, and of several the length stands before each text."},
     {"look", look, METH_VARARGS,
      "look(keys, values, used, room, hashes, codes, new, found, start): find hashes in a table, or keep them with "
      "their codes while there is room (none is kept if room is below 0, and 2 marks what is not). Ends where the table "

@@ -66,14 +66,6 @@ def arrow_offsets(texts: Any) -> tuple[NDArray[np.int64], Any]:
     return np.asarray(ends, np.int64), data or b""
 
 
-def interleaved(columns: Sequence[Any]) -> Any:
-    """The texts of pyarrow arrays of equal length, record by record."""
-    import pyarrow as pa
-
-    order = np.arange(len(columns) * len(columns[0])).reshape(len(columns), -1).T
-    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns).take(arrow_integers(order.ravel()))
-
-
 _ZERO_FRACTION = re.compile(r"\.0+(?=$|[+-])")
 _ZONE = re.compile(r"([+-]\d\d)(\d\d)$")
 

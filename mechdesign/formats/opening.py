@@ -55,6 +55,7 @@ def open_source(
 
 Kind: TypeAlias = Literal["CSV", "Parquet"]
 KINDS: dict[str, Kind] = {"csv": "CSV", "parquet": "Parquet"}
+SUFFIXES: dict[Kind, tuple[str, ...]] = {"CSV": TEXT_SUFFIXES, "Parquet": PARQUET_SUFFIXES}
 
 
 def kind_named(format: str) -> Kind:
@@ -64,22 +65,22 @@ def kind_named(format: str) -> Kind:
     return KINDS[format]
 
 
-SUFFIXES: dict[Kind, tuple[str, ...]] = {"CSV": TEXT_SUFFIXES, "Parquet": PARQUET_SUFFIXES}
-
-
 def packing_of(
     source: Source, target: PathLike, kind: Kind | None = None, asked: Compression | None = None
 ) -> Compression | None:
-    """The compression asked for, or else by the target's name; refuses the name of another kind of file.
+    """The compression asked for, or else by the target's name; refuses a name of another kind than `kind`.
 
-    The target is of this `kind`, or where there is no choice of that of the source.
+    Without it, that is the source's.
     """
-    path, made = Path(target), kind or source.kind
-    packed, same = compression_named(path), made == source.kind
+    path, same = Path(target), kind in (None, source.kind)
+    packed, other = compression_named(path), "CSV" if (kind or source.kind) == "Parquet" else "Parquet"
     suffix = (path.with_suffix("") if packed else path).suffix.lower()
-    other: Kind = "CSV" if made == "Parquet" else "Parquet"
     if suffix in (*OTHER_SUFFIXES, *SUFFIXES[other]):
-        so = f"the {'input is' if same else 'output is to be'} a {made} file{' and so is the output' if same else ''}"
+        so = (
+            f"the input is a {source.kind} file and so is the output"
+            if same
+            else f"the output is a {kind} file"
+        )
         hint = (
             f", or convert it (--format {other.lower()})"
             if same and kind and suffix in SUFFIXES[other]
@@ -87,9 +88,9 @@ def packing_of(
         )
         raise InputError(f"{path}: {so}; name it accordingly{hint}")
     packed = asked or packed
-    if not same and made == "Parquet" and packed:
+    if not same and kind == "Parquet" and packed:
         raise InputError(
-            f"{path}: columns of a Parquet file are compressed; it cannot be packed with {packed} on top"
+            f"{path}: a Parquet file is compressed inside, and cannot be packed with {packed} on top"
         )
     return packed
 

@@ -20,7 +20,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.integers import Integers
 from mechdesign.core.numbers import quoted
 from mechdesign.formats import _rowhash
-from mechdesign.formats.cells import arrow_integers, arrow_offsets, arrow_texts, interleaved
+from mechdesign.formats.cells import arrow_integers, arrow_offsets, arrow_texts
 
 Words = NDArray[np.uint64]
 
@@ -155,10 +155,12 @@ class Identifiers:
         """Keyed BLAKE2b of the identifier; crossed ones have the length before every part, lest two read alike."""
 
         def words(attempt: int, at: Integers) -> Words:
-            texts = interleaved([column.take(arrow_integers(at)) for column in self.columns])
-            found = np.empty(len(at), np.uint64)
+            found, texts = (
+                np.empty(len(at), np.uint64),
+                [each.take(arrow_integers(at)) for each in self.columns],
+            )
             secret, person = _attempt(key, attempt).secret, b"mechdesign id".ljust(_PERSON, b"\0")
-            _rowhash.words(found, secret, person, *arrow_offsets(texts), len(self.columns))
+            _rowhash.words(found, secret, person, [*map(arrow_offsets, texts)])
             return found
 
         return Draws(len(self), words)

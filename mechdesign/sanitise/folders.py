@@ -251,10 +251,9 @@ def _placed(names: Sequence[str], format: str | None) -> dict[str, str]:
     for name in names:
         path = PurePath(name)
         plain = path.with_suffix("") if compression_named(path) else path
-        endings = () if format is None else SUFFIXES[kind_named(format)]
-        if format is not None and plain.suffix.lower() not in endings:
-            known = plain.suffix.lower() in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
-            path = path.with_name((plain.stem if known else plain.name) + f".{format}")
+        if format is not None and (ending := plain.suffix.lower()) not in SUFFIXES[kind_named(format)]:
+            known = ending in (*TEXT_SUFFIXES, *PARQUET_SUFFIXES)
+            path = path.with_name(f"{plain.stem if known else plain.name}.{format}")
         if (other := found.setdefault(path.as_posix(), name)) != name:
             raise InputError(f"{name} and {other} would both be written to {path}; give one another name")
     return found

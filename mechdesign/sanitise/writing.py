@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Event, Thread
 from typing import Any, TypeVar
 
 import numpy as np
@@ -58,45 +57,16 @@ class Sides:
         return [(path, audience) for path, audience in both if path is not None]
 
 
-AHEAD = 2
-"""Batches that wait for the next thread, at most."""
-
-
-@contextmanager
-def beside(items: Iterable[T], *, wanted: bool) -> Generator[Iterable[T]]:
-    """The items, which a thread of its own makes some steps ahead where that is wanted."""
+def ahead(items: Iterator[T], *, wanted: bool) -> Generator[T]:
+    """The items, of which a thread of its own makes the next one meanwhile where that is wanted."""
     if not wanted:
-        yield items
+        yield from items
         return
-    ready: Queue[tuple[T] | BaseException | None] = Queue(AHEAD)
-    left = Event()
-
-    def make() -> None:
-        last: BaseException | None = None
-        try:
-            for item in items:
-                if left.is_set():
-                    break
-                ready.put((item,))
-        except BaseException as error:  # for the other thread
-            last = error
-        ready.put(last)
-
-    def taken() -> Iterator[T]:
-        while isinstance(got := ready.get(), tuple):
-            yield got[0]
-        if got is not None:
-            raise got
-
-    thread = Thread(target=make, daemon=True)
-    thread.start()
-    try:
-        yield taken()
-    finally:
-        left.set()
-        while thread.is_alive():  # it may wait for room
-            with suppress(Empty):
-                ready.get(timeout=0.01)
+    with ThreadPoolExecutor(1) as thread:
+        following = thread.submit(next, items, None)
+        while (item := following.result()) is not None:
+            following = thread.submit(next, items, None)
+            yield item
 
 
 def write_release(
@@ -165,8 +135,8 @@ def write_release(
         with (
             open(target, "wb") as stream,
             sink_for(table, stream, outputs, kind, packing, text, escape=escape) as sink,
-            beside(read, wanted=jobs > 2) as batches,
-            beside(drawn(batches), wanted=jobs > 1) as ready,
+            closing(ahead(read, wanted=jobs > 2)) as batches,
+            closing(ahead(drawn(batches), wanted=jobs > 1)) as ready,
         ):
             for share, batch, written in ready:
                 # Cells of a Parquet file are escaped as they are written.
