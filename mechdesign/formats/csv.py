@@ -28,7 +28,14 @@ from mechdesign.formats.cells import (
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, field_of, values_of
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from mechdesign.release.draws import Key
 from mechdesign.sanitise.apply import Applied, sanitise_file
 from mechdesign.sanitise.entries import Entry
 from mechdesign.sanitise.evidence import LEVEL, Crossing, decisive, log_evidence
-from mechdesign.sanitise.ledger import NAME, Ledger
+from mechdesign.sanitise.ledger import NAME, OLD, Ledger, begins
 from mechdesign.sanitise.plan import lookalikes
 from mechdesign.sanitise.target import keep_stoppable, uninterrupted
 
@@ -97,7 +97,7 @@ class ProvisionalLedger(Ledger):
         self.stage, self.final, self._rehearsal = stage, final, rehearsal
         self.entered: list[Entry] = []
         self._taken: set[str] = set()
-        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path)):
+        if rehearsal and (not os.path.exists(path) or not os.path.getsize(path) or begins(Path(path), OLD)):
             path = Ledger(stage / f".{NAME}", key=key).path
         super().__init__(path, channels=() if rehearsal else channels, key=key)
 
