@@ -91,15 +91,17 @@ def _measures(report: Report, all_measures: bool) -> list[str]:
     """The derived measures: the promise's own for every channel, then what this channel attains."""
     if all_measures:
         return [line for block in measure_blocks(report.promise) for line in _lines(block)]
+    whom = names_of(report.asked)[0]
     follows = [
-        f"{bound.measure.split(' (')[0]} at most {amount(bound.promised, bound.unit)}"
+        f"{bound.measure.split(' (')[0]} {'with respect to' if bound.measure.startswith('local') else 'with'} {whom} "
+        f"at most {amount(bound.promised, bound.unit)}"
         for bound in report.promise.bounds
         if bound.promised is not None and bound.unit
     ]
     said = f"Every channel with this promise has {' and '.join(follows)}. " if follows else ""
     if report.promise.achieved is not None:
         reached = f"local differential privacy {w.at_most(report.promise.achieved['eps_ldp'])}"
-        said += f"This one attains {reached} with respect to {names_of(report.asked)[0]}. "
+        said += f"This one attains {reached} with respect to {whom}. "
     return [w.paragraph(f"{said}--all-measures lists them all.")]
 
 
