@@ -127,7 +127,9 @@ def test_few_pairs_of_each_column_find_the_optimum(
         "free": {},
         "keep": {"keep": True},
         "floor": {"floor": np.full(60, 0.2)},
-        "allowed": {"allowed": np.eye(60, dtype=np.bool_) | (np.random.default_rng(2).random((60, 60)) < 0.8)},
+        "allowed": {
+            "allowed": np.eye(60, dtype=np.bool_) | (np.random.default_rng(2).random((60, 60)) < 0.8)
+        },
     }
     problem = _many(1, cost, **options[way])
     optimum = assign(problem, method="simplex").cost
