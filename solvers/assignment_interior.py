@@ -79,7 +79,7 @@ class InteriorPoint:
             room = [(level + theta * auxiliary.sum(axis=1) * p[:, None]).min() for theta in thetas]
             q = np.where(self._real, q, float(thetas[int(np.argmax(room))]) * p[y])
         self.q = q
-        self.w = np.maximum(self._zeta() @ self.t[:m].T, 1e-3 * p[:, None])
+        self.w = np.maximum(self.columns(self.q + self._base) @ self.t[:m].T, 1e-3 * p[:, None])
         # Natural sizes of the products q z and w lambda: the central path is weighted by them.
         self._sizes = np.where(self._real, p[xs], p.mean()) * p[y]
         self._levels = np.broadcast_to((p * p.mean())[:, None], self.w.shape)
@@ -99,9 +99,6 @@ class InteriorPoint:
         """Sums over the pairs of each row."""
         return np.asarray(np.bincount(self.x, values, minlength=self.n), dtype=np.float64)[: self.n]
 
-    def _zeta(self) -> Array:
-        return self.columns(self.q + self._base)
-
     def padded(self, prices: Array) -> Array:
         """`prices` of the rows on every pair; zero on auxiliary ones."""
         return np.append(prices, np.zeros(self.a))[self.x]
@@ -112,7 +109,9 @@ class InteriorPoint:
         whole = np.zeros((self.n, self.n))
         whole[self.x[self._real], self._y[self._real]] = (self.q + self._base)[self._real]
         missed = float(np.abs(whole.sum(axis=1) / p - 1.0).max())
-        levels = np.abs(self.w - self._zeta() @ self.t[: self._m].T).max(axis=1, initial=0.0)
+        levels = np.abs(self.w - self.columns(self.q + self._base) @ self.t[: self._m].T).max(
+            axis=1, initial=0.0
+        )
         missed = max(missed, float((levels / p).max()))
         if self.problem.keep:
             missed = max(missed, float(np.abs(whole.sum(axis=0) / p - 1.0).max()))
@@ -139,7 +138,7 @@ class InteriorPoint:
     def _step(self) -> float:
         p, n, m, keep = self._p, self.n, self._m, self.problem.keep
         q, w, t = self.q, self.w, self.t
-        zeta = self._zeta()
+        zeta = self.columns(self.q + self._base)
         r_w = w - zeta @ t[:m].T
         r_p = p - self.rows(q + self._base)
         r_k = (p - zeta[:, self._mass])[:, None] if keep else np.zeros((n, 0))
