@@ -47,7 +47,7 @@ def people_parts(rows: int, folder: str, parts: int = 4) -> dict[str, Any]:
 
 
 def lazy(kind: str, how: str, folder: str) -> dict[str, Any]:
-    """Copy the people (`how` is copy, or on Spark `through` an Arrow function that changes nothing), or sanitise them."""
+    """Copy the people (`how`; on Spark also `through` an Arrow function that changes nothing), or sanitise them."""
     from mechdesign.channel.channel import Channel
     from mechdesign.release.draws import Key
     from mechdesign.sanitise import sanitise
