@@ -179,10 +179,13 @@ def _compare(
     force: bool,
 ) -> None:
     from mechdesign.core.files import check_target, replacing
+    from mechdesign.formats.inputs import STANDARD
     from mechdesign.report.plots import check_plot
     from mechdesign.report.ranges import curve_csv, curve_text, save_curve
     from mechdesign.sanitise.quantise import compare_budgets
 
+    if files.target == STANDARD:
+        raise InputError("--compare writes a file: name it, or take --json for standard output")
     check_target(files.target, force=force, sources=(files.source,))
     if files.plot is not None:
         check_plot(files.plot, force=force, sources=(files.source, files.target))

@@ -187,6 +187,7 @@ class Answering:
         self.used: set[int] = set()
         self.fresh = not mechanism.mechanisms
         self.new: list[int] = []
+        self.told: list[str] = []
         require_column(self.column, table.header)
 
     def batches(self, individual: str | None) -> Iterator[tuple[Batch, NDArray[np.int64], list[Any]]]:
@@ -352,7 +353,7 @@ class Answering:
         """The thresholds for groups of this size, laid out by the rule of the file where it has none."""
         self.used.add(size)
         if size not in self.sized:
-            self.sized[size] = sized_quantizer(self.mechanism, size)
+            self.sized[size] = sized_quantizer(self.mechanism, size, self.told)
             self.new.append(size)
         return self.sized[size].quantizer
 
@@ -368,7 +369,7 @@ class Answering:
         kept = tuple(self.sized[size] for size in sorted(self.used))
         made = replace(self.mechanism, mechanisms=kept, provenance=provenance)
         guarantee, total, _ = guarantee_record(made, self.each)
-        notices: list[str] = []
+        notices = self.told
         if self.each is None:
             notices.append(
                 "each record is taken as one individual's; if some have several, budgets add: name the column that "
@@ -397,8 +398,8 @@ class Answering:
         )
 
 
-def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
-    """Thresholds for another size of group, by the layout and within the budget of a mechanism."""
+def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None = None) -> SizedQuantizer:
+    """Thresholds for another size of group, by the layout and within the budget of a mechanism; `told` gets notices."""
     named = mechanism.provenance.get("layout")
     if named not in (*LAYOUTS, *THRESHOLDS):
         raise InputError(
@@ -430,10 +431,12 @@ def sized_quantizer(mechanism: MechanismFile, size: int) -> SizedQuantizer:
             f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
             "its thresholds by --layout"
         )
-    elif named == "most":
-        quantizer = most_levels(query, epsilon).quantizer
     else:
-        quantizer = thresholds_for(query, epsilon, mechanism.provenance.get("weights")).quantizer
+        weights = mechanism.provenance.get("weights")
+        best = most_levels(query, epsilon) if named == "most" else thresholds_for(query, epsilon, weights)
+        quantizer = best.quantizer
+        if not best.optimal and told is not None:
+            told.append(f"the thresholds for groups of {size} may not be the best ones: {best.because}")
     made = mechanism.certified(size, quantizer)
     if made.certificate.outputs > outputs_allowed(mechanism.epsilon):
         raise InputError(

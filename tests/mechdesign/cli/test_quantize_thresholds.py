@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
+from mechdesign.nonstochastic import optimise_thresholds
 from mechdesign.nonstochastic.domains import finite
 from mechdesign.nonstochastic.mechanism_file import FORMAT, VERSION, verify_file
 from mechdesign.nonstochastic.microaggregation import best_cells, row_minima
@@ -164,3 +165,14 @@ def test_row_minima_of_monge_matrices(height, width, seed):
     place = row_minima(lambda r, c: matrix[r, c].astype(float), np.arange(height), first, last)
     for r in range(height):
         assert matrix[r, place[r]] == matrix[r, first[r] : last[r] + 1].min()
+
+
+def test_thresholds_that_are_not_proven_say_so(amounts, run, monkeypatch):
+    """The program is stopped at once: its thresholds keep the budget, and a note says that they may not be the best."""
+    monkeypatch.setattr(
+        optimise_thresholds.least_distortion, "__kwdefaults__", {"weights": None, "time_limit": 1e-9}
+    )
+    done = run(*ASKED[:-1], *MEAN, "--domain", "0,10,20,50,100", "--thresholds", "optimal")
+    assert done.code == 0, done.err
+    assert "the thresholds for groups of 3 may not be the best ones: stopped by the time limit" in done.err
+    assert verify_file("o.csv.mechanism.json").satisfied
