@@ -196,12 +196,14 @@ def amount(bound: float, unit: str) -> str:
 def measure_blocks(promise: Promise) -> tuple[b.Block, ...]:
     """What follows for other measures: from the promise, for every channel; and what this channel attains."""
     attained = any(bound.attained is not None for bound in promise.bounds)
-    header = ("measure", "every channel with this promise, at most", "this channel")[: 2 + attained]
+    header = ("measure", "with this promise, at most", "this channel")[: 2 + attained]
     rows: list[tuple[b.Cell, ...]] = []
     for bound in promise.bounds:
         values = (bound.promised, bound.attained)[: 1 + attained]
         rows.append(b.cells(bound.measure, *("-" if v is None else amount(v, bound.unit) for v in values)))
-    caption = "What the promise bounds" + (", and what this channel attains" if attained else "")
+    caption = "What the promise bounds, whatever the channel" + (
+        ", and what this one attains" if attained else ""
+    )
     return (b.Grid(caption, header, tuple(rows)),) if rows else ()
 
 

@@ -116,33 +116,31 @@ def release_table(
     source: PathLike,
     target: PathLike,
     *,
-    column: str | None = None,
-    individual: str | None = None,
-    equals: str | None = None,
-    text: TextOptions | None = None,
-    compression: Compression | None = None,
-    mechanism_path: PathLike | None = None,
     keep: Sequence[PathLike] = (),
-    force: bool = False,
-    progress: Progress | None = None,
+    **asked: Unpack[Asked],
 ) -> Quantised:
     """As `apply_mechanism`, with the mechanism for the table at hand; thresholds that it lacks are laid out as needed.
 
     `keep` are files that are still needed and never overwritten.
     """
     standard = os.fspath(target) == STANDARD
-    beside = mechanism_path or (None if standard else f"{os.fspath(target)}.mechanism.json")
+    beside = asked.get("mechanism_path") or (None if standard else f"{os.fspath(target)}.mechanism.json")
     folder = None if standard else Path(target).absolute().parent
     if beside and Path(beside).absolute() == Path(target).absolute():
         raise InputError(f"{os.fspath(target)} cannot be the release and its mechanism file at once")
     with (
         GuardedInput(source, spool=folder) as guarded,
-        open_source(guarded.path, text, name=guarded.name) as table,
-        Target(target, force=force, sources=(guarded.path, *keep), sides=[beside] if beside else []) as out,
+        open_source(guarded.path, asked.get("text"), name=guarded.name) as table,
+        Target(
+            target,
+            force=asked.get("force", False),
+            sources=(guarded.path, *keep),
+            sides=[beside] if beside else [],
+        ) as out,
     ):
         mechanism = designed(table)
-        run = Answering(mechanism, table, column, equals, progress)
-        packing = compression or packing_of(table, target)
+        run = Answering(mechanism, table, asked.get("column"), asked.get("equals"), asked.get("progress"))
+        packing, individual = asked.get("compression") or packing_of(table, target), asked.get("individual")
         if mechanism.query == "identity":
             run.identity(out.part, packing, individual)
         else:
