@@ -41,8 +41,8 @@ class RangeBudget:
     )
     domain: str | None = option(
         "VALUES",
-        "In place of --range all values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) "
-        "that also says how likely each is.",
+        "All values that a cell can have: V1,V2,.. or LO:HI:STEP, or a CSV file (symbol,share) that also says how "
+        "likely each is. With --range, values between these are possible, too, and are counted.",
     )
     individual: str | None = option(
         "COL",

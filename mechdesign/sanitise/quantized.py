@@ -31,7 +31,7 @@ from mechdesign.formats.inputs import STANDARD, GuardedInput, TextOptions
 from mechdesign.formats.opening import Batch, Source, open_source, packing_of
 from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn
 from mechdesign.nonstochastic.answering import BadCell, Groups, Numbers, numbers_of, truths_of, usable_records
-from mechdesign.nonstochastic.domains import FiniteDomain, exact_number
+from mechdesign.nonstochastic.domains import FiniteDomain, exact_number, finite
 from mechdesign.nonstochastic.levels import epsilon_for, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import (
     TOLD,
@@ -419,20 +419,23 @@ def sized_quantizer(mechanism: MechanismFile, size: int, told: list[str] | None 
     # A record that counts as 0 or 1 has two outputs at most, and finer cells would tell nothing more.
     outputs = min(outputs, 2) if mechanism.query == "count" else outputs
     epsilon = epsilon_for(outputs)
+    # Thresholds may be placed for some values of a range, and are counted for all of it.
+    points = mechanism.provenance.get("points")
+    space = finite(points) if points else mechanism.domain
     if named in LAYOUTS:
         quantizer = design_quantizer(query, epsilon, layout=cast("Layout", named)).quantizer
     elif named == "given":
         cuts = [exact_number("a threshold", t) for t in mechanism.provenance.get("thresholds", ())]
         quantizer = Quantizer(lo, hi, tuple(t for t in cuts if lo < t <= hi))
-    elif not isinstance(query, LinearQuery) or not isinstance(mechanism.domain, FiniteDomain):
+    elif not isinstance(query, LinearQuery) or not isinstance(space, FiniteDomain):
         raise InputError(
             f"{named} thresholds are for the identity, mean or sum of a finite domain (--domain); another query gets "
             "its thresholds by --layout"
         )
     else:
-        weights = mechanism.provenance.get("weights")
-        best = most_levels(query, epsilon) if named == "most" else thresholds_for(query, epsilon, weights)
-        quantizer = best.quantizer
+        weights, found = mechanism.provenance.get("weights"), build_query(mechanism.query, size, space)
+        best = most_levels(found, epsilon) if named == "most" else thresholds_for(found, epsilon, weights)
+        quantizer = replace(best.quantizer, lo=lo, hi=hi)
         if not best.optimal and told is not None:
             told.append(f"the thresholds for groups of {size} may not be the best ones: {best.because}")
     made = mechanism.certified(size, quantizer)

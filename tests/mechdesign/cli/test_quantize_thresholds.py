@@ -88,11 +88,31 @@ def test_listed_thresholds_and_values_beside_the_domain(amounts, run):
     assert verify_file("o.csv.mechanism.json").satisfied
 
 
+def test_a_prior_on_some_values_of_a_range(amounts, run):
+    """Cells of least error for a skewed prior, released for any number of the range, which is what is counted."""
+    (amounts / "x.csv").write_text(
+        "who,v\n" + "".join(f"{k},{k * 7.3 % 97!r}\n" for k in range(40)), encoding="utf-8"
+    )
+    asked = ("quantize", "x.csv", "y.csv", "--column", "v", "--epsilon", "2", "--range", "0,100", "--json")
+    done = run(*asked, "--domain", "prior.csv", "--thresholds", "optimal")
+    assert (done.code, done.record["outputs"], done.record["outside"]) == (0, 4, 0), done.err
+    found = verify_file("y.csv.mechanism.json")
+    quantizer = found.mechanism.mechanisms[0].quantizer
+    # To join 10 and 20 costs the least: 25 * 20 / 45 * 10^2.
+    assert (found.satisfied, tuple(quantizer.thresholds), quantizer.hi) == (True, (5, 35, 75), 100)
+    assert [float(v) for v in quantizer.released] == [0, 130 / 9, 50, 100]
+    # Of a mean, values between those of the domain can bring about more outputs, and then it is refused.
+    refused = run(*ASKED, *MEAN, "--domain", "prior.csv", "--range", "0,100", "--thresholds", "most")
+    assert (refused.code, "with these thresholds one individual can bring about" in refused.err) == (2, True)
+    assert "Theorem 4, corrected" in run("audit", "y.csv.mechanism.json").out
+    assert run("check", "y.csv", "--channel", "y.csv.mechanism.json", "--original", "x.csv").code == 0
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--range", "0,100", "--thresholds", "optimal"), "of a finite domain (--domain)"),
-        (("--domain", "0,10", "--range", "0,1"), "--domain lists them: give one"),
+        (("--domain", "0,10", "--range", "5,8", "--thresholds", "most"), "thresholds must lie above"),
         (("--domain", "0,10"), "line 4: the value is none of the 2 of the domain"),
         (("--domain", "0:10"), "must be a number or START:STOP:STEP"),
         (("--domain", "0:10:0"), "the step (0) must be positive"),
