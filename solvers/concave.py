@@ -249,7 +249,7 @@ class ConcaveSearch:
     def _walk(self, points: Points, deadline: float) -> None:
         """Walks from vertex to vertex, beginning at the points."""
         parts, starts = len(self._kernels), np.zeros((len(points), len(self._first)))
-        np.add.at(starts, (np.repeat(np.arange(len(points)), np.diff(points.indptr)), self._members[points.indices]), points.data)
+        np.add.at(starts, (points.owner, self._members[points.indices]), points.data)
         following = list(range(parts))
         while min(following) < len(points):
             left = min(SLICE, deadline - time.monotonic())

@@ -148,6 +148,7 @@ class Generation:
         self._center = np.zeros_like(self.target) if self.guess is None else self.guess
         self._boxed = self.stabilise
         self._turn, self._credit, self._next_exact = 0, 0.0, 0.0
+        self._solved = 0  # columns that the last master without a box knew
         self._random = np.random.default_rng(0)
 
     def run(self) -> EnvelopeStatus:
@@ -286,8 +287,8 @@ class Generation:
             solution = self._solve()
             if isinstance(solution, EnvelopeStatus):
                 return solution
-            if solution.slack <= COVERED:
-                self._accept(solution)
+            if solution.slack <= COVERED and self._accept(solution) and not self._boxed:
+                self._solved = len(self.costs)
             value = float(solution.dual @ self.target)
             if self._idling(value):
                 return EnvelopeStatus.STALLED
@@ -370,7 +371,7 @@ class Generation:
             return None
         excess = points.dot(prices) - points.entropies()
         first, worth = points.indptr[:-1], self.target[points.indices] / points.data
-        least = np.repeat(np.minimum.reduceat(worth, first), np.diff(points.indptr))
+        least = np.minimum.reduceat(worth, first)[points.owner]
         rarest = np.minimum.reduceat(np.where(worth == least, np.arange(len(worth)), len(worth)), first)
         drop = np.zeros_like(prices)
         np.maximum.at(drop, points.indices[rarest], np.maximum(excess, 0.0) / points.data[rarest])
@@ -447,6 +448,8 @@ class Generation:
             self._boxed = False
 
     def _solve_exactly(self, seconds: float) -> bool:
+        if self._solved == len(self.costs):
+            return True
         solution = self._master.solve(seconds)
         return self._usable(solution) and self._accept(solution)
 

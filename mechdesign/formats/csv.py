@@ -17,11 +17,19 @@ import numpy as np
 
 from mechdesign.core.errors import InputError
 from mechdesign.core.numbers import quoted
-from mechdesign.formats.cells import arrow_integers, arrow_texts, integers_of, require_column
+from mechdesign.formats import _csv
+from mechdesign.formats.cells import arrow_texts, encode, integers_of, require_column, simple_texts
 from mechdesign.formats.compression import Compression, LeftOpen, compressed, write_all
 from mechdesign.formats.csv_split import Blocks, Positions, TextBlock, pieces_of
 from mechdesign.formats.inputs import RawInput, TextInput, TextOptions
-from mechdesign.formats.outputs import KeptColumn, Output, WrittenColumn, check_outputs, values_of
+from mechdesign.formats.outputs import (
+    KeptColumn,
+    Output,
+    WrittenColumn,
+    check_outputs,
+    field_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,12 @@ class CellWriter:
     """Writes cells with quotes where they need them."""
 
     def __init__(self, name: str, options: TextOptions, encoding: str, *, alone: bool) -> None:
-        self._name = name
+        self.name = name
         self._quote = options.quote
-        self._special = [options.delimiter, "\r", "\n", *([] if options.quote is None else [options.quote])]
+        # In hexadecimal, for pyarrow's patterns and Python's alike.
+        special = "".join(f"\\x{ord(each):02x}" for each in options.delimiter + (options.quote or ""))
+        self.special = f"[{special}\\r\\n]" + "|^$" * alone
         self._encoding = encoding
-        self._alone = alone
 
     def cell(self, text: str, what: str) -> str:
         """The text as it is written; messages say `what` it is."""
@@ -73,14 +82,14 @@ class CellWriter:
             text.encode(self._encoding)
         except UnicodeEncodeError:
             raise InputError(
-                f"{self._name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
+                f"{self.name}: {what} {quoted(text)} cannot be written in {self._encoding}, the encoding of the file; "
                 "save the file as UTF-8"
             ) from None
-        if not any(character in text for character in self._special) and (text or not self._alone):
+        if not re.search(self.special, text):
             return text
         if self._quote is None:
             raise InputError(
-                f"{self._name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
+                f"{self.name}: {what} {quoted(text)} cannot be written without quotes; read the file with quotes, or "
                 "with another delimiter"
             )
         return self._quote + text.replace(self._quote, self._quote * 2) + self._quote
@@ -96,13 +105,8 @@ class CsvSink(AbstractContextManager["CsvSink"]):
     def __init__(
         self, source: CsvSource, target: BinaryIO, outputs: Sequence[Output], compression: Compression | None
     ) -> None:
-        check_outputs(outputs, len(source.header))
-        self.records = 0
-        self._delimiter = source.options.delimiter
-        self._encoding = source.text.encoding
-        self._encoder = codecs.getincrementalencoder(self._encoding)()
+        self._begin(source, outputs, source.options, source.text.encoding)
         alone = len(outputs) == 1
-        self._writer = CellWriter(source.name, source.options, source.text.encoding, alone=alone)
         self._lone = outputs[0].position if alone and isinstance(outputs[0], KeptColumn) else None
         if self._lone is not None and len(source.header) > 1:
             outputs = [WrittenColumn(source.header[self._lone], self._lone)]
@@ -116,10 +120,20 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             else self._writer.cell(output.name, "the column")
             for output in outputs
         ]
+        self._open(target, compression, source.text.mark)
+        self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
+
+    def _begin(self, source: Any, outputs: Sequence[Output], options: TextOptions, encoding: str) -> None:
+        check_outputs(outputs, len(source.header))
+        self.records = 0
+        self._delimiter, self._encoding = options.delimiter, encoding
+        self._encoder = codecs.getincrementalencoder(encoding)()
+        self._writer = CellWriter(source.name, options, encoding, alone=len(outputs) == 1)
+
+    def _open(self, target: BinaryIO, compression: Compression | None, mark: bytes = b"") -> None:
         self._plain = LeftOpen(target)
         self._target = compressed(self._plain, compression)
-        write_all(self._target, source.text.mark)
-        self._put(self._delimiter.join(cells).encode() + source.blocks.newline)
+        write_all(self._target, mark)
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is not None:
@@ -134,9 +148,7 @@ class CsvSink(AbstractContextManager["CsvSink"]):
             self._put(memoryview(batch.text)[: batch.size])
         else:
             coded = [self._coded(k, column) for k, column in enumerate(written)]
-            out = self._exchanged(batch, coded)
-            sizes = np.frombuffer(out.buffers()[1], np.int32)
-            self._put(memoryview(out.buffers()[2])[: sizes[len(out)]] if len(out) else b"")
+            self._put(self._exchanged(batch, coded))
         self.records += batch.num_rows
 
     def write_packed(self, part: Any) -> None:
@@ -150,41 +162,28 @@ class CsvSink(AbstractContextManager["CsvSink"]):
         """Write what is left; the target stays open."""
         self._target.close()
 
-    def _exchanged(self, block: TextBlock, written: Sequence[tuple[Any, Any]]) -> Any:
-        """The pieces of the output in order, as one array of text whose data are the output."""
+    def _exchanged(self, block: TextBlock, written: Sequence[tuple[Positions, Any]]) -> bytes:
+        """The lines of the block with the texts of the written columns."""
         import pyarrow as pa
 
-        rows, gone = len(block.starts), len(self._edits)
-        offsets = np.empty(2 * gone * rows + 2, np.int32)
-        offsets[0], offsets[-1] = 0, block.size
-        bounds = offsets[1:-1].reshape(rows, 2 * gone)
+        cuts = np.empty((len(block.starts), len(self._edits), 2), np.int64)
         for k, edit in enumerate(self._edits):
-            bounds[:, 2 * k] = block.starts if edit.after is None else block.ends[:, edit.after]
+            cuts[:, k, 0] = block.starts if edit.after is None else block.ends[:, edit.after]
             if edit.before == 0:
-                bounds[:, 2 * k + 1] = block.starts
-                continue
-            bounds[:, 2 * k + 1] = block.ends[:, -1 if edit.before is None else edit.before - 1]
-            if edit.takes_delimiter:
-                bounds[:, 2 * k + 1] += 1
-        pieces = pieces_of(block.text, offsets)
-        values = [pieces]
-        slots = gone + sum(len(edit.written) for edit in self._edits)
-        picked = np.empty(slots * rows + 1, np.int32)
-        picked[-1] = 2 * gone * rows
-        order = picked[:-1].reshape(rows, slots)
-        first = np.arange(0, 2 * gone * rows, 2 * gone, dtype=np.int32)
-        slot, base = 0, len(pieces)
-        for k, edit in enumerate(self._edits):
-            order[:, slot] = first + 2 * k
-            slot += 1
-            for j in edit.written:
-                codes, texts = written[j]
-                order[:, slot] = codes
-                order[:, slot] += base
-                values.append(texts)
-                base += len(texts)
-                slot += 1
-        return pa.concat_arrays(values).take(arrow_integers(picked))
+                cuts[:, k, 1] = block.starts
+            else:
+                ends = block.ends[:, -1 if edit.before is None else edit.before - 1]
+                cuts[:, k, 1] = ends + edit.takes_delimiter
+        codes = np.empty((len(block.starts), len(written)), np.int64)
+        used = [written[j] for edit in self._edits for j in edit.written]
+        base = 0
+        for slot, (of, known) in enumerate(used):
+            codes[:, slot] = of
+            codes[:, slot] += base
+            base += len(known)
+        _, offsets, data = pa.concat_arrays([arrow_texts([]), *(known for _, known in used)]).buffers()
+        counts = np.array([len(edit.written) for edit in self._edits])
+        return _csv.exchanged(block.text, block.size, cuts, codes, counts, offsets, data or b"")
 
     def _coded(self, k: int, column: Any) -> tuple[Any, Any]:
         """Codes of the written column number `k`, and its texts as they are to be written."""
@@ -206,8 +205,86 @@ class CsvSink(AbstractContextManager["CsvSink"]):
 
     def _put(self, data: Any) -> None:
         if self._encoding != "utf-8":
-            data = self._encoder.encode(bytes(data).decode())
+            try:
+                data = self._encoder.encode(bytes(data).decode())
+            except UnicodeEncodeError:
+                raise InputError(
+                    f"{self._writer.name}: a cell cannot be written in {self._encoding}; write it as UTF-8"
+                ) from None
         write_all(self._target, data)
+
+
+class TextSink(CsvSink):
+    """Writes columns of a Parquet file as a CSV: the texts of the cells by the rules of `cells`, nulls as empty ones.
+
+    Types, metadata, and what tells a null from an empty text, are lost. With `escape`, cells are written `as_text`.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        target: BinaryIO,
+        outputs: Sequence[Output],
+        compression: Compression | None,
+        options: TextOptions,
+        *,
+        escape: bool = False,
+    ) -> None:
+        import pyarrow as pa
+
+        self._begin(source, outputs, options, codecs.lookup(options.encoding).name)
+        self._quote, self._escape, self._outputs = options.quote, escape, outputs
+        for output in outputs:
+            field = field_of(output, source.schema)
+            try:
+                encode(pa.array([], field.type), field.name)
+            except InputError as error:
+                raise InputError(f"{source.name}: {error}, or leave it out (--drop)") from None
+        names = [field_of(output, source.schema).name for output in outputs]
+        self._open(target, compression)
+        self._put(
+            (options.delimiter.join(self._writer.cell(name, "the column") for name in names) + "\n").encode()
+        )
+
+    def write(self, batch: Any, written: Sequence[Any]) -> None:
+        """Write a batch of the source, with the columns that were written anew."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        fresh = iter(written)
+        columns = [
+            self._written(batch.texts(output.position) if isinstance(output, KeptColumn) else next(fresh))
+            for output in self._outputs
+        ]
+        columns[-1] = pc.binary_join_element_wise(columns[-1], "", "\n")
+        lines = pc.binary_join_element_wise(*columns, self._delimiter)
+        self.write_packed(pyarrow.RecordBatch.from_arrays([lines], [""]))
+
+    def _written(self, column: Any) -> Any:
+        """The cells of a column, with quotes where they need them."""
+        import pyarrow.compute
+
+        pc: Any = pyarrow.compute
+        simple = simple_texts(column)
+        cells = (encode(column, "").expanded() if simple is None else simple).fill_null("")
+        if self._escape:
+            formulas = pc.match_substring_regex(cells, r"^[=+\-@\t\r]")
+            formulas = pc.and_not(formulas, pc.match_substring_regex(cells, f"^{NUMBER}$"))
+            cells = pc.if_else(formulas, pc.binary_join_element_wise("'", cells, ""), cells)
+        if pc.any(pc.match_substring(cells, "\0")).as_py():
+            raise InputError(
+                f"{self._writer.name}: a cell holds a NUL character, which no CSV can; leave its column out"
+            )
+        special = pc.match_substring_regex(cells, self._writer.special)
+        if not pc.any(special).as_py():
+            return cells
+        if self._quote is None:
+            raise InputError(
+                f"{self._writer.name}: a cell cannot be written without quotes; write it with quotes, or with another "
+                "delimiter"
+            )
+        doubled = pc.replace_substring(cells, self._quote, self._quote * 2)
+        return pc.if_else(special, pc.binary_join_element_wise(self._quote, doubled, self._quote, ""), cells)
 
 
 class CsvSource(AbstractContextManager["CsvSource"]):
@@ -296,12 +373,12 @@ class CsvSource(AbstractContextManager["CsvSource"]):
 FORMULAS = "=+-@\t\r"
 """What a cell begins with that a spreadsheet takes for a formula."""
 
-_NUMBER = re.compile(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?")
+NUMBER = r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?%?"
 
 
 def as_text(cell: str) -> str:
     """A cell with an apostrophe before it, where a spreadsheet would take it for a formula and it is no number."""
-    return f"'{cell}" if cell and cell[0] in FORMULAS and not _NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if cell and cell[0] in FORMULAS and not re.fullmatch(NUMBER, cell) else cell
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,25 +443,11 @@ class CsvBatch(TextBlock):
 
     def _texts(self, starts: Positions, ends: Positions) -> Any:
         """The texts of cells that begin and end there, without the quotes around them."""
-        import pyarrow.compute
+        import pyarrow as pa
 
-        pc: Any = pyarrow.compute
-        if not self.quotes or self.quote is None:
-            return _slices(self.text, starts, ends)
-        data = np.frombuffer(self.text, np.uint8)
-        around = (data[starts] == ord(self.quote)) & (ends > starts)
-        cells = _slices(self.text, starts + around, ends - around)
-        if self.quote.encode() not in cells.buffers()[2].to_pybytes():
-            return cells
-        single = pc.replace_substring(cells, self.quote * 2, self.quote)
-        return pc.if_else(around, single, cells)
-
-
-def _slices(text: bytes, starts: Positions, ends: Positions) -> Any:
-    """The pieces of `text` from each start to each end, in order."""
-    offsets = np.empty(2 * len(starts), np.int32)
-    offsets[0::2], offsets[1::2] = starts, ends
-    return pieces_of(text, offsets).take(arrow_integers(np.arange(0, 2 * len(starts), 2, dtype=np.int32)))
+        quote = -1 if self.quote is None or not self.quotes else ord(self.quote)
+        found = _csv.texts(self.text, *map(np.ascontiguousarray, (starts, ends)), quote)
+        return pa.Array.from_buffers(pa.string(), len(starts), [None, *map(pa.py_buffer, found)])
 
 
 def _unquoted(cell: str, quote: str | None) -> str:

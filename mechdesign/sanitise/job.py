@@ -28,7 +28,7 @@ from mechdesign.core.errors import InputError
 from mechdesign.core.files import PathLike, holds, real_path
 from mechdesign.core.numbers import at_most, listed
 from mechdesign.formats.digests import Content
-from mechdesign.formats.inputs import STANDARD
+from mechdesign.formats.inputs import STANDARD, on_failure
 from mechdesign.release.drawing import REDRAW, Release
 from mechdesign.release.policies import REFUSE
 from mechdesign.release.sampling import Releasable
@@ -112,11 +112,14 @@ class Job:
     def _choose(self, content: Content | None) -> None:
         """Find the draws of this data set, which shows in its bytes or else in its content."""
         with self.ledger.reading() as db:
-            released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
-            places = [*(os.fspath(real_path(path)) for path in self.channel_files), *[None] * len(self.uses)]
-            pairs = zip(self.uses, places, strict=False)
-            self.drawn = tuple(self._drawn(use, place, released, content) for use, place in pairs)
+            self.drawn = self._found(db, content)
             self.keys = tuple(self.ledger.key_of(drawn, db) for drawn in self.drawn)
+
+    def _found(self, db: Connection, content: Content | None) -> tuple[Drawn, ...]:
+        released = [entry for entry in self.ledger.releases(db) if self._is_mine(entry, content)]
+        places = [*(os.fspath(real_path(path)) for path in self.channel_files), *[None] * len(self.uses)]
+        pairs = zip(self.uses, places, strict=False)
+        return tuple(self._drawn(use, place, released, content) for use, place in pairs)
 
     def _is_mine(self, entry: Entry, content: Content | None) -> bool:
         """Whether a release belongs to the job of this data set."""
@@ -124,6 +127,10 @@ class Job:
             return entry.identity == self.identity
         same = content is not None and entry.ordered == content.ordered
         return same or (self.file is not None and entry.file == self.file)
+
+    def _is_last(self, db: Connection, content: Content) -> bool:
+        """Whether of two jobs that know these records, one of them of an earlier version, this is the last one."""
+        return self._found(db, content) == self.drawn
 
     def _drawn(
         self, use: Use, place: str | None, released: Sequence[Entry], content: Content | None
@@ -148,7 +155,7 @@ class Job:
             with self.ledger.reading() as db:
                 for release, drawn, key in zip(releases, self.drawn, self.keys, strict=True):
                     for hashes, codes in self.ledger.known(db, drawn, key):
-                        release.earlier.add(hashes, codes)
+                        release.earlier.look(hashes, codes)
 
     def finished(self, target: PathLike, sides: Sequence[PathLike] = ()) -> Entry | None:
         """The run that has written all of this to `target` already, if there is one; it is marked as done.
@@ -225,7 +232,11 @@ class Job:
             (others if not pairs else own if same else foreign).append(entry)
             if pairs and same and any(old.draw != mine.draw for old, mine in pairs):
                 before.append(entry)
-            elif not same and not self.identity and self._is_mine(entry, content):
+            elif (
+                not (same or self.identity)
+                and self._is_mine(entry, content)
+                and not self._is_last(db, content)
+            ):
                 return None
         again = {entry.id for entry in before}
         repeated = any(entry.id not in again and is_same(entry, content, self.file) for entry in own)
@@ -278,9 +289,8 @@ class Job:
 
     def commit(self, out: Target, entry: Entry, content: Content, releases: Sequence[Release]) -> None:
         """Enter a release and give its files their names; what fails is taken back, unless it may have been seen."""
-        try:
-            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
-        except BaseException:
+
+        def take_back() -> None:
             if entry.target != STANDARD and not holds(entry.target, entry.output):
                 # The first error is the one to tell; an entry too many does no harm.
                 with suppress(InputError), self.ledger.changing() as db:
@@ -289,7 +299,9 @@ class Job:
                     else:  # what that run wrote may have been seen before it was removed
                         self.ledger.take_over(db, entry, self._continued)
                         self.ledger.enter(db, self._continued)
-            raise
+
+        with on_failure(take_back):
+            out.commit(before=lambda: self.finish(entry, content, releases), after=lambda: self.done(entry))
 
 
 def changes_told(releases: Sequence[Release]) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import sqlite3
 import sys
 import threading
@@ -14,9 +16,11 @@ from mechdesign.core.documents import hashed_text
 from mechdesign.core.errors import InputError
 from mechdesign.release.draws import Key
 from mechdesign.sanitise import ledger as module
+from mechdesign.sanitise.apply import Run, sanitise_file
 from mechdesign.sanitise.entries import DONE, FINISHING, Drawn, Entry, Use
 from mechdesign.sanitise.keys import check_of, create_key, key_of_draw, read_key
 from mechdesign.sanitise.ledger import Ledger, default_path
+from tests.mechdesign.sanitise.records import mixing_channel, people
 
 USE = Use(channel="c" * 64, columns=("job",), form="label")
 DRAWN = Drawn(use=USE, job="rows x", draw=0)
@@ -38,9 +42,13 @@ def enter(ledger: Ledger, *entries: Entry) -> None:
             ledger.enter(db, each)
 
 
-def names(ledger: Ledger) -> list[str]:
+def releases(ledger: Ledger) -> list[Entry]:
     with ledger.reading() as db:
-        return [each.id for each in ledger.releases(db)]
+        return list(ledger.releases(db))
+
+
+def names(ledger: Ledger) -> list[str]:
+    return [each.id for each in releases(ledger)]
 
 
 def key_of(ledger: Ledger, drawn: Drawn = DRAWN) -> Key:
@@ -300,3 +308,47 @@ def test_an_old_job_file_that_is_damaged(path, tmp_path, edit, message):
     with pytest.raises(InputError, match=rf"id-id\.json.*{message}"):
         Ledger(path, channels=[tmp_path / "channel.json"])
     Ledger(path, channels=[tmp_path / "copy.json"])  # there it may be any file
+
+
+def test_two_jobs_that_know_the_same_records(path, tmp_path, monkeypatch):
+    """A job file of an earlier version that comes to a ledger with a job of its own for them: the last one goes on."""
+    channel, source = mixing_channel(), tmp_path / "in.csv"
+    people(50).to_csv(source, index=False)
+    channel.save(tmp_path / "channel.json")
+    sanitise_file(
+        channel, source, tmp_path / "first.csv", ledger=path, channel_files=[tmp_path / "channel.json"]
+    )
+    key, (entry,) = Key.fresh(), releases(Ledger(path))
+    run = {
+        "id": "3" * 16,
+        "target": "/old.csv",
+        "draw": 0,
+        "dataset": hashlib.sha256(source.read_bytes()).hexdigest(),
+    }
+    run |= {
+        "uses": [USE.model_copy(update={"channel": entry.drawn[0].use.channel}).model_dump()],
+        "fresh": False,
+    }
+    run |= {
+        "settings": entry.settings,
+        "versions": {},
+        "state": "done",
+        "started": "2025",
+        "finished": "2025",
+    }
+    run |= {"output": "e" * 64, "records": 50}
+    old_job(tmp_path / "channel.json.jobs" / "rows.json", key, identity=[], runs=[run])
+    drawn, calls = Run._drawn, itertools.count()
+
+    def counted(*arguments):
+        assert next(calls) < 3, "the job goes round in circles"
+        return drawn(*arguments)
+
+    monkeypatch.setattr(Run, "_drawn", counted)
+    sanitise_file(
+        channel, source, tmp_path / "second.csv", ledger=path, channel_files=[tmp_path / "channel.json"]
+    )
+    first, old, second = releases(Ledger(path))
+    assert first.file == old.file == second.file
+    assert second.drawn[0].job == old.drawn[0].job != first.drawn[0].job
+    assert key_of(Ledger(path), second.drawn[0]) == key
