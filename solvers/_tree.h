@@ -163,7 +163,7 @@ TREE double descend(Search *s, int stage)
 /* Where an interval is cut, between the point of the linear program (0) and the middle (1). At the point alone a
  * small coordinate leaves an upper part whose chord is hardly better than before: with less than a third hard
  * searches take two to eight times more nodes. */
-#define TO_MIDDLE 0.5
+#define TO_MIDDLE 0.8
 
 /* Chord costs of the box in w->l, w->u; returns the constant term. */
 static double set_chords(Search *s)

@@ -186,6 +186,7 @@ def lower_envelope(
         gap=gap,
         time_limit=end - time.monotonic(),
         stabilise=vertices is None and lead is None,
+        walks=lead is None,
         guess=known,
         completion=(lambda: _stars(polytope, p)) if polytope.n <= MOST_STARS else None,
         progress=progress,

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -113,6 +114,7 @@ class Generation:
     time_limit: float
     incumbent: Array | None = None
     stabilise: bool = True
+    walks: bool = False
     guess: Array | None = None
     dear: float = math.inf
     completion: Callable[[], Points] | None = None
@@ -198,7 +200,9 @@ class Generation:
             else:
                 self._accept(solution)
                 mean = prices if mean is None else SMOOTHING * mean + (1.0 - SMOOTHING) * prices
-                found = self._descend(mean, prices)
+                found = self._walk(solution)
+                if found < ENOUGH:
+                    found += self._descend(mean, prices)
                 if found < ENOUGH:
                     found += self._descend(prices, prices)
                 if found < ENOUGH:
@@ -230,6 +234,13 @@ class Generation:
             found += self._local(at, solution.dual, center, AROUND[self._random.integers(len(AROUND))])
         return found
 
+    def _walk(self, solution: MasterSolution) -> int:
+        """Walks from the outputs in use to ever cheaper neighbours."""
+        if not self.walks:
+            return 0
+        used = self.pool.take(np.flatnonzero(solution.weights > 0.0))
+        return self._searched(solution.dual, solution.dual, -COLUMN_SHARE * self._aim, walk=used)
+
     def _local(
         self,
         at: Array,
@@ -239,15 +250,18 @@ class Generation:
         cutoff: float | None = None,
         turn: int | None = None,
     ) -> int:
-        """Local searches at prices `at`; what gains at `prices` is added, and counted."""
+        """Local searches at prices `at`, as `_searched`."""
+        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
+        turn = int(self._random.integers(1 << 20)) if turn is None else turn
+        return self._searched(at, prices, cutoff, center=center, mix=mix, turn=turn)
+
+    def _searched(self, at: Array, prices: Array, cutoff: float, **where: Any) -> int:
+        """Search at prices `at` without a tree; what gains at `prices` is added, and counted."""
         if self._left() <= 0.0:
             return 0
         started = time.monotonic()
-        cutoff = -COLUMN_SHARE * self._aim if cutoff is None else cutoff
-        turn = int(self._random.integers(1 << 20)) if turn is None else turn
         how = {"tolerance": self._aim, "slack": EARLY_SLACK, "time_limit": self._left(), "enough": 0}
-        how |= {"cutoff": -math.inf, "column_cutoff": cutoff, "mix": mix, "turn": turn}
-        result = self.pricer(at, center=center, **how)
+        result = self.pricer(at, cutoff=-math.inf, column_cutoff=cutoff, **how, **where)
         self.seconds_pricing += time.monotonic() - started
         self.counts += result.counts
         return self._add(result.points, prices, cutoff)
@@ -367,7 +381,11 @@ class Generation:
         while self.stabilise and self._credit > 0.0 and self._left() > 0.0:
             pivots = self.counts.pivots
             solution = self._solve()
-            found = 0 if isinstance(solution, EnvelopeStatus) else self._look_around(solution, solution.dual)
+            found = 0
+            if not isinstance(solution, EnvelopeStatus):
+                found = self._walk(solution)
+                if found < FEW:
+                    found += self._look_around(solution, solution.dual)
             self._credit -= self.counts.pivots - pivots
             if found < FEW:
                 return

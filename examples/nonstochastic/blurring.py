@@ -19,7 +19,9 @@ from boxes import read_box
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.core.errors import InputError
+from mechdesign.core.numbers import fraction_of, quoted
 from mechdesign.nonstochastic import JointRange, finite_problem
+from mechdesign.nonstochastic.ranges import log_ratio
 
 Points = NDArray[np.float64]
 Boundary = Callable[[Points], Any]
@@ -227,3 +229,26 @@ def preimage_epsilon(
     ambiguous = sum(joint.y_symbols[j] in problem.ambiguous for j in joint.columns.tolist())
     telling = joint.n_pairs - ambiguous
     return Fraction(ambiguous, telling) if telling else None
+
+
+def read_epsilon(epsilon: object) -> Fraction:
+    """An epsilon of epsilon-privacy (a ratio, not bits) as an exact number."""
+    try:
+        value = fraction_of(epsilon)
+    except InputError:
+        raise InputError(f"epsilon ({quoted(epsilon)}) must be a number") from None
+    if value <= 0:
+        raise InputError(f"epsilon ({float(value):g}) must be positive")
+    return value
+
+
+def leakage_bound(epsilon: object, unit: str = "nats") -> float:
+    """What epsilon-privacy promises of L0(Y;H): log((1 + epsilon) / epsilon), tight.
+
+    The paper's Proposition 1, -log(1 - e^-epsilon), is false: Y = [0, 1] with [[Y|p1]] = [0.5, 1]
+    has epsilon = 1 and L0 = log 2 > 0.459. Its proof takes Priv >= epsilon for Priv >= log(1 + epsilon).
+    """
+    value = read_epsilon(epsilon)
+    if unit not in ("nats", "bits"):
+        raise InputError(f"unit ({quoted(unit)}) must be 'nats' or 'bits'")
+    return log_ratio((1 + value) / value, unit)

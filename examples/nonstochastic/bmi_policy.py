@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from blurring import BlurringPolicy, blurred_measure, preimage_epsilon
+from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
 
 from mechdesign import nonstochastic as ns
 
@@ -59,7 +59,7 @@ def measure(people: np.ndarray, rho: float) -> Row:
         "outputs_ambiguous": len(problem.ambiguous),
         "epsilon_seen": float(by_people or 0),
         "epsilon_domain": domain.epsilon[0],
-        "leakage_bound_nats": ns.leakage_bound(domain.epsilon[0]),
+        "leakage_bound_nats": leakage_bound(domain.epsilon[0]),
     }
 
 

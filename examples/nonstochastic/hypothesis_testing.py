@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from blurring import BlurringPolicy, blurred_measure
+from blurring import BlurringPolicy, blurred_measure, leakage_bound
 from boxes import Boxes
 from indistinguishability import averaging_leakage, box_difference, individual_leakage, linear_levels
 
@@ -70,7 +70,7 @@ def figure_6() -> Table:
         # One hypothesis possible everywhere, the other on a share epsilon / (1 + epsilon) of [0, 1].
         half = Boxes.interval(0, epsilon / (1 + epsilon))
         attained = ns.TestingProblem(Boxes.interval(0, 1), half).leakage
-        rows.append((epsilon, -math.log(1 - math.exp(-epsilon)), ns.leakage_bound(epsilon), attained))
+        rows.append((epsilon, -math.log(1 - math.exp(-epsilon)), leakage_bound(epsilon), attained))
     return ("epsilon", "published", "corrected", "attained"), rows
 
 

@@ -7,8 +7,8 @@ Only the table of counts (symbols by labels) is kept, and the first place where 
 # pyright: basic
 from __future__ import annotations
 
-import math
 import secrets
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -117,7 +117,7 @@ class Counting:
         self.table, self.labels, self.columns = table, labels, columns
         self.counts = np.zeros((symbols, len(labels)), dtype=np.int64)
         self.records = 0
-        self._identities = Seen(math.inf)
+        self._identities = Seen(sys.maxsize)
         self._offenders: dict[str, tuple[str, int]] = {}
 
     def offend(self, kind: str, position: int, what: str, times: int) -> None:

@@ -84,15 +84,25 @@ def replacing(target: PathLike, *, force: bool) -> Generator[Path]:
         yield temporary
         with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
-        if not force and path.exists():
-            raise InputError(EXISTS.format(os.fspath(target)))
-        keep_mode(temporary, path)
-        os.replace(temporary, path)
+        if force or not _named(temporary, path):
+            keep_mode(temporary, path)
+            os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         raise InputError(f"{os.fspath(target)} cannot be written: {reason(error)}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _named(temporary: Path, path: Path) -> bool:
+    """Give a file a name that nothing has, in one step, for another program may want it too; False if none can."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if isinstance(error, FileExistsError) or path.exists():
+            raise InputError(EXISTS.format(os.fspath(path))) from None
+        return False
+    return True
 
 
 def keep_mode(new: Path, old: Path) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MARGINS = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6)
 """Margins tried in turn until the integers pass the exact audit; see `optimal.MARGINS`."""
 
-LARGE_FROM, LARGE_MARGIN = 300, 1e-8
+LARGE_FROM, LARGE_MARGIN = 300, 1e-7
 """Symbols from which the first margin is that of an interior point solution: a second solve would take minutes."""
 
 LARGEST_DEVIATION = Fraction(1, 10**12)

@@ -1,8 +1,7 @@
 from .domains import finite, integers, interval
-from .hypothesis import TestingProblem, finite_problem, leakage_bound
+from .hypothesis import TestingProblem, finite_problem
 from .information import (
     brute_force_leakage,
-    composed_maximal_leakage,
     identifiable_epsilon,
     maximal_leakage,
     maximin_information,
@@ -42,7 +41,6 @@ __all__ = [
     "capacity_bounds",
     "certify",
     "composed_epsilon",
-    "composed_maximal_leakage",
     "count_query",
     "design_quantizer",
     "epsilon_for",
@@ -53,7 +51,6 @@ __all__ = [
     "identity_query",
     "integers",
     "interval",
-    "leakage_bound",
     "least_distortion",
     "linear_query",
     "maximal_leakage",

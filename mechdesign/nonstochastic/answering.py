@@ -3,17 +3,20 @@
 Numbers are the doubles nearest to their text. Sums are exact: each double is an integer of 53 bits times a
 power of two, and integers of equal power are added by group as two halves, which doubles count without error.
 Memory grows with the groups and the individuals, not with the records' other columns; medians and other order
-statistics keep every value, in 12 bytes.
+statistics keep every value in a file.
 """
 
 # pyarrow tells too little of its types for the strict mode.
 # pyright: basic
 from __future__ import annotations
 
+import io
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +33,9 @@ NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?[ \t]*$"
 
 TRUTHS = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0, "False": 0.0, "True": 1.0}
 """Cells of a column that is counted without naming a value."""
+
+SPILLED = 1 << 24
+"""Bytes of values, or of who is in which group, that are kept in memory."""
 
 HALF = 26
 """Bits of the lower half of a mantissa: 2^27 halves of a batch still add up below 2^53."""
@@ -152,16 +158,38 @@ def truths_of(column: Encoded, name: str, equals: str | None) -> Numbers:
     return Numbers(values, column.codes)
 
 
+class _Spilled:
+    """Arrays of one length, batch by batch: in memory while they are few, else in a file without a name."""
+
+    def __init__(self, *kinds: str) -> None:
+        self.kinds, self.sizes = [np.dtype(kind) for kind in kinds], list[int]()
+        self.file: IO[bytes] = io.BytesIO()
+
+    def add(self, *arrays: NDArray[Any]) -> None:
+        self.sizes.append(len(arrays[0]))
+        for kind, array in zip(self.kinds, arrays, strict=True):
+            self.file.write(array.astype(kind).tobytes())
+        if isinstance(self.file, io.BytesIO) and self.file.tell() > SPILLED:
+            kept, self.file = self.file, tempfile.TemporaryFile()  # noqa: SIM115
+            weakref.finalize(self, self.file.close)
+            self.file.write(kept.getbuffer())
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        self.file.seek(0)
+        for size in self.sizes:
+            yield [np.frombuffer(self.file.read(size * kind.itemsize), kind) for kind in self.kinds]
+
+
 class Groups:
     """Exact sums and sizes of groups, or all their values, and who is in them, added up batch by batch."""
 
     def __init__(self, *, ordered: bool = False) -> None:
-        self._values: list[tuple[Codes, Floats]] | None = [] if ordered else None
+        self._values = _Spilled("i4", "f8") if ordered else None
         self._groups = Numbering()
         self._people = Numbering()
         self._sizes = np.zeros(0, dtype=np.int64)
         self._halves: dict[int, list[Codes]] = {}
-        self._seen: list[Indices] = []
+        self._seen = _Spilled("i4", "i4")
 
     @property
     def keys(self) -> list[tuple[str, ...]]:
@@ -186,7 +214,7 @@ class Groups:
         """
         group = self._groups.number(keys or [Encoded(np.zeros(values.size, np.int64), ("",))])
         if person is not None:
-            self._seen.append(self._people.number([person]) << 32 | group)
+            self._seen.add(self._people.number([person]), group)
         every = group
         if left_out is not None:
             group, values = group[~left_out], values[~left_out]
@@ -196,7 +224,7 @@ class Groups:
         self._sizes = _grown(self._sizes, len(self._groups))
         self._sizes[local] += np.bincount(inverse, minlength=local.size)
         if self._values is not None:
-            self._values.append((group.astype(np.int32), values))
+            self._values.add(group, values)
             return every
         mantissa, exponent = np.frexp(values)
         whole = np.ldexp(mantissa, 53).astype(np.int64)
@@ -225,11 +253,9 @@ class Groups:
 
     def ranked(self, ranks: Callable[[int], tuple[int, int]]) -> list[Fraction]:
         """For each group the mean of the two values of these places in its order, from 1; 0 for an empty group."""
-        parts, starts = self._values or [], np.cumsum(self._sizes) - self._sizes
+        starts = np.cumsum(self._sizes) - self._sizes
         placed, free = np.empty(int(self._sizes.sum())), starts.copy()
-        while parts:
-            # One part after the other, so that no value is in memory twice.
-            group, values = parts.pop()
+        for group, values in self._values or ():
             order = np.argsort(group, kind="stable")
             local, first, sizes = np.unique(group[order], return_index=True, return_counts=True)
             placed[np.arange(order.size) + np.repeat(free[local] - first, sizes)] = values[order]
@@ -247,21 +273,22 @@ class Groups:
 
     def most_answers(self, *, single: bool = False) -> int | None:
         """The most groups (or, each record an answer of its own, records) of one individual; None if none is named."""
-        if not self._seen:
+        if not self._seen.sizes:
             return None
-        pairs, end = np.empty(sum(map(len, self._seen)), dtype=np.int64), 0
-        while self._seen:
-            part = self._seen.pop()
-            pairs[end : (end := end + part.size)] = part
-        if not single:
-            pairs.sort()
+        many = len(self._groups)
+        pairs, end = np.empty(sum(self._seen.sizes), "u4" if many * len(self._people) < 2**32 else "u8"), 0
+        for people, group in self._seen:
+            pairs[end : (end := end + group.size)] = (
+                people.astype(pairs.dtype) * pairs.dtype.type(many) + group
+            )
+        pairs.sort()
         if not single and bool((pairs[1:] == pairs[:-1]).any()):
             raise InputError(
                 "an individual has several records in one group; add them up to one value each first, and give "
                 "the range of that"
             )
-        pairs >>= 32
-        return int(np.bincount(pairs).max(initial=0)) or None
+        pairs //= many
+        return int(np.diff(np.flatnonzero(pairs[1:] != pairs[:-1]), prepend=-1, append=pairs.size - 1).max())
 
 
 def _grown(array: Codes, size: int) -> Codes:

@@ -15,21 +15,10 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from mechdesign.core.errors import InputError
-from mechdesign.core.numbers import fraction_of, quoted
+from mechdesign.core.numbers import quoted
 from mechdesign.nonstochastic.ranges import JointRange, log_ratio
 
 Region = TypeVar("Region", bound=Any)
-
-
-def read_epsilon(epsilon: object) -> Fraction:
-    """An epsilon of epsilon-privacy (a ratio, not bits) as an exact number."""
-    try:
-        value = fraction_of(epsilon)
-    except InputError:
-        raise InputError(f"epsilon ({quoted(epsilon)}) must be a number") from None
-    if value <= 0:
-        raise InputError(f"epsilon ({float(value):g}) must be positive")
-    return value
 
 
 @dataclass(frozen=True)
@@ -133,18 +122,6 @@ def _is_measured(region: Any) -> bool:
 def size(region: Any) -> Fraction:
     """Number of outputs, or Lebesgue measure, exact."""
     return region.measure if _is_measured(region) else Fraction(len(region))
-
-
-def leakage_bound(epsilon: object, unit: str = "nats") -> float:
-    """What epsilon-privacy promises of L0(Y;H): log((1 + epsilon) / epsilon), tight.
-
-    The paper's Proposition 1, -log(1 - e^-epsilon), is false: Y = [0, 1] with [[Y|p1]] = [0.5, 1]
-    has epsilon = 1 and L0 = log 2 > 0.459. Its proof takes Priv >= epsilon for Priv >= log(1 + epsilon).
-    """
-    value = read_epsilon(epsilon)
-    if unit not in ("nats", "bits"):
-        raise InputError(f"unit ({quoted(unit)}) must be 'nats' or 'bits'")
-    return log_ratio((1 + value) / value, unit)
 
 
 def finite_problem(

@@ -8,7 +8,6 @@ is compared with them without rounding.
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -154,10 +153,16 @@ class Quantizer:
         value = exact_number("answer", answer)
         if not self.lo <= value <= self.hi:
             raise InputError(self._outside_message(1))
+        return self.place(value)
+
+    def place(self, value: Fraction) -> int:
+        """As `cell`, for an answer in the range."""
         cuts = self.thresholds
-        if isinstance(cuts, EvenThresholds):
-            return min(max(math.floor((value - cuts.first) / cuts.step) + 1, 0), cuts.number)
-        return bisect_right(cuts, value)
+        if not isinstance(cuts, EvenThresholds):
+            return bisect_right(cuts, value)
+        # floor((value - first) / step) + 1, without the fractions between.
+        (n, d), (a, b), (s, t) = (v.as_integer_ratio() for v in (value, cuts.first, cuts.step))
+        return min(max((n * b - a * d) * t // (d * b * s) + 1, 0), cuts.number)
 
     def cells(self, answers: Any) -> NDArray[np.int64]:
         """Indices of the cells of an array of doubles, exact for each double.

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 from mechdesign.nonstochastic.domains import FiniteDomain
 from mechdesign.nonstochastic.levels import ASSUMPTIONS, RangePromise, outputs_allowed
 from mechdesign.nonstochastic.mechanism_file import SizedQuantizer, VerifiedMechanism, guarantee_record
-from mechdesign.nonstochastic.table_measures import TableMeasures
 from mechdesign.report.plots import new_figure, save_figure, settings
 from mechdesign.report.wording import (
     about,
@@ -35,9 +34,6 @@ SCOPE = (
     "A range is what occurs in this file. A combination that can happen but does not occur here would change "
     "these numbers, so they say nothing about people who are not in it. No probabilities are involved."
 )
-
-LISTED = 6
-"""Values of the worst attribute shown before the rest is counted."""
 
 OTHERS = {"clip": "moved to its ends", "mark": "marked by empty answers", "drop": "left out"}
 """What becomes of values outside the range."""
@@ -113,24 +109,27 @@ def quantize_record(done: Quantised, output: str, mechanism: str, seconds: float
     }
 
 
-def ranges_text(measured: TableMeasures) -> str:
+def ranges_text(measured: Mapping[str, Any]) -> str:
     """The report of `nonstochastic measure`, without a final newline."""
-    x, y = (" x ".join(map(label, names)) for names in (measured.x, measured.y))
-    info, parts = measured.information, {"Guessing X from Y (bits)": _guessing(measured)}
-    parts["Testing a hypothesis (bits)"] = _hypothesis(measured)
-    parts["Communicating without error from X to Y (bits per use)"] = _capacity(measured)
+    x, y = (" x ".join(map(label, measured[side])) for side in ("x", "y"))
+    parts = {"Guessing X from Y (bits)": _guessing(measured)}
+    parts["Testing a hypothesis (bits)"] = _hypothesis(measured["hypothesis"])
+    parts["Communicating without error from X to Y (bits per use)"] = _capacity(measured["zero_error"])
+    exact, above = (
+        {k: said(v) for k, v in measured.items() if isinstance(v, float)} for said in (about, at_most)
+    )
     rows = [
-        ("H0(X)", about(info.entropy), "H0(Y)", about(info.entropy_reverse)),
-        ("H0(X|Y)", about(info.conditional_entropy), "H0(Y|X)", about(info.conditional_entropy_reverse)),
-        ("I0(X;Y), least gain", about(info.information), "I0(Y;X)", about(info.information_reverse)),
-        ("L0(X;Y), largest gain", at_most(info.leakage), "L0(Y;X)", at_most(info.leakage_reverse)),
-        ("L0s, the smaller L0", at_most(info.symmetric_leakage), "", ""),
-        (f"I*, maximin ({count(info.classes, 'class', 'classes')})", at_most(info.maximin), "", ""),
+        ("H0(X)", exact["entropy"], "H0(Y)", exact["entropy_reverse"]),
+        ("H0(X|Y)", exact["conditional_entropy"], "H0(Y|X)", exact["conditional_entropy_reverse"]),
+        ("I0(X;Y), least gain", exact["information"], "I0(Y;X)", exact["information_reverse"]),
+        ("L0(X;Y), largest gain", above["leakage"], "L0(Y;X)", above["leakage_reverse"]),
+        ("L0s, the smaller L0", above["symmetric_leakage"], "", ""),
+        (f"I*, maximin ({count(measured['classes'], 'class', 'classes')})", above["maximin"], "", ""),
     ]
     width = max(len(row[0]) for row in rows)
     lines = [
-        f"X = {x} ({count(measured.x_values, 'value')}) and Y = {y} ({count(measured.y_values, 'value')}): "
-        f"{count(measured.pairs, 'pair')} in {count(measured.records, 'record')}",
+        f"X = {x} ({count(measured['x_values'], 'value')}) and Y = {y} ({count(measured['y_values'], 'value')}): "
+        f"{count(measured['pairs'], 'pair')} in {count(measured['records'], 'record')}",
         "",
         "Information (bits)",
     ]
@@ -140,86 +139,59 @@ def ranges_text(measured: TableMeasures) -> str:
     return "\n".join([*lines, "", paragraph(SCOPE)])
 
 
-def _guessing(measured: TableMeasures) -> list[str]:
-    worst = measured.worst
-    shown = ", ".join(sorted(label(_text(v)) for v in worst.merged)[:LISTED])
-    more = f" and {len(worst.merged) - LISTED:,} more" if len(worst.merged) > LISTED else ""
+def _guessing(measured: Mapping[str, Any]) -> list[str]:
+    worst, feature = measured["worst_attribute"], measured["feature"]
+    shown, left = ", ".join(map(label, worst["some"])), worst["merged"] - len(worst["some"])
+    shown += f" and {left:,} more" if left else ""
     lines = [
-        paragraph(f"maximal leakage L* {at_most(measured.maximal_leakage)}: the worst feature merges {shown}{more}, "
-                  f"the values compatible with the output {label(_text(worst.output))}, and tells all others apart."),
+        paragraph(f"maximal leakage L* {at_most(measured['maximal_leakage'])}: the worst feature merges {shown}, "
+                  f"the values compatible with the output {label(worst['output'])}, and tells all others apart."),
         paragraph(f"identifiability: the release is epsilon-identifiable from epsilon "
-                  f"{at_most(measured.identifiability)} on."),
+                  f"{at_most(measured['identifiability'])} on."),
         paragraph(f"any channel with these ranges has a stochastic maximal leakage of at most "
-                  f"{at_most(measured.stochastic_bound)}."),
+                  f"{at_most(measured['stochastic_bound'])}."),
     ]  # fmt: skip
-    if measured.identifiable is not None:
-        lines.append(
-            f"  epsilon-identifiable at the budget given: {'yes' if measured.identifiable else 'NO'}"
-        )
-    if measured.feature is not None:
-        told = "always right at the first guess" if measured.feature.one_shot else "not always right at once"
-        lines.append(paragraph(
-            f"brute-force leakage of {' x '.join(map(label, measured.feature.columns))} "
-            f"({count(measured.feature.values, 'value')}): {at_most(measured.feature.leakage)}; {told}."
-        ))  # fmt: skip
+    if measured["identifiable"] is not None:
+        said = "yes" if measured["identifiable"] else "NO"
+        lines.append(f"  epsilon-identifiable at the budget given: {said}")
+    if feature is not None:
+        told = "always right at the first guess" if feature["one_shot"] else "not always right at once"
+        named = f"{' x '.join(map(label, feature['columns']))} ({count(feature['values'], 'value')})"
+        lines.append(paragraph(f"brute-force leakage of {named}: {at_most(feature['leakage'])}; {told}."))
     return lines
 
 
-def _hypothesis(measured: TableMeasures) -> list[str]:
-    tested = measured.hypothesis
+def _hypothesis(tested: Mapping[str, Any] | None) -> list[str]:
     if tested is None:
         return []
-    name = f"{label(tested.column)} = {label(tested.value)} against the rest"
-    if tested.epsilon is None:
-        return [f"  {name}: none of {count(tested.outputs, 'output')} settles it"]
-    private = f"epsilon-private for epsilon up to {at_least(float(tested.epsilon))}"
-    if tested.epsilon == 0:
+    name, outputs = (
+        f"{label(tested['column'])} = {label(tested['value'])} against the rest",
+        tested["outputs"],
+    )
+    if tested["epsilon"] == "inf":
+        return [f"  {name}: none of {count(outputs, 'output')} settles it"]
+    private = f"epsilon-private for epsilon up to {at_least(tested['epsilon'])}"
+    if tested["epsilon"] == 0:
         private = "every output tells, so it is private for no epsilon"
     return [
-        paragraph(f"{name}: {tested.telling:,} of {count(tested.outputs, 'output')} settle it; {private}."),
-        f"  Priv {at_least(tested.privacy)}; performance of any test at most "
-        f"{at_most(tested.performance_bound)}; L0(Y;H) {at_most(tested.leakage)}",
+        paragraph(f"{name}: {tested['telling']:,} of {count(outputs, 'output')} settle it; {private}."),
+        f"  Priv {at_least(tested['privacy'])}; performance of any test at most "
+        f"{at_most(tested['performance_bound'])}; L0(Y;H) {at_most(tested['leakage'])}",
     ]
 
 
-def _capacity(measured: TableMeasures) -> list[str]:
-    bounds = measured.capacity
+def _capacity(bounds: Mapping[str, Any] | None) -> list[str]:
     if bounds is None:
         return []
-    line = f"  zero-error capacity between {at_least(bounds.lower)} and {at_most(bounds.upper)}"
-    if bounds.code is None:
+    line = f"  zero-error capacity between {at_least(bounds['lower'])} and {at_most(bounds['upper'])}"
+    if bounds["theta"] is not None:
+        line += f" (theta number at most {at_most(bounds['theta'])})"
+    if bounds["codewords"] is None:
         return [line, "  (too many pairs for the solver: maximin information, and leakages)"]
-    found = f"the largest found (at most {bounds.code.upper_bound:,})"
-    sure = "the largest" if bounds.code.is_optimal else found
-    return [line, f"  {sure} set of inputs that never share an output: {bounds.code.size:,}"]
-
-
-def _text(value: object) -> str:
-    return f"({', '.join(map(str, cast('Any', value)))})" if isinstance(value, tuple) else str(value)
-
-
-def ranges_record(measured: TableMeasures) -> dict[str, Any]:
-    """What `nonstochastic measure --json` prints; all logarithms in bits."""
-    tested, bounds, worst = measured.hypothesis, measured.capacity, measured.worst
-    merged = {"merged": len(worst.merged), "values": worst.n_values}
-    record = {
-        "unit": "bits",
-        **picked(measured, "x", "y", "records", "pairs", "x_values", "y_values"),
-        **(asdict(measured.information) | {"unit": "bits"}),
-        **picked(measured, "maximal_leakage", "identifiability", "identifiable", "stochastic_bound"),
-        "worst_attribute": {"output": _text(worst.output), **merged},
-        "feature": None if measured.feature is None else asdict(measured.feature),
-        "hypothesis": None,
-        "zero_error": None,
-    }
-    if tested is not None:
-        epsilon = "inf" if tested.epsilon is None else float(tested.epsilon)
-        record["hypothesis"] = asdict(tested) | {"epsilon": epsilon}
-    if bounds is not None:
-        names, code = ("codewords", "codewords_upper_bound", "proof"), bounds.code
-        known = (None, None, None) if code is None else (code.size, code.upper_bound, code.proof)
-        record["zero_error"] = picked(bounds, "lower", "upper") | dict(zip(names, known, strict=True))
-    return record
+    known, most, uses = bounds["codewords"], bounds["codewords_upper_bound"], bounds["uses"]
+    sure = "the largest" if known == most else f"the largest found (at most {most:,})"
+    what = "set of inputs" if uses == 1 else f"set of words of {uses} inputs, for {uses} uses,"
+    return [line, f"  {sure} {what} that never share an output: {known:,}"]
 
 
 def verdict_text(found: VerifiedMechanism) -> str:

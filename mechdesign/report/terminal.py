@@ -159,13 +159,14 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     width = max(map(len, [*measures.utility, *measures.leakage]))
     rows: list[tuple[str, ...]] = []
     for line in measures.guarantees:
-        attained = "?" if line.attained is None else w.about(line.attained)
-        bound = f"<= {w.at_most(line.bound)}" if line.at_most else f">= {w.at_least(line.bound)}"
-        rows.append((line.measure, attained, bound, line.source))
-    kept, said = (
-        [f"  {name:<{width}}  {w.about(value)}" for name, value in values.items()]
-        for values in (measures.utility, measures.leakage)
-    )
+        sign, rounded = ("<=", w.at_most) if line.at_most else (">=", w.at_least)
+        attained = "?" if line.attained is None else rounded(line.attained)
+        rows.append((line.measure, attained, f"{sign} {rounded(line.bound)}", line.source))
+    kept = [
+        f"  {name:<{width}}  {(w.at_most if 'leakage' in name else w.about)(value)}"
+        for name, value in measures.utility.items()
+    ]
+    said = [f"  {name:<{width}}  {_outwards(name, value)}" for name, value in measures.leakage.items()]
     parts = {
         "What is kept of the useful column (nats)": kept,
         "What the outputs say about the sensitive column (nats; lifts and distances are plain numbers)": said,
@@ -174,9 +175,16 @@ def measures_text(measures: ChannelMeasures, per_output: bool = False) -> str:
     if per_output:
         table = [["output", *OF_OUTPUTS]]
         for out in measures.outputs:
-            table.append([w.label(out.output), *(w.about(getattr(out, name)) for name in OF_OUTPUTS)])
+            table.append([w.label(out.output), *(_outwards(name, getattr(out, name)) for name in OF_OUTPUTS)])
         parts["Output by output"] = w.aligned(table, left=range(len(OF_OUTPUTS) + 1))
     return "\n\n".join("\n".join([heading, *lines]) for heading, lines in parts.items())
+
+
+def _outwards(name: str, value: float) -> str:
+    """A measure of leakage, rounded to what claims less; a plain probability to the nearest."""
+    if name in ("min_lift", "min_log_lift"):
+        return w.at_least(value)
+    return w.about(value) if name == "probability" else w.at_most(value)
 
 
 def comparison_text(comparison: Comparison, recommendations: Sequence[Recommendation] | None) -> str:

@@ -1,10 +1,10 @@
 from .apply import Applied, sanitise_file
-from .clusters import sanitise_dask, sanitise_spark, spark_errors
+from .clusters import sanitise_dask, sanitise_spark
 from .frames import sanitise
 from .keys import Key, create_key, read_key
 from .options import Policy
 from .sklearn import ReleaseTransformer
-from .streams import engine_errors
+from .streams import engine_errors, spark_errors
 
 __all__ = [
     "Applied",

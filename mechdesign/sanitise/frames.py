@@ -75,14 +75,6 @@ def _arrow_schema(frame: Any) -> Any:
     return frame.head(0).to_arrow().schema if hasattr(frame, "to_arrow") else None
 
 
-_WAYS_OUT = {
-    "pyspark": "a Spark DataFrame takes mechdesign.sanitise.sanitise_spark",
-    "dask": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
-    "dask_expr": "a Dask DataFrame takes mechdesign.sanitise.sanitise_dask",
-}
-"""What to do with what looks like a frame and is none, by its class or package."""
-
-
 @takes(ReleaseKeywords)
 def sanitise(
     frame: Any,
@@ -104,12 +96,12 @@ def sanitise(
 
     Parameters
     ----------
-    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; polars LazyFrame or DuckDB relation
-        Lazy tables come back lazy, and are released batch by batch whenever they are read; columns or an order that
-        give the released one away are an error at the end. They need a key. Without `identity` and `row_numbers` their
-        rows must have an order that stays: of files and tables, filtered and projected, and in DuckDB what was sorted
-        (by columns without ties) have one; joins and groups have none. A relation comes back on a connection of its
-        own. To write it into the database that it is read from, read it by ``connection.cursor()``.
+    frame : pandas or polars DataFrame, pyarrow Table or RecordBatch; or, lazy, of polars, DuckDB, Spark or Dask
+        Lazy tables come back lazy, need a key, and are released batch by batch whenever they are read; what is wrong
+        with a record, and columns or an order that tell of X, are errors then (see `engine_errors`). Without `identity`
+        and `row_numbers` their rows must have an order that stays: that of a file or table, filtered and projected, or
+        in DuckDB one by ORDER BY without ties; those of Spark have none. A DuckDB relation comes back on a connection
+        of its own; one made by ``connection.cursor()`` can be written to the database that it is read from.
     channel : Channel or sequence of Channel
         Each with columns of its own.
     first_row : int
@@ -130,7 +122,8 @@ def sanitise(
             "first_row numbers records by their place, but identity or row_numbers say what identifies them"
         )
     recipe = Recipe.of(channel, asked)
-    if nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
+    on_cluster = hasattr(frame, "mapInArrow") or hasattr(frame, "map_partitions")
+    if on_cluster or nw.dependencies.is_polars_lazyframe(frame) or nw.dependencies.is_duckdb_relation(frame):
         from mechdesign.sanitise.streams import sanitise_lazy
 
         return sanitise_lazy(frame, recipe, first_row)
@@ -298,10 +291,8 @@ def header_of(frame: Any) -> list[Any]:
         except nw.exceptions.DuplicateError:
             pass
         except TypeError:
-            kind = type(frame)
-            found = (kind.__name__, kind.__module__.split(".")[0])
-            hint = next((way for name, way in _WAYS_OUT.items() if name in found), f"not {kind.__name__}")
-            raise InputError(f"the table must be a pandas, polars or pyarrow table; {hint}") from None
+            kind = type(frame).__name__
+            raise InputError(f"the table must be a pandas, polars or pyarrow table; not {kind}") from None
         names = list(frame.columns)
     return all_different(names)
 
@@ -326,7 +317,13 @@ def sanitised(frame: Any, drawer: Drawer, *, first_row: int = 0, numbers: Any = 
     def column(at: int) -> Any:
         return frame.column(at) if is_arrow else frame.to_series(at) if is_polars else frame.iloc[:, at]
 
-    drawn = drawer.draw(column, len(frame), first_row=first_row, numbers=numbers)
+    def cells(at: int) -> Any:
+        """The column, text and integers as arrow has them, which are read soonest."""
+        series: Any = nw.from_native(column(at), series_only=True, pass_through=is_arrow)
+        plain = not is_arrow and (series.dtype == nw.String or series.dtype.is_integer())
+        return series.to_arrow() if plain else column(at)
+
+    drawn = drawer.draw(cells, len(frame), first_row=first_row, numbers=numbers)
     plan, header = drawer.plan, drawer.header
     columns: list[Any] = []
     for part in plan.columns:

@@ -340,7 +340,7 @@ class Answering:
                 released[g] = None if self.table.kind == "Parquet" else ""
                 continue
             answer = answer / size if query == "mean" else answer
-            place = size, quantizer.cell(answer)
+            place = size, quantizer.place(answer)
             if place not in shown:
                 shown[place] = float(released_number(query, quantizer, place[1]))
             released[g] = shown[place]

@@ -1,4 +1,4 @@
-"""Sanitised polars LazyFrames and DuckDB relations: batch by batch, with the draws of frames and files."""
+"""Sanitised lazy tables, polars LazyFrames and DuckDB relations batch by batch: with the draws of frames and files."""
 
 # duckdb, polars and pyarrow tell too little of their types for the strict mode.
 # pyright: basic, reportMissingImports=false
@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mechdesign.core.errors import InputError
+from mechdesign.sanitise.clusters import on_dask, on_spark
 from mechdesign.sanitise.frames import all_different, look_at, sanitised
 from mechdesign.sanitise.job import Job
 from mechdesign.sanitise.ledger import Ledger
@@ -22,23 +23,17 @@ LAZY = "a lazy table"
 """In the place of a path."""
 
 _OURS = re.compile(
-    r"^(?:Invalid Input Error: .*)?mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$",
-    re.MULTILINE,
+    r"^mechdesign\.(?:core\.errors\.InputError|sanitise\.recipe\.BadRecord): (.*)$", re.MULTILINE
 )
 """The last line of the traceback that an engine sends of an error of this package."""
 
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """What is found wrong with a record when Spark or DuckDB computes a release, as an `InputError` of one line.
+    """What is wrong with a record when Spark or DuckDB computes a release, as an `InputError` of one line.
 
     >>> with engine_errors():
     ...     released.write_parquet("released.parquet")
-
-    Raises
-    ------
-    InputError
-        In place of the engine's exception with the tracebacks of Python and Java; other exceptions pass.
     """
     try:
         yield
@@ -47,6 +42,9 @@ def engine_errors() -> Iterator[None]:
         if not found or isinstance(error, InputError):
             raise
         raise InputError(found[-1]) from None
+
+
+spark_errors = engine_errors
 
 
 def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
@@ -79,60 +77,64 @@ def lazy_recipe(recipe: Recipe, header: Sequence[Any]) -> Recipe:
 
 
 def sanitise_lazy(frame: Any, recipe: Recipe, first_row: int) -> Any:
-    """The released LazyFrame or relation."""
-    lazy = hasattr(frame, "collect_schema")
-    empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
-    header = all_different(list(empty.columns if lazy else empty.column_names))
+    """The released table, of the same kind."""
+    lazy, spark, dask = (hasattr(frame, a) for a in ("collect_schema", "mapInArrow", "map_partitions"))
+    header = all_different(list(frame.collect_schema() if lazy else frame.columns))
     recipe = lazy_recipe(recipe, header)
     drawer = Drawer(recipe, header)
-    if not drawer.plan.identity and recipe.options.row_numbers is None:
-        _refuse_unordered(frame)
+    placed = not drawer.plan.identity and recipe.options.row_numbers is None
+    if placed and not dask and (spark or not _ordered(frame)):
+        raise InputError(
+            "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
+            "of row numbers that is stored with the data with row_numbers"
+        )
+    if spark:
+        return on_spark(frame, recipe, header)
+    if dask:
+        return on_dask(frame, recipe, header, first_row)
+    empty = frame.collect_schema().to_frame() if lazy else frame.limit(0).to_arrow_table()
     schema = sanitised(empty, drawer).schema
+
+    def released(parts: Iterable[Any]) -> Iterator[Any]:
+        drawer, row = Drawer(recipe, header), first_row
+        for part in parts:
+            yield sanitised(part, drawer, first_row=row)
+            look_at(part, drawer)
+            row += len(part)
+        drawer.refuse_twins()
+        drawer.refuse_order()
+
     if not lazy:
         import duckdb
 
-        # Of its own, for a connection answers one query at a time.
-        return duckdb.connect().from_arrow(_Released(frame, recipe, header, schema, first_row))
+        # On a connection of its own, for a connection answers one query at a time.
+        return duckdb.connect().from_arrow(_Readable(schema, lambda: released(frame.to_arrow_reader())))
     from polars.io.plugins import register_io_source
 
     def batches(columns: Any, predicate: Any, rows: int | None, size: int | None) -> Iterator[Any]:
         wanted = frame if rows is None else frame.head(rows)
-        for part in _released(wanted.collect_batches(chunk_size=size), Drawer(recipe, header), first_row):
+        for part in released(wanted.collect_batches(chunk_size=size)):
             some = part if predicate is None else part.filter(predicate)
             yield some if columns is None else some.select(columns)
 
-    return register_io_source(batches, schema=schema, is_pure=True, explain_name="SANITISED")
+    return register_io_source(batches, schema=schema, is_pure=True)
 
 
-def _released(parts: Iterable[Any], drawer: Drawer, first_row: int) -> Iterator[Any]:
-    """The released parts of a table in their order; at the end, what they tell together is an error."""
-    for part in parts:
-        yield sanitised(part, drawer, first_row=first_row)
-        look_at(part, drawer)
-        first_row += len(part)
-    drawer.refuse_twins()
-    drawer.refuse_order()
+@dataclass(frozen=True)
+class _Readable:
+    """What DuckDB reads as often as it wants to; every time the same draws are made again."""
 
-
-class _Released:
-    """What DuckDB reads as often as it wants to: every reading runs the relation, and draws the same again."""
-
-    def __init__(
-        self, relation: Any, recipe: Recipe, header: Sequence[Any], schema: Any, first_row: int
-    ) -> None:
-        self._relation, self._recipe, self._header = relation, recipe, header
-        self._schema, self._first_row = schema, first_row
+    schema: Any
+    read: Callable[[], Iterator[Any]]
 
     def __arrow_c_schema__(self) -> Any:
-        return self._schema.__arrow_c_schema__()
+        return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         import pyarrow as pa
 
-        parts = _released(
-            self._relation.to_arrow_reader(), Drawer(self._recipe, self._header), self._first_row
-        )
-        return pa.RecordBatchReader.from_batches(self._schema, parts).__arrow_c_stream__(requested_schema)
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.read())
+        return reader.__arrow_c_stream__(requested_schema)
 
 
 _IN_ORDER = re.compile(r"PROJECTION|FILTER|UNION|RANGE|READ_\w+|\w*SCAN|STREAMING_\w+|LIMIT")
@@ -142,19 +144,12 @@ _MIXED = re.compile(r"^\s*(?:[A-Z]+ JOIN\b|(?:AGGREGATE|UNIQUE)\[maintain_order:
 """Steps of polars after which the order may be another one every time."""
 
 
-def _refuse_unordered(frame: Any) -> None:
-    """Refuse to know records by their place where they may have another one the next time."""
+def _ordered(frame: Any) -> bool:
+    """Whether records can be known by their place, which they have the next time, too."""
     if hasattr(frame, "collect_schema"):
-        ordered = not _MIXED.search(frame.explain(optimized=False))
-    else:
-        ordered = all(map(_in_order, json.loads(frame.explain(format="json"))))
-        setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
-        ordered = ordered and bool(setting.fetchall()[0][0])
-    if not ordered:
-        raise InputError(
-            "the rows of this table have no order that stays: name what identifies a record with identity, or a column "
-            "of row numbers that is stored with the data with row_numbers"
-        )
+        return not _MIXED.search(frame.explain(optimized=False))
+    setting = frame.query("mechdesign", "select current_setting('preserve_insertion_order')")
+    return setting.fetchall()[0][0] and all(map(_in_order, json.loads(frame.explain(format="json"))))
 
 
 def _in_order(step: dict[str, Any]) -> bool:

@@ -56,33 +56,35 @@ def read_joint(
 
     `bins` are as in `Joint.binned`.
     """
-    if not (wide := contingency or probabilities) and (sensitive is None or useful is None):
-        raise InputError(
-            f"{os.fspath(path)}: say which columns are sensitive (--sensitive) and useful (--useful), or that this is "
-            "a count table (--contingency)"
-        )
-    several, tally = is_folder(path), None
-    if several and wide:
-        raise InputError(f"{os.fspath(path)}: a wide table is one file; give its name, or microdata")
+    several, wide = is_folder(path), contingency or probabilities
     base, names = files_of(path) if several else (None, [path])
+    tally, whole = None, os.fspath(path)
     for name in names:
-        file = name if base is None else base / name
-        with open_source(file, text, repeated_names=wide) as source, _naming(source.name):
+        with (
+            open_source(base / name if base else name, text, repeated_names=wide) as source,
+            _naming(source.name),
+        ):
             if wide:
-                what = "probability" if probabilities else "weight" if weighted else "count"
-                named = _only(sensitive), _only(useful)
-                if weight is not None:
+                if several or weight is not None:
                     raise InputError(
-                        "a wide table has no weight column; leave --weight out, or give microdata"
+                        f"a wide table {'is one file' if several else 'has no weight column'}; leave "
+                        f"{'the others' if several else '--weight'} out, or give microdata"
                     )
-                joint = _wide(source, named, what, missing)
+                what = "probability" if probabilities else "weight" if weighted else "count"
+                joint = _wide(source, (_only(sensitive), _only(useful)), what, missing)
                 return joint if bins is None else joint.binned(bins)
-            roles = _roles(sensitive or "", useful or "", weight, source)
+            if sensitive is None or useful is None:
+                raise InputError(
+                    "say which columns are sensitive (--sensitive) and useful (--useful), or that this is a count "
+                    "table (--contingency)"
+                )
+            roles = _roles(sensitive, useful, weight, source)
             sensitive, useful = roles.sensitive, roles.useful  # of all files the same ones
             tally = tally or Tally(roles, missing)
             _count(source, tally)
-            called = source.name
-    with _naming(os.fspath(path) if several else called):
+            whole = whole if several else source.name
+    assert tally is not None  # there is at least one file
+    with _naming(whole):
         if not tally.records:
             raise InputError(
                 f"{'the files have headers' if several else 'the file has a header'} but no records"

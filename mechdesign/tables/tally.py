@@ -211,14 +211,14 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
     """
     import narwhals as nw
 
-    if hasattr(frame, "to_delayed"):  # Dask
+    if hasattr(frame, "to_delayed"):
         import dask
 
         for name in names:
             require_column(name, list(frame.columns))
-        parts = frame[list(names)].to_delayed()
-        count: Any = dask.delayed(_counted, pure=False)
-        yield from dask.compute(*(count(part, names) for part in parts))
+        tools: Any = dask
+        count, parts = tools.delayed(_counted, pure=False), frame[list(names)].to_delayed()
+        yield from tools.compute(*(count(part, names) for part in parts))
         return
     try:
         table: Any = nw.from_native(frame)
@@ -231,10 +231,13 @@ def counted_columns(frame: Any, names: Sequence[str]) -> Iterator[tuple[Sequence
     for name in names:
         require_column(name, available)
     number = max(available, key=len) + "_"  # no column is called so
-    how = {"engine": "streaming"} if table.implementation.is_polars() else {}
+    how: Any = {"engine": "streaming"} if table.implementation.is_polars() else {}
     found: Any = table.group_by(*names).agg(nw.len().alias(number)).collect(**how)
-    columns = encoded_columns(found.to_native(), names)
-    yield [_unsigned_zero(column) for column in columns], found[number].to_numpy().astype(np.int64)
+    columns: list[Encoded] = []
+    for each in encoded_columns(found.to_native(), names):
+        texts = tuple("0.0" if each.is_float and text == "-0.0" else text for text in each.texts)
+        columns.append(Encoded(each.codes, texts, each.is_float))
+    yield columns, found[number].to_numpy().astype(np.int64)
 
 
 def _counted(part: Any, names: Sequence[str]) -> tuple[Sequence[Encoded], Integers]:
@@ -243,8 +246,3 @@ def _counted(part: Any, names: Sequence[str]) -> tuple[Sequence[Encoded], Intege
     distinct, inverse = distinct_records(columns)
     codes = zip(distinct.T, columns, strict=True)
     return [Encoded(code, each.texts, each.is_float) for code, each in codes], np.bincount(inverse)
-
-
-def _unsigned_zero(column: Encoded) -> Encoded:
-    texts = tuple("0.0" if column.is_float and text == "-0.0" else text for text in column.texts)
-    return Encoded(column.codes, texts, column.is_float)

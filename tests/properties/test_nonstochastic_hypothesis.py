@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from blurring import BlurringPolicy, blurred_measure, preimage_epsilon
+from blurring import BlurringPolicy, blurred_measure, leakage_bound, preimage_epsilon
 from boxes import Boxes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -18,7 +18,6 @@ from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
     finite_problem,
-    leakage_bound,
 )
 from mechdesign.nonstochastic.hypothesis import size
 from tests.oracles.nonstochastic import (

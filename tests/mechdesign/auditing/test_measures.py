@@ -141,6 +141,10 @@ def test_texts_show_every_guarantee_and_output(adult):
     for line in result.guarantees:
         assert line.source in text
         assert line.measure in text
+    shown = dict(line.split() for line in text.split("\n\n")[1].splitlines()[1:])
+    for name, value in result.leakage.items():
+        low, high = (float(shown[name]), value) if name == "min_log_lift" else (value, float(shown[name]))
+        assert low <= high, name
     *_, table = measures_text(result, per_output=True).partition("\n\nOutput by output\n")
     table = table.splitlines()
     assert len(table) == 1 + len(channel.outputs)

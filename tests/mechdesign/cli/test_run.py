@@ -256,14 +256,17 @@ def stopped(job, count: int, signum: int) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     code = 99
     try:
-        real, left = os.replace, iter(range(count))
+        left = iter(range(count))
 
-        def replace(*what):
-            if next(left, None) is None:
-                os.kill(os.getpid(), signum)
-            return real(*what)
+        def counted(real):
+            def step(*what):
+                if next(left, None) is None:
+                    os.kill(os.getpid(), signum)
+                return real(*what)
 
-        os.replace = replace
+            return step
+
+        os.replace, os.link = counted(os.replace), counted(os.link)
         code = main(["run", str(job), "--quiet"])
     finally:
         os._exit(code)

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from blurring import leakage_bound
 from boxes import Boxes
 
 from mechdesign.core.errors import InputError
@@ -13,7 +14,6 @@ from mechdesign.nonstochastic import (
     JointRange,
     TestingProblem,
     finite_problem,
-    leakage_bound,
 )
 from tests.oracles.nonstochastic import accuracy, best_accuracy, is_private, least_accuracy, total_variation
 
